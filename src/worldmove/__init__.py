@@ -1,0 +1,3 @@
+"""WorldMove: exact-state serving for interactive world models."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,128 @@
+"""The contract between WorldMove and whatever generates a world.
+
+A session is a state machine: ``block b = f(state, inputs b)``. An engine offers that function and gives
+its whole state away as a plain tree; it knows nothing of slots, moves or networks.
+
+Rules of an engine:
+
+1. ``state`` returns **everything** on which a later block depends: caches, cursors, generators, inputs
+   accepted but not yet used. A leaf that is not there is lost in a move.
+2. ``step`` draws only from the session's own generators. Two sessions never share one.
+3. ``warm_up`` may allocate, compile and tune; it touches no session.
+4. Between two calls the engine writes no session's memory, unless ``quiesce`` is there to end it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tree = Any
+"""Nested dicts, lists, tuples and dataclasses with carried leaves: see ``worldmove.state``."""
+
+SessionT = TypeVar("SessionT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyChange:
+    """One key that went down or up. ``number`` is the client's; it never decreases within a session."""
+
+    number: int
+    key: str
+    down: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameNote:
+    """What an engine says of one frame: where the view stands, what moved it there, and whose change was last.
+
+    ``pose`` is (y, x) in tiles from the place where the session began; ``action`` is the action applied to
+    reach this frame; ``number`` is that of the newest key change that the engine had used by this frame.
+    """
+
+    pose: tuple[int, int]
+    action: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One block's pictures. ``frames``: uint8 RGB, [num_frames, height, width, 3], C-contiguous."""
+
+    index: int
+    frames: NDArray[np.uint8]
+    notes: tuple[FrameNote, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSpec:
+    """What an engine is, in words and numbers that two processes can compare. Fixed for its life."""
+
+    name: str
+    preset: str
+    weights_sha256: str
+    """Hex digest of the weights in use (of the seed's text, where they are drawn)."""
+    height: int
+    width: int
+    frames_per_block: int
+    frames_per_s: float
+    keys: tuple[str, ...]
+    """The keys that ``step`` understands. Any other is refused by the gateway."""
+    num_threads: int
+    """Threads of one block's arithmetic: 1 and 2 threads give different bytes."""
+
+    @property
+    def period_s(self) -> float:
+        """Seconds of play in one block."""
+        return self.frames_per_block / self.frames_per_s
+
+
+class Engine(Protocol[SessionT]):
+    """An engine on one device. Not safe for concurrent calls: its worker calls it from one thread."""
+
+    @property
+    def spec(self) -> EngineSpec: ...
+
+    @property
+    def state_types(self) -> Mapping[str, type]:
+        """The dataclasses and enums that may stand in a state tree, by the name they are carried under."""
+        ...
+
+    def warm_up(self) -> None:
+        """Do what the first block would otherwise wait for. Touches no session and no session's generator."""
+        ...
+
+    def open(self, seed: int) -> SessionT:
+        """Begin a world. Equal seeds and inputs give equal bytes in a controlled configuration."""
+        ...
+
+    def step(self, session: SessionT, changes: Sequence[KeyChange]) -> Block:
+        """Advance by one block, using this block's closed list of key changes."""
+        ...
+
+    def quiesce(self, session: SessionT) -> None:
+        """Return when nothing of the engine's will write this session's memory until the next ``step``."""
+        ...
+
+    def state(self, session: SessionT) -> Tree:
+        """Return the whole state. Tensors are the live ones, not copies; containers are the caller's."""
+        ...
+
+    def install(self, state: Tree, into: SessionT | None = None) -> SessionT:
+        """Make a session of a state.
+
+        Fresh (``into`` is None): the session adopts the given tensors as its own memory. In place: values are
+        copied into ``into``, whose tensors keep their addresses, and ``into`` is returned.
+        Raises StateRefused if the tree is not one of this engine's.
+        """
+        ...
+
+
+class Recovers(Protocol[SessionT]):
+    """An engine that can begin a world from a picture. What such a world lacks is what a move carries."""
+
+    def recover(self, frame: NDArray[np.uint8], seed: int) -> SessionT:
+        """Begin a world that shows ``frame`` (uint8 RGB, [height, width, 3]) and knows nothing else."""
+        ...

@@ -1,0 +1,150 @@
+"""Every error that WorldMove raises, in one tree.
+
+    WorldMoveError
+    |- StateRefused            a leaf cannot be carried exactly, or a state is not this engine's
+    |- ManifestError           bytes that are not a manifest of ours
+    |- ArenaFull               the state does not fit its slot
+    |- MessageError            bytes that are not a message of ours
+    |- ProtocolError           an event that the table does not know: a bug, never weather
+    |- TransportError          bytes did not arrive; says nothing about ownership
+    |- WeightsError            weights that are missing, damaged or not the pinned ones
+    |- MoveRefused             before a byte travelled; the session goes on at its source
+    |- MoveAborted             after bytes travelled; the session goes on at its source
+    |- MoveInDoubt             only the ledger knows who owns the session; it waits
+    |- SessionLost             no complete copy is left
+    |- LedgerError             the ledger does not answer; nothing moves meanwhile
+    `- UserError               a request that cannot be met, said in one sentence
+
+Each error says whose fault it is and whether the session still runs, and carries fields, not only text.
+"""
+
+from enum import Enum
+
+
+class Fault(Enum):
+    """Whose fault an error is, seen from the process that raises it."""
+
+    LOCAL = "local"
+    REMOTE = "remote"
+
+
+class WorldMoveError(Exception):
+    """The root. ``code`` is the stable word for programs; ``session_runs`` is None where none is concerned."""
+
+    code = "error"
+    fault = Fault.LOCAL
+    session_runs: bool | None = None
+
+
+class StateRefused(WorldMoveError):
+    """A leaf cannot be carried exactly. ``path`` names it."""
+
+    code = "state_refused"
+    session_runs = True
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path or 'state'} cannot be carried: {why}")
+        self.path = path
+        self.why = why
+
+
+class ManifestError(WorldMoveError):
+    """Bytes that are not a manifest of ours: damaged, of another version, or beyond a limit."""
+
+    code = "bad_manifest"
+    fault = Fault.REMOTE
+
+
+class ArenaFull(WorldMoveError):
+    """The state does not fit the slot's arena."""
+
+    code = "arena_full"
+    session_runs = True
+
+    def __init__(self, needed: int, available: int) -> None:
+        super().__init__(f"the state needs {needed:,} bytes of arena, and {available:,} are there")
+        self.needed = needed
+        self.available = available
+
+
+class MessageError(WorldMoveError):
+    """Bytes that are not a message of ours, or one beyond its limits."""
+
+    code = "bad_message"
+    fault = Fault.REMOTE
+
+
+class ProtocolError(WorldMoveError):
+    """An event that a transition table does not know. Drivers filter weather out, so this is a bug."""
+
+    code = "protocol"
+
+
+class TransportError(WorldMoveError):
+    """Bytes did not arrive. Says nothing about who owns the session."""
+
+    code = "transport"
+    fault = Fault.REMOTE
+
+
+class WeightsError(WorldMoveError):
+    """Weights that are missing, damaged, or not the pinned ones."""
+
+    code = "bad_weights"
+
+
+class MoveRefused(WorldMoveError):
+    """Refused before a byte travelled. ``reason`` is a word; ``detail`` has the fields or numbers."""
+
+    code = "refused"
+    session_runs = True
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"Not moved, nothing changed: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+class MoveAborted(WorldMoveError):
+    """Given up after bytes travelled. Nothing is installed; the source goes on."""
+
+    code = "aborted"
+    session_runs = True
+
+    def __init__(self, side: str, phase: str, detail: str) -> None:
+        super().__init__(f"Not moved, nothing changed: {detail} ({side}, {phase})")
+        self.side = side
+        self.phase = phase
+        self.detail = detail
+
+
+class MoveInDoubt(WorldMoveError):
+    """Only the ledger knows who owns the session. It waits; nothing of it is shown meanwhile."""
+
+    code = "in_doubt"
+    session_runs = False
+
+
+class SessionLost(WorldMoveError):
+    """The owner's process is gone and no complete copy is left."""
+
+    code = "lost"
+    session_runs = False
+
+
+class LedgerError(WorldMoveError):
+    """The ledger does not answer, or its file is not ours. No move starts meanwhile."""
+
+    code = "ledger"
+    session_runs = True
+
+
+class UserError(WorldMoveError):
+    """A request that cannot be met. The sentence says what to do; ``status`` is its HTTP status."""
+
+    code = "usage"
+
+    def __init__(self, message: str, *, code: str = "usage", status: int = 400) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = status
