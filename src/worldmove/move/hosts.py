@@ -1,0 +1,110 @@
+"""What the two drivers of a move ask of the worker that runs them: the contracts of its edges.
+
+A worker holds *copies* of sessions, each in a slot of its own. A driver orders one copy about; how a copy
+computes, and on which thread, is the worker's business.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from worldmove.move.ledger_rules import Answer, Operation
+from worldmove.move.messages import AnyMoveMessage
+from worldmove.state.arena import Arena, Placement
+from worldmove.state.capture import Capture
+from worldmove.state.manifest import Layout, Manifest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frozen:
+    """A session at a block boundary: resolved, quiescent, every storage in its slot's arena."""
+
+    block: int
+    """The next block."""
+    capture: Capture
+    placement: Placement
+
+
+class Post(Protocol):
+    def __call__(self, message: AnyMoveMessage, /) -> None:
+        """Send a message to whom its ``to`` names. It may be lost; it never waits."""
+        ...
+
+
+class LedgerClient(Protocol):
+    async def ask(self, operation: Operation) -> Answer | None:
+        """Put one operation to the ledger. None is silence: it may or may not have been done."""
+        ...
+
+
+class Blocking(Protocol):
+    async def __call__(self, function: Callable[[], T], /) -> T:
+        """Run a function that computes or copies for milliseconds, away from the event loop."""
+        ...
+
+
+class SourceCopy(Protocol):
+    """A session's copy at its source, as its driver sees it."""
+
+    async def freeze(self) -> Frozen:
+        """Stop at the next block boundary, quiesce the engine, resolve and gather the state."""
+        ...
+
+    def thaw(self, epoch: int) -> None:
+        """Compute on as the owner in ``epoch``, and send the unacknowledged frames again."""
+        ...
+
+    def supersede(self) -> None:
+        """Compute no further; keep the copy."""
+        ...
+
+    def retire(self, attempt: str) -> None:
+        """Step the check blocks from the input log; nothing of them is shown."""
+        ...
+
+    async def acknowledged(self, block: int) -> None:
+        """Return once the gateway has acknowledged every frame before ``block``."""
+        ...
+
+    def free(self) -> None:
+        """Give the slot back."""
+        ...
+
+
+class ShadowSlot(Protocol):
+    """A slot that waits for a session, as the destination's driver sees it."""
+
+    @property
+    def arena(self) -> Arena: ...
+
+    async def poison(self) -> None:
+        """Fill the arena so that nothing in it can be right by luck, and touch its pages."""
+        ...
+
+    async def install(self, manifest: Manifest, placement: Placement) -> Capture:
+        """Build the session over the arena, and resolve its state anew from what will be played."""
+        ...
+
+    def promote(self, epoch: int, block: int) -> None:
+        """Play it, as the owner in ``epoch``."""
+        ...
+
+    def retire(self) -> None:
+        """Keep it as a copy of last resort."""
+        ...
+
+    def discard(self) -> None:
+        """Drop the session and put the slot into quarantine: nobody gets it before ``release``."""
+        ...
+
+    def release(self) -> None:
+        """The transport's handle is released: the slot may be used again."""
+        ...
+
+
+class Slots(Protocol):
+    def reserve(self, session: str, layout: Layout) -> ShadowSlot:
+        """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large')."""
+        ...

@@ -1,0 +1,129 @@
+"""The messages of a move: typed, bounded, each with the session, attempt and epoch that it belongs to.
+
+    controller -> source        Prepare      say what there is, and let your arena be read
+    source -> controller        Prepared     layout, environment, ticket
+    controller -> destination   Offer        reserve a shadow for it
+    destination -> controller   Reserved | Declined
+    controller -> source        Start        the ledger has opened the attempt: freeze at the next boundary
+    source -> destination       Boundary     the exact manifest; the bytes may be pulled
+    destination -> source       Landed       the write window is closed
+    source -> destination       Proof        the source's last message: from here on it is in doubt
+    either -> the other         Abandon      before the proof (source) or the commit (destination)
+    controller -> source        Cancel
+    either -> controller        Ended        what became of it at this end, and the times of its phases
+
+Any of them may be lost, repeated or late. Drivers drop what does not match session, attempt, epoch and
+incarnation; nothing here is trusted further than that.
+"""
+
+from typing import Annotated
+
+import msgspec
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+Text = Annotated[str, msgspec.Meta(max_length=2048)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+Nonce = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
+Blob = Annotated[bytes, msgspec.Meta(max_length=16 << 20)]
+Ticket = Annotated[bytes, msgspec.Meta(max_length=512)]
+
+CONTROLLER = "controller"
+
+
+class MoveMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
+    """What every message of a move carries. ``epoch`` is the source's; ``incarnation`` is the sender's."""
+
+    to: Name
+    sender: Name
+    incarnation: Count
+    session: Name
+    attempt: Name
+    epoch: Count
+
+
+class Prepare(MoveMessage, tag="prepare"):
+    """Describe the session and export its slot."""
+
+
+class Prepared(MoveMessage, tag="prepared"):
+    layout: Blob
+    environment: dict[str, str]
+    ticket: Ticket
+    block_s: float
+    """The session's recent block time at the source, seconds (a high quantile)."""
+
+
+class Offer(MoveMessage, tag="offer"):
+    layout: Blob
+    environment: dict[str, str]
+    ticket: Ticket
+    nonce: Nonce
+    source: Name
+    source_incarnation: Count
+    transport: Name
+    lease_s: float
+    """Silence after which a shadow that has not asked for the commit frees itself."""
+
+
+class Reserved(MoveMessage, tag="reserved"):
+    """A shadow slot is taken, poisoned, connected and touched."""
+
+
+class Declined(MoveMessage, tag="declined"):
+    reason: Name
+    detail: Text
+
+
+class Start(MoveMessage, tag="start"):
+    destination: Name
+    destination_incarnation: Count
+    nonce: Nonce
+
+
+class Boundary(MoveMessage, tag="boundary"):
+    block: Count
+    """The next block: the state is that before it."""
+    manifest: Blob
+    placement: tuple[Count, ...]
+
+
+class Landed(MoveMessage, tag="landed"):
+    """Every extent was copied and the write window is closed."""
+
+
+class Proof(MoveMessage, tag="proof"):
+    block: Count
+    num_bytes: Count
+    manifest_digest: Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
+    groups: tuple[Digest, ...]
+
+
+class Abandon(MoveMessage, tag="abandon"):
+    reason: Name
+    detail: Text
+
+
+class Cancel(MoveMessage, tag="cancel"):
+    """Give up if that is still possible. The answer is an Ended."""
+
+
+class Ended(MoveMessage, tag="ended"):
+    side: Annotated[str, msgspec.Meta(pattern="^(source|destination)$")]
+    outcome: Annotated[str, msgspec.Meta(pattern="^(committed|aborted|in_doubt)$")]
+    reason: Name
+    detail: Text
+    phases: tuple[tuple[Name, float, float], ...]
+    """(phase, start, end): seconds since this end's own start of the attempt; CLOCK_MONOTONIC, one host."""
+    clock: float
+    """The monotonic time of that start, so that two ends on one host can be drawn on one axis."""
+    num_bytes: Count
+    num_leaves: Count
+    num_groups: Count
+    state_digest: Text
+    """Of the installed state (destination) or the frozen state (source); empty where there is none."""
+
+
+AnyMoveMessage = (
+    Prepare | Prepared | Offer | Reserved | Declined | Start | Boundary | Landed | Proof | Abandon | Cancel | Ended
+)

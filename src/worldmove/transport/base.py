@@ -1,0 +1,53 @@
+"""The contract of a transport: extents of a slot at one end become bytes in a slot at the other.
+
+A transport knows nothing of sessions, epochs or digests, and its success proves nothing: whoever installs
+what it brought verifies it afterwards. The destination pulls, into memory that only it can write; the
+source's part is to let its arena be read. So closing the write window is the destination's own act.
+
+    source       ticket = await transport.export(arena)         the arena may be read until withdrawn
+    destination  channel = await transport.connect(ticket)      before the freeze: dial, map, pre-touch
+                 await channel.pull(extents, into)              at the boundary
+                 await channel.close()                          the handle is released
+    source       await transport.withdraw(ticket)
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from worldmove.state.arena import Arena, Extent
+
+MAX_TICKET_BYTES = 512
+
+
+class Channel(Protocol):
+    """A destination's way to one exported arena."""
+
+    async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
+        """Copy each extent of the exported arena to the same offset of ``into``. Raises TransportError.
+
+        When it returns, or raises, or is cancelled, nothing of it writes to ``into`` any more.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release everything the channel holds of the source. Idempotent."""
+        ...
+
+
+class Transport(Protocol):
+    """One kind of path between slots."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def export(self, arena: Arena) -> bytes:
+        """Let ``arena`` be read by whoever holds the ticket returned (at most MAX_TICKET_BYTES)."""
+        ...
+
+    async def withdraw(self, ticket: bytes) -> None:
+        """End an export. Channels already connected keep what they mapped. Idempotent."""
+        ...
+
+    async def connect(self, ticket: bytes) -> Channel:
+        """Connect to an exported arena. Raises TransportError."""
+        ...

@@ -1,0 +1,166 @@
+"""What a worker and its server say to each other, beside the messages of a move.
+
+One ordered link joins each worker to the server. The server also carries messages between workers: it
+forwards a ``MoveMessage`` to the worker that its ``to`` names. Ledger operations travel as ``LedgerAsk``.
+
+A session's life:   Open -> Opened | Failed;  Inputs(b) -> BlockDone(b) -> Acknowledge(b);  Close -> Freed
+"""
+
+from typing import Annotated
+
+import msgspec
+
+from worldmove.move.ledger_rules import Answer, Operation
+from worldmove.move.messages import AnyMoveMessage, Blob, Count, Name, Text
+
+Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
+    """The root of the messages between a worker and its server."""
+
+
+class Change(Message, tag="change"):
+    """One key change: see ``worldmove.engine.base.KeyChange``."""
+
+    number: Count
+    key: Name
+    down: bool
+
+
+class Note(Message, tag="note"):
+    """One frame's annotations: see ``worldmove.engine.base.FrameNote``."""
+
+    y: int
+    x: int
+    action: Name
+    number: Count
+
+
+class Copy(Message, tag="copy"):
+    """One copy of a session that a worker holds."""
+
+    session: Name
+    phase: Name
+    epoch: Count
+    block: Count
+    """The next block of this copy."""
+
+
+# server -> worker
+
+
+class Open(Message, tag="open"):
+    session: Name
+    epoch: Count
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)]
+    picture: Blob | None = None
+    """A raw RGB frame: begin from this picture alone (a throw-away copy, never in the ledger)."""
+
+
+class Close(Message, tag="close"):
+    session: Name
+
+
+class Inputs(Message, tag="inputs"):
+    """Block ``block``'s closed list. Sent to every holder of the session; each keeps what it still needs."""
+
+    session: Name
+    block: Count
+    changes: tuple[Change, ...]
+
+
+class Acknowledge(Message, tag="acknowledge"):
+    """The gateway has taken block ``block`` of this epoch, and it has left for the client."""
+
+    session: Name
+    epoch: Count
+    block: Count
+    server_life: Count
+
+
+class Shutdown(Message, tag="shutdown"):
+    """End cleanly: finish the block in hand, free everything, exit with 0."""
+
+
+# worker -> server
+
+
+class Hello(Message, tag="hello"):
+    worker: Name
+    incarnation: Count
+    pid: Count
+    environment: dict[str, str]
+    num_slots: Count
+    arena_bytes: Count
+    copies: tuple[Copy, ...]
+
+
+class Opened(Message, tag="opened"):
+    session: Name
+    epoch: Count
+    num_bytes: Count
+    num_leaves: Count
+    state_digest: Text
+
+
+class Failed(Message, tag="failed"):
+    """A request about a session could not be met; ``code`` is that of the error."""
+
+    session: Name
+    code: Name
+    message: Text
+
+
+class BlockDone(Message, tag="block_done"):
+    session: Name
+    epoch: Count
+    block: Count
+    frames: Blob
+    """Raw RGB8, [frames, height, width, 3]."""
+    frame_sha256: tuple[Sha256, ...]
+    """Taken by the worker over each frame's raw bytes, before any codec."""
+    notes: tuple[Note, ...]
+    compute_s: float
+    state_digest: Text = ""
+    """Of the state after this block; given for the check blocks after a move, else empty."""
+
+
+class CheckDone(Message, tag="check_done"):
+    """A retired copy has stepped one block from the input log alone."""
+
+    session: Name
+    attempt: Name
+    block: Count
+    frame_sha256: tuple[Sha256, ...]
+    state_digest: Text
+
+
+class Copies(Message, tag="copies"):
+    """Slots in use have changed."""
+
+    worker: Name
+    incarnation: Count
+    copies: tuple[Copy, ...]
+    slots_free: Count
+    slots_quarantined: Count
+
+
+class Freed(Message, tag="freed"):
+    session: Name
+
+
+class LedgerAsk(Message, tag="ledger_ask"):
+    request: Count
+    worker: Name
+    incarnation: Count
+    operation: Operation
+
+
+class LedgerAnswer(Message, tag="ledger_answer"):
+    request: Count
+    answer: Answer
+
+
+ToWorker = Open | Close | Inputs | Acknowledge | Shutdown | LedgerAnswer | AnyMoveMessage
+ToServer = Hello | Opened | Failed | BlockDone | CheckDone | Copies | Freed | LedgerAsk | AnyMoveMessage
