@@ -53,7 +53,7 @@ class Copy(Message, tag="copy"):
 class Open(Message, tag="open"):
     session: Name
     epoch: Count
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 63)]
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
     picture: Blob | None = None
     """A raw RGB frame: begin from this picture alone (a throw-away copy, never in the ledger)."""
 
