@@ -8,22 +8,23 @@ PYTEST_ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 RECIPE := pyproject.toml constraints.txt
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 .PHONY: help demo test check fix clean
 
 help:  ## Say what there is
-	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' Makefile | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo "  PORT=8787        the demo's port"
-	@echo "  NO_BROWSER=1     do not open a browser"
-	@echo "  TORCH_INDEX=URL  take torch from this wheel index (pytorch.org names one for the CPU alone, a small"
-	@echo "                   fraction of the size); empty: from where pip takes everything else"
-	@echo "  PYTEST_ARGS=...  passed to pytest: PYTEST_ARGS='-k ledger'"
-	@echo "  PYTHON=python3   the Python to make .venv from, 3.11 or newer"
+	@echo "  PORT=8787       the demo's port"
+	@echo "  NO_BROWSER=1    do not open a browser"
+	@echo "  TORCH_INDEX=URL take torch from this wheel index (pytorch.org names one for the CPU alone, a fraction"
+	@echo "                  of the size); empty: from where pip takes everything else"
+	@echo "  PYTEST_ARGS=... passed to pytest: PYTEST_ARGS='-k ledger'"
+	@echo "  PYTHON=python3  the Python to make .venv from, 3.11 or newer"
 
 demo: $(VENV)/demo.done  ## A live world on this machine, in your browser
 	@exec $(BIN)/worldmove demo --port $(PORT) $(if $(NO_BROWSER),--no-browser)
