@@ -18,8 +18,13 @@ Cache = dict[str, Tensor]
 
 def empty_caches(config: ReferenceConfig, batch: int = 1, device: str = "cpu") -> list[Cache]:
     """Caches of a session that has seen nothing."""
-    shapes = [(batch, config.cache_rows(i), config.num_heads, config.head_dim) for i in range(config.num_layers)]
-    return [{name: torch.zeros(shape, device=device) for name in ("k", "v")} for shape in shapes]
+    shapes = [cache_shape(config, index) for index in range(config.num_layers)]
+    return [{name: torch.zeros(batch, *shape, device=device) for name in ("k", "v")} for shape in shapes]
+
+
+def cache_shape(config: ReferenceConfig, layer: int) -> tuple[int, int, int]:
+    """Rows, heads and channels of one layer's keys, and of its values."""
+    return config.cache_rows(layer), config.layers[layer].num_heads, config.head_dim
 
 
 def make_room(config: ReferenceConfig, caches: list[Cache], filled: list[int]) -> list[int]:

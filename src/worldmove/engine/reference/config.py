@@ -13,14 +13,21 @@ class RotaryBand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerShape:
+    """One layer's attention: how many frames it sees, the current block included, and with how many heads."""
+
+    window: int
+    num_heads: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceConfig:
     """Shape of the model and of its sessions. Raises ValueError where the numbers do not fit together."""
 
     dim: int
-    num_heads: int
+    head_dim: int
     mlp_dim: int
-    windows: tuple[int, ...]
-    """For each layer: how many frames it sees, the current block included."""
+    layers: tuple[LayerShape, ...]
     rows: int
     columns: int
     tile_px: int
@@ -32,11 +39,10 @@ class ReferenceConfig:
     """How keys turn with y, x (tiles) and t (frames)."""
 
     def __post_init__(self) -> None:
-        if self.dim % self.num_heads or self.head_dim % 2:
-            raise ValueError("dim must be an even number of channels for each head")
         if sum(band.num_pairs for band in self.bands) * 2 != self.head_dim:
             raise ValueError("the rotary bands must use every channel pair of a head once")
-        if not self.windows or any(w % self.frames_per_block or w <= self.frames_per_block for w in self.windows):
+        windows = [layer.window for layer in self.layers]
+        if not windows or any(w % self.frames_per_block or w <= self.frames_per_block for w in windows):
             raise ValueError("a window must be two whole blocks or more")
         if not self.levels or self.levels[0] != 1.0 or list(self.levels) != sorted(set(self.levels), reverse=True):
             raise ValueError("levels must fall from 1")
@@ -44,12 +50,8 @@ class ReferenceConfig:
             raise ValueError("the clean pass adds level 0 by itself")
 
     @property
-    def head_dim(self) -> int:
-        return self.dim // self.num_heads
-
-    @property
     def num_layers(self) -> int:
-        return len(self.windows)
+        return len(self.layers)
 
     @property
     def tokens_per_frame(self) -> int:
@@ -75,4 +77,4 @@ class ReferenceConfig:
 
     def cache_rows(self, layer: int) -> int:
         """Rows of one layer's caches: one for each token of its window."""
-        return self.windows[layer] * self.tokens_per_frame
+        return self.layers[layer].window * self.tokens_per_frame

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from worldmove.engine.reference.actions import ACTIONS
-from worldmove.engine.reference.config import ReferenceConfig
+from worldmove.engine.reference.config import LayerShape, ReferenceConfig
 from worldmove.engine.reference.rotary import rotate
 
 LEVEL_WAVES = 32
@@ -33,13 +33,14 @@ def add_gated(x: Tensor, gate: Tensor, change: Tensor) -> Tensor:
 class Layer(nn.Module):
     """One attention branch and one feed-forward branch."""
 
-    def __init__(self, config: ReferenceConfig) -> None:
+    def __init__(self, config: ReferenceConfig, shape: LayerShape) -> None:
         super().__init__()
-        self.heads = (3, config.num_heads, config.head_dim)
+        self.heads = (3, shape.num_heads, config.head_dim)
+        attended = shape.num_heads * config.head_dim
         self.table = nn.Parameter(torch.zeros(6, config.dim))
-        self.qkv = nn.Linear(config.dim, 3 * config.dim)
-        self.gains = nn.Parameter(torch.ones(2, config.num_heads, config.head_dim))
-        self.out = nn.Linear(config.dim, config.dim)
+        self.qkv = nn.Linear(config.dim, 3 * attended)
+        self.gains = nn.Parameter(torch.ones(2, shape.num_heads, config.head_dim))
+        self.out = nn.Linear(attended, config.dim)
         self.up = nn.Linear(config.dim, config.mlp_dim)
         self.down = nn.Linear(config.mlp_dim, config.dim)
 
@@ -71,7 +72,7 @@ class ReferenceModel(nn.Module):
         self.level = nn.Linear(2 * LEVEL_WAVES, config.dim)
         self.mix = nn.Linear(config.dim, config.dim)
         self.modulation = nn.Linear(config.dim, 6 * config.dim)
-        self.layers = nn.ModuleList(Layer(config) for _ in config.windows)
+        self.layers = nn.ModuleList(Layer(config, shape) for shape in config.layers)
         self.final_table = nn.Parameter(torch.zeros(2, config.dim))
         self.readout = nn.Linear(config.dim, config.patch_dim)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from worldmove.engine.reference.config import ReferenceConfig, RotaryBand
+from worldmove.engine.reference.config import LayerShape, ReferenceConfig, RotaryBand
 from worldmove.engine.reference.weights import FOLDER, RandomWeights, WeightsFile
 
 ISLAND_SHA256 = "0" * 64
@@ -22,9 +22,9 @@ def island() -> Preset:
     """A drone over islands: 8x8 tiles of 8 px at 8 frames/s, remembering 48 frames. Trained by ``training/``."""
     config = ReferenceConfig(
         dim=256,
-        num_heads=4,
+        head_dim=64,
         mlp_dim=1024,
-        windows=(8, 48, 8, 48, 8, 48),
+        layers=3 * (LayerShape(window=8, num_heads=4), LayerShape(window=48, num_heads=2)),
         rows=8,
         columns=8,
         tile_px=8,
@@ -45,9 +45,9 @@ def tiny() -> Preset:
     """For tests: noise instead of a world, a few ms a block, windows that roll after 2 and 4 blocks."""
     config = ReferenceConfig(
         dim=32,
-        num_heads=2,
+        head_dim=16,
         mlp_dim=64,
-        windows=(4, 8),
+        layers=(LayerShape(window=4, num_heads=2), LayerShape(window=8, num_heads=1)),
         rows=3,
         columns=3,
         tile_px=2,

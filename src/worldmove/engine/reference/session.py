@@ -9,7 +9,7 @@ from torch import Tensor
 
 from worldmove.engine.base import KeyChange, Tree
 from worldmove.engine.reference.actions import KEYS, Controls
-from worldmove.engine.reference.caches import Cache, empty_caches
+from worldmove.engine.reference.caches import Cache, cache_shape, empty_caches
 from worldmove.engine.reference.config import ReferenceConfig
 from worldmove.errors import StateRefused
 
@@ -116,7 +116,7 @@ def caches_of(config: ReferenceConfig, value: Any) -> list[Cache]:
     for index, cache in enumerate(sequence(value, config.num_layers, "caches")):
         path = f"caches/{index}"
         tensors = mapping(cache, ("k", "v"), path)
-        shape = (1, config.cache_rows(index), config.num_heads, config.head_dim)
+        shape = (1, *cache_shape(config, index))
         caches.append({name: rows_of(tensors[name], shape, f"{path}/{name}") for name in ("k", "v")})
     return caches
 
