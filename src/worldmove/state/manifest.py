@@ -87,9 +87,10 @@ class Manifest:
     encoded: bytes
 
     @classmethod
-    def of(cls, structure: Node, leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]) -> "Manifest":
+    def of(
+        cls, structure: Node, paths: Sequence[str], leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]
+    ) -> "Manifest":
         """Make a manifest of parts that came from a live state; from anywhere else they go through from_bytes."""
-        paths = leaf_paths(structure)
         body = _ManifestBody(structure, tuple(leaves), tuple(generators))
         encoded = frame(MANIFEST_MAGIC, VERSION, msgspec.msgpack.encode(body))
         if len(encoded) > MAX_MANIFEST_BYTES:
@@ -110,12 +111,13 @@ class Manifest:
     def from_bytes(cls, data: bytes) -> "Manifest":
         """Return the manifest. Raises ManifestError for anything but the canonical bytes of one."""
         body = _decode(_ManifestBody, unframe(MANIFEST_MAGIC, VERSION, data, MAX_MANIFEST_BYTES))
-        if len(body.leaves) > MAX_LEAVES or len(leaf_paths(body.structure)) != len(body.leaves):
+        paths = leaf_paths(body.structure)
+        if len(body.leaves) > MAX_LEAVES or len(paths) != len(body.leaves):
             raise ManifestError(f"the containers have no place for {len(body.leaves)} leaves")
         for leaf in body.leaves:
             check_leaf(leaf)
         check_generators(body.leaves, len(body.generators))
-        return cls.of(body.structure, body.leaves, body.generators)
+        return cls.of(body.structure, paths, body.leaves, body.generators)
 
     @property
     def num_bytes(self) -> int:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from worldmove.errors import ManifestError
 from worldmove.state.dtypes import TORCH_ITEM_BYTES, numpy_item_bytes
 from worldmove.state.extent import Extent
-from worldmove.state.geometry import MAX_PIECES, NO_RUNS, Runs, bounds, byte_runs, merge, num_pieces, to_extents
+from worldmove.state.geometry import MAX_PIECES, Runs, bounds, byte_runs, merge, num_pieces, to_extents
 from worldmove.state.leaf import ArrayLeaf, Leaf, TensorLeaf
 
 MAX_STORAGE_BYTES = 1 << 44
@@ -71,25 +72,36 @@ def derive_storages(paths: Sequence[str], leaves: Sequence[Leaf]) -> tuple[Stora
     Raises ManifestError where they are named in another order, where a storage's windows leave a gap or do not
     begin at 0, and TooManyPiecesError beyond the limits.
     """
+    pairs = zip(paths, leaves, strict=True)
+    return _derive(tuple((p, v) for p, v in pairs if isinstance(v, TensorLeaf | ArrayLeaf) and v.storage is not None))
+
+
+# From one boundary to the next a session's views mostly stay; this is inside the pause of a move.
+@lru_cache(maxsize=64)
+def _derive(views: tuple[tuple[str, TensorLeaf | ArrayLeaf], ...]) -> tuple[StorageRecord, ...]:
     gathered: list[_Gathered] = []
     pieces = 0
-    for path, leaf in zip(paths, leaves, strict=True):
-        if not isinstance(leaf, TensorLeaf | ArrayLeaf) or leaf.storage is None:
-            continue
-        if leaf.storage > len(gathered):
-            raise ManifestError(f"{path} is in storage {leaf.storage}, and {len(gathered)} were named before it")
-        if leaf.storage == len(gathered):
+    for path, view in views:
+        storage = view.storage or 0
+        if storage > len(gathered):
+            raise ManifestError(f"{path} is in storage {storage}, and {len(gathered)} were named before it")
+        if storage == len(gathered):
             gathered.append(_Gathered(path=path))
-        strides = leaf.stride if isinstance(leaf, TensorLeaf) else leaf.strides
-        pieces += num_pieces(1 if isinstance(leaf, TensorLeaf) else item_bytes(leaf), leaf.shape, strides)
+        pieces += _num_pieces(view)
         if pieces > MAX_PIECES:
             raise TooManyPiecesError(path)
-        gathered[leaf.storage].windows.append(leaf_window(leaf))
-        gathered[leaf.storage].runs.append(leaf_runs(leaf))
+        gathered[storage].windows.append(leaf_window(view))
+        gathered[storage].runs.append(leaf_runs(view))
     records = tuple(_record(storage) for storage in gathered)
     if sum(len(record.used) for record in records) > MAX_EXTENTS:
         raise TooManyPiecesError(gathered[max(range(len(records)), key=lambda i: len(records[i].used))].path)
     return records
+
+
+def _num_pieces(view: TensorLeaf | ArrayLeaf) -> int:
+    if isinstance(view, TensorLeaf):
+        return num_pieces(1, view.shape, view.stride)
+    return num_pieces(item_bytes(view), view.shape, view.strides)
 
 
 def _record(gathered: _Gathered) -> StorageRecord:
@@ -100,4 +112,4 @@ def _record(gathered: _Gathered) -> StorageRecord:
         end = max(end, window_end)
     if end > MAX_STORAGE_BYTES:
         raise ManifestError(f"the storage of {gathered.path} has {end} bytes, more than {MAX_STORAGE_BYTES}")
-    return StorageRecord(num_bytes=end, used=to_extents(merge(gathered.runs or [NO_RUNS])))
+    return StorageRecord(num_bytes=end, used=to_extents(merge(gathered.runs)))

@@ -7,6 +7,7 @@ caller registers. A path reads like Python: ``caches[3].k``; ``['odd key']`` whe
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -69,6 +70,8 @@ def flatten(tree: Any, types: Mapping[str, type] = NO_TYPES) -> Flat:
     flat = Flat()
     walk = _Walk(names={kind: name for name, kind in types.items()}, flat=flat, seen={})
     flat.structure = walk.node("", tree, 0)
+    if len(flat.values) > MAX_LEAVES:
+        raise StateRefused("", f"it has {len(flat.values)} leaves, and a state may have {MAX_LEAVES}")
     return flat
 
 
@@ -82,6 +85,27 @@ def rebuild(structure: Node, leaves: Iterator[Any], types: Mapping[str, type] = 
     return _build("", structure, leaves, types)
 
 
+class _Role(Enum):
+    LEAF = 0
+    DICT = 1
+    LIST = 2
+    TUPLE = 3
+    RECORD = 4
+
+
+_PLAIN: Mapping[type, _Role] = {dict: _Role.DICT, list: _Role.LIST, tuple: _Role.TUPLE}
+
+
+@lru_cache(maxsize=256)
+def _role(kind: type) -> _Role:
+    return _PLAIN.get(kind) or (_Role.RECORD if is_record(kind) else _Role.LEAF)
+
+
+def is_record(kind: type) -> bool:
+    """Say whether a type is a dataclass or a named tuple (an enum with fields is a leaf)."""
+    return (is_dataclass(kind) or _is_named_tuple(kind)) and not issubclass(kind, Enum)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
     names: Mapping[type, str]
@@ -91,27 +115,23 @@ class _Walk:
     def node(self, path: str, value: Any, depth: int) -> Node:
         if depth > MAX_DEPTH or len(path) > MAX_PATH_CHARACTERS:
             raise StateRefused(path[:80] + "...", f"it lies deeper than {MAX_DEPTH} or under too long a path")
-        kind = type(value)
-        if issubclass(kind, Enum):
-            self._leaf(path, value)
+        role = _role(type(value))  # type: ignore[arg-type]
+        if role is _Role.LEAF:
+            self.flat.paths.append(path)
+            self.flat.values.append(value)
             return None
-        if kind in (dict, list) or is_dataclass(kind):
+        if role in (_Role.LIST, _Role.TUPLE):
+            return self._items(path, value, depth, role)
+        if role is _Role.DICT:
             self._once(path, value)
-        if kind is dict:
-            return DictNode(tuple(self._entry(path, key, item, depth) for key, item in value.items()))
-        if kind in (list, tuple):
-            items = tuple(self.node(f"{path}[{i}]", item, depth + 1) for i, item in enumerate(value))
-            return ListNode(items) if kind is list else TupleNode(items)
-        if is_dataclass(kind) or _is_named_tuple(kind):
-            return self._record(path, value, depth)
-        self._leaf(path, value)
-        return None
+            return DictNode(tuple([self._entry(path, key, item, depth + 1) for key, item in value.items()]))
+        return self._record(path, value, depth)
 
-    def _leaf(self, path: str, value: Any) -> None:
-        if len(self.flat.values) >= MAX_LEAVES:
-            raise StateRefused(path, f"a state may have {MAX_LEAVES} leaves")
-        self.flat.paths.append(path)
-        self.flat.values.append(value)
+    def _items(self, path: str, value: Sequence[Any], depth: int, role: _Role) -> Node:
+        if role is _Role.LIST:
+            self._once(path, value)
+        nodes = tuple([self.node(f"{path}[{i}]", item, depth + 1) for i, item in enumerate(value)])
+        return ListNode(nodes) if role is _Role.LIST else TupleNode(nodes)
 
     def _once(self, path: str, value: Any) -> None:
         if id(value) in self.seen:
@@ -122,12 +142,14 @@ class _Walk:
         if type(key) not in KEY_TYPES:
             raise StateRefused(path, f"its key {key!r:.40} is a {type(key).__name__}, not a str, int or bool")
         scalar = encode_scalar(key)
-        return scalar.kind, scalar.value, self.node(_key_path(path, key), item, depth + 1)
+        return scalar.kind, scalar.value, self.node(_key_path(path, key), item, depth)
 
     def _record(self, path: str, value: Any, depth: int) -> Node:
         kind = type(value)
         if kind not in self.names:
             raise StateRefused(path, f"{kind.__qualname__} is not registered among the engine's state types")
+        if not issubclass(kind, tuple):
+            self._once(path, value)
         names = field_names(kind)
         missing = [name for name in names if not hasattr(value, name)]
         extra = sorted(_attributes(value) - set(names))
@@ -150,7 +172,7 @@ def _attributes(value: object) -> set[str]:
 
 
 def _is_named_tuple(kind: type) -> bool:
-    return issubclass(kind, tuple) and hasattr(kind, "_fields") and not issubclass(kind, Enum)
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
 def _field_path(path: str, name: str) -> str:
@@ -205,7 +227,7 @@ def _build(path: str, node: Node, leaves: Iterator[Any], types: Mapping[str, typ
 
 def _build_record(path: str, node: RecordNode, leaves: Iterator[Any], types: Mapping[str, type]) -> Any:
     kind = types.get(node.type)
-    if kind is None or not (is_dataclass(kind) or _is_named_tuple(kind)):
+    if kind is None or not is_record(kind):
         raise StateRefused(path, f"{node.type} is not registered here")
     names = tuple(name for name, _ in node.items)
     if names != field_names(kind):
