@@ -28,7 +28,15 @@ PURE = (
     "move/strategy.py",
     "serve/sequencer.py",
     "serve/show.py",
+    "state/check.py",
+    "state/dtypes.py",
+    "state/extent.py",
+    "state/frame.py",
+    "state/geometry.py",
+    "state/leaf.py",
     "state/manifest.py",
+    "state/storage.py",
+    "state/structure.py",
     "worker/messages.py",
 )
 
@@ -36,7 +44,7 @@ PURE_IMPORTS = frozenset(
     {
         *("abc", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq"),
         *("itertools", "math", "operator", "re", "struct", "types", "typing"),
-        *("msgspec", "worldmove", "xxhash"),
+        *("msgspec", "numpy", "worldmove", "xxhash"),
     }
 )
 

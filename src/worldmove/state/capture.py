@@ -23,7 +23,7 @@ from worldmove.state.leaf import (
     encode_scalar,
 )
 from worldmove.state.manifest import Manifest
-from worldmove.state.storage import TooManyPiecesError
+from worldmove.state.storage import LeafError
 from worldmove.state.tree import NO_TYPES, flatten
 
 
@@ -74,8 +74,8 @@ def capture(tree: Any, types: Mapping[str, type] = NO_TYPES) -> Capture:
     leaves = [part.leaf(blocks) if isinstance(part, _Buffer) else part for part in parts]
     try:
         manifest = Manifest.of(flat.structure, flat.paths, leaves, reader.records)
-    except TooManyPiecesError as error:
-        raise StateRefused(error.path, str(error)) from error
+    except LeafError as error:
+        raise StateRefused(error.path, error.why) from error
     except ManifestError as error:
         raise StateRefused("", str(error)) from error
     pairs = zip(blocks.in_order(), manifest.storages, strict=True)
@@ -204,7 +204,7 @@ class _Reader:
 def _why_unknown(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{type(value).__name__} is a subclass of Tensor, and what it adds would be dropped"
-    bases = [base.__name__ for base in (*KINDS, dict, list, np.ndarray) if isinstance(value, base)]
+    bases = [base.__name__ for base in (*KINDS, dict, list, tuple, np.ndarray) if isinstance(value, base)]
     return f"{type(value).__qualname__} is not a kind of leaf" + (
         f", though it derives from {bases[0]}" if bases else ""
     )
