@@ -212,7 +212,15 @@ def plain(value: Any) -> Any:
         geometry = tuple(value.shape), value.stride(), value.storage_offset(), value.untyped_storage().nbytes()
         return "tensor", str(value.dtype), geometry, bits, element_bytes(value)
     if kind is np.ndarray:
-        return "array", value.dtype, value.dtype.char, value.shape, value.strides, value.flags.writeable, value.tobytes()
+        return (
+            "array",
+            value.dtype,
+            value.dtype.char,
+            value.shape,
+            value.strides,
+            value.flags.writeable,
+            value.tobytes(),
+        )
     if isinstance(value, np.generic):
         return "number", kind, value.dtype, value.tobytes()
     return _plain_scalar(value)
