@@ -94,6 +94,8 @@ class Hello(Message, tag="hello"):
     num_slots: Count
     arena_bytes: Count
     copies: tuple[Copy, ...]
+    rates: dict[str, float] = {}
+    """Measured at warm-up, for admission: copy_bytes_per_s, hash_bytes_per_s, block_s."""
 
 
 class Opened(Message, tag="opened"):
