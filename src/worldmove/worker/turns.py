@@ -2,13 +2,11 @@
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from enum import IntEnum
-from typing import TypeVar
 
 from worldmove.move.hosts import Blocking
-
-T = TypeVar("T")
 
 
 class Turn(IntEnum):
@@ -24,7 +22,7 @@ class Turn(IntEnum):
 
 
 class Turns:
-    """Serialises calls of one engine. A call that has begun is never interrupted."""
+    """Serialises the use of one engine. A call that has begun is never interrupted."""
 
     def __init__(self, engine_thread: Blocking) -> None:
         self._thread = engine_thread
@@ -32,11 +30,12 @@ class Turns:
         self._asked = 0
         self._busy = False
 
-    async def run(self, turn: Turn, function: Callable[[], T]) -> T:
-        """Run ``function`` in the engine's thread when it is this turn's time."""
+    @asynccontextmanager
+    async def take(self, turn: Turn) -> AsyncIterator[Blocking]:
+        """Wait for a turn; inside it, the engine's thread is the caller's."""
         await self._begin(turn)
         try:
-            return await self._thread(function)
+            yield self._thread
         finally:
             self._end()
 
@@ -50,8 +49,8 @@ class Turns:
         try:
             await go
         except asyncio.CancelledError:
-            if go.done() and not go.cancelled():
-                self._end()  # the turn had been given: it goes on to the next
+            if not go.cancelled():
+                self._end()  # the turn had been given all the same: it goes on to the next
             raise
 
     def _end(self) -> None:
