@@ -52,7 +52,7 @@ class Stepped:
 
 async def play(copy: SessionCopy, tools: Tools) -> None:
     """Step a copy whenever it can, until its slot may be given back."""
-    while copy.phase is not CopyPhase.FREEING and not copy.may_be_freed:
+    while copy.phase is not CopyPhase.FREEING:
         copy.wake.clear()
         if copy.can_step:
             await _take_step(copy, tools)
@@ -104,9 +104,9 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
     copy.ended_at = asyncio.get_running_loop().time()
     done = block_done(copy, number, stepped)
     if copy.phase is CopyPhase.RETIRED:
-        copy.num_checks_owed = max(0, copy.num_checks_owed - 1)
         copy.outbox.put(done)
         tools.send(check_done(copy, number, stepped))
+        copy.check_stepped()
         return
     tools.meter.block(stepped.compute_s)
     copy.num_digests_owed = max(0, copy.num_digests_owed - 1)

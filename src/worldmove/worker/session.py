@@ -1,7 +1,7 @@
 """One copy of a session in its slot: what phase it is in, what it may compute, what it still owes.
 
     shadow -promote-> live -freeze-> frozen -thaw-> live
-                                     frozen -retire-> retired -take over-> live
+                                     frozen -retire-> retired -replay-> live
                         live, frozen -supersede-> superseded -thaw | retire->
 
 Rules:
@@ -10,8 +10,7 @@ Rules:
    phase waits for the step in hand (``still``), so a freeze is met exactly at a block boundary.
 2. ``next_block`` changes only when a step has ended.
 3. What was sent stays in the outbox until it is acknowledged, in every phase.
-4. A retired copy gives its slot back when its check blocks are done and a block past its boundary has left
-   the gateway; never before, since until then it may be the last copy that can go on.
+4. Only who orders a copy about frees it: its move's driver, or the worker when its session is closed.
 """
 
 import asyncio
@@ -54,18 +53,19 @@ class SessionCopy:
         """How many of the next blocks carry a state digest."""
         self.num_checks_owed = 0
         """How many more blocks a retired copy steps."""
-        self.boundary = 0
-        """Of a retired copy: the first block that another end owns."""
-        self.passed = False
-        """A block past the retired copy's boundary has left the gateway."""
+        self.left_gateway = 0
+        """Blocks before this one have left the gateway."""
         self.skip_before = 0
         """Blocks before this one are computed and not sent (a replay)."""
         self.ended_at = float("-inf")
         """Loop time at which the last step ended."""
         self.wake = asyncio.Event()
+        self.ended = asyncio.Event()
+        """Set once its slot is given back, or is in quarantine."""
         self._still = asyncio.Event()
         self._still.set()
         self._ended = asyncio.Event()
+        self._passing: list[tuple[int, asyncio.Future[None]]] = []
         self._on_change = on_change
 
     def changed(self) -> None:
@@ -93,11 +93,6 @@ class SessionCopy:
         return self.may_compute and self.inputs.get(self.next_block) is not None
 
     @property
-    def may_be_freed(self) -> bool:
-        """Whether this retired copy is needed no longer."""
-        return self.phase is CopyPhase.RETIRED and self.passed and self.num_checks_owed == 0
-
-    @property
     def stepping(self) -> bool:
         """Whether a step is in hand."""
         return not self._still.is_set()
@@ -122,11 +117,22 @@ class SessionCopy:
 
     def acknowledge(self, block: int) -> None:
         """Every block up to this one has left the gateway."""
+        self.left_gateway = max(self.left_gateway, block + 1)
         self.outbox.acknowledge(block)
         self.inputs.forget_before(min(self.next_block, self.outbox.first_kept(block + 1)))
-        if self.phase is CopyPhase.RETIRED and block >= self.boundary:
-            self.passed = True
-            self.wake.set()
+        self._tell_passed()
+
+    async def passed(self, block: int) -> None:
+        """Return once ``block`` has left the gateway and no check is owed."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._passing.append((block, done))
+        self._tell_passed()
+        await done
+
+    def check_stepped(self) -> None:
+        """One check block is done."""
+        self.num_checks_owed = max(0, self.num_checks_owed - 1)
+        self._tell_passed()
 
     def promote(self, epoch: int, block: int, num_digests: int) -> None:
         """Play from ``block`` on, as the owner in ``epoch``."""
@@ -136,17 +142,27 @@ class SessionCopy:
 
     def thaw(self, epoch: int) -> None:
         """Go on as the owner in ``epoch``, and send again what nobody acknowledged."""
-        self.epoch = epoch
+        self.epoch, self.num_checks_owed = epoch, 0
         self.enter(CopyPhase.LIVE)
         self.outbox.send_again(epoch)
 
     def retire(self, attempt: str, num_checks: int) -> None:
         """Own nothing more; step ``num_checks`` blocks from the input lists alone."""
-        self.attempt, self.boundary, self.num_checks_owed = attempt, self.next_block, num_checks
+        self.attempt, self.num_checks_owed = attempt, num_checks
         self.enter(CopyPhase.RETIRED)
 
-    def take_over(self, epoch: int, block: int) -> None:
-        """Replay up to ``block``, then play from it on, as the owner in ``epoch``."""
+    def replay(self, epoch: int, block: int) -> None:
+        """Compute up to ``block`` in silence, then play from it on, as the owner in ``epoch``."""
         self.epoch, self.num_checks_owed, self.skip_before = epoch, 0, block
         self.enter(CopyPhase.LIVE)
         self.outbox.send_again(epoch, block)
+
+    def _tell_passed(self) -> None:
+        if self.num_checks_owed:
+            return
+        waiting, self._passing = self._passing, []
+        for block, done in waiting:
+            if block >= self.left_gateway:
+                self._passing.append((block, done))
+            elif not done.done():
+                done.set_result(None)

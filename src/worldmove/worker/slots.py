@@ -1,8 +1,8 @@
 """A worker's slots: a fixed number of places for sessions, each one arena that is made at the start and kept.
 
-    free -> bound -> free              an opened session
-    free -> shadow -> bound            a move that was committed
-    free -> shadow -> quarantined -> free      one that was not: nobody gets the slot before its path is released
+free -> bound -> free              an opened session
+free -> shadow -> bound            a move that was committed
+free -> shadow -> quarantined -> free      one that was not: nobody gets the slot before its path is released
 """
 
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from worldmove.engine.base import Engine
 from worldmove.state.arena import Arena, Placement, adopt, gather, materialise
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, state_digest
-from worldmove.state.manifest import Manifest
+from worldmove.state.manifest import Layout, Manifest
 
 DIGESTER = Xxh3Digester()
 
@@ -21,12 +21,16 @@ def open_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Any, Captu
     return install_in(engine, first.manifest, adopt(first, arena), arena)
 
 
-def install_in(
-    engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena
-) -> tuple[Any, Capture]:
+def install_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena) -> tuple[Any, Capture]:
     """Make a session of what lies in an arena; return it, and its state as it will be played."""
     session = engine.install(materialise(manifest, placement, arena, engine.state_types))
     return session, capture(engine.state(session), engine.state_types)
+
+
+def layout_in(engine: Engine[Any], session: Any, arena: Arena) -> Layout:
+    """Describe a session that goes on being played; the bound is its slot's size. Raises StateRefused."""
+    engine.quiesce(session)
+    return Layout.of(capture(engine.state(session), engine.state_types).manifest, arena_bytes=arena.size)
 
 
 def freeze_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Capture, Placement]:
