@@ -82,7 +82,7 @@ class Attempt:
         """Raise MoveRefused unless both ends are ready and the ledger has opened the attempt."""
         config, plan = self._config, self.plan
         self._on_phase(plan, "prepare")
-        self._tell(plan.source.name, Prepare)
+        self._tell(plan.source.name, Prepare, transport=plan.transport)
         prepared = await self._hear(Prepared, plan.source, config.prepare_s)
         self._compare(prepared)
         self._admit(plan, prepared)
