@@ -15,11 +15,12 @@ import msgspec
 import structlog
 
 from worldmove.errors import MessageError, WorldMoveError
-from worldmove.worker.assemble import Assembly, assemble
+from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.threads import OneThread
+from worldmove.worker.transports import local_transports
 from worldmove.worker.warm_up import warm_up
 
 RECONNECT_S = 0.2
@@ -56,16 +57,18 @@ async def serve(config: WorkerConfig) -> int:
     uplink = Uplink()
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
-    assembly = assemble(
-        config=config,
-        engine=engine,
-        warm=warm,
-        threads=(engine_thread, copy_thread),
+    edges = Edges(
+        engine_thread=engine_thread,
+        copy_thread=copy_thread,
+        transports=local_transports(copy_thread),
         send=uplink.send,
+        clock=time.perf_counter,
+        pid=os.getpid(),
         log=log.info,
         on_failure=on_failure,
         on_shutdown=stop.set,
     )
+    assembly = assemble(config, engine, warm, edges)
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
     serving = asyncio.create_task(_stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()
