@@ -23,7 +23,7 @@ Tree = Any
 """Nested dicts, lists, tuples and dataclasses with carried leaves: see ``worldmove.state``."""
 
 SessionT = TypeVar("SessionT")
-RecoveredT = TypeVar("RecoveredT", covariant=True)
+RecoveredT_co = TypeVar("RecoveredT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +121,9 @@ class Engine(Protocol[SessionT]):
         ...
 
 
-class Recovers(Protocol[RecoveredT]):
+class Recovers(Protocol[RecoveredT_co]):
     """An engine that can begin a world from a picture. What such a world lacks is what a move carries."""
 
-    def recover(self, frame: NDArray[np.uint8], seed: int) -> RecoveredT:
+    def recover(self, frame: NDArray[np.uint8], seed: int) -> RecoveredT_co:
         """Begin a world that shows ``frame`` (uint8 RGB, [height, width, 3]) and knows nothing else."""
         ...
