@@ -29,7 +29,6 @@ PURE = (
     "move/ledger_rules.py",
     "move/messages.py",
     "move/protocol.py",
-    "move/strategy.py",
     "serve/frames.py",
     "serve/sequencer.py",
     "serve/show.py",
@@ -42,6 +41,7 @@ PURE = (
     "state/leaf.py",
     "state/manifest.py",
     "state/storage.py",
+    "state/structure.py",
     "units.py",
     "worker/inputs.py",
     "worker/messages.py",
@@ -49,7 +49,6 @@ PURE = (
 
 NEARLY_PURE: Mapping[str, str] = {
     "errors.py": "exceptions",
-    "state/tree.py": "finds one container at two paths by its identity, within one walk",
 }
 """What PURE files may import beside each other."""
 
@@ -65,6 +64,7 @@ DRIVEN = ("move", "worker", "fleet", "serve")
 
 EDGES: Mapping[str, str] = {
     "fleet/hosts_local.py": "starts worker processes, links them, and ends them by signal",
+    "worker/process.py": "a worker's process: its clock, its link, its signals, its exit status",
     "worker/threads.py": "runs blocking work on one thread",
 }
 
