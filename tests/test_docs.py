@@ -16,6 +16,7 @@ ASSEMBLED = (ROOT / "src" / "worldmove" / "cli" / "main.py").exists()
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
+PLACE = re.compile(r"`([A-Za-z]\w*(?:\.\w+)?)` in\s`([\w/]+\.py)`")
 COMMAND = re.compile(r"\bmake ([a-z]+)\b")
 
 # What a file of this tree must not say: where one machine keeps it, whose index it came from, what is undone.
@@ -51,6 +52,16 @@ def test_every_file_that_a_document_names_exists(document: Path) -> None:
     named = [word for word in CODE.findall(document.read_text(encoding="utf-8")) if re.fullmatch(r"[\w./-]+\.py", word)]
     places = [document.parent, ROOT, ROOT / "src" / "worldmove"]
     missing = [name for name in named if not any((place / name).exists() for place in places)]
+    assert missing == [] or not ASSEMBLED
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_named)
+def test_what_a_document_places_in_a_file_is_defined_there(document: Path) -> None:
+    missing: list[str] = []
+    for name, file in PLACE.findall(document.read_text(encoding="utf-8")):
+        path = ROOT / "src" / "worldmove" / file
+        defined = re.findall(r"(?:def|class) (\w+)", path.read_text(encoding="utf-8")) if path.exists() else []
+        missing.extend(f"{part} in {file}" for part in name.split(".") if part not in defined)
     assert missing == [] or not ASSEMBLED
 
 

@@ -64,6 +64,9 @@ DRIVEN = ("move", "worker", "fleet", "serve")
 
 EDGES: Mapping[str, str] = {
     "fleet/hosts_local.py": "starts worker processes, links them, and ends them by signal",
+    "serve/ids.py": "names, seeds and nonces by the system's randomness",
+    "serve/listen.py": "the listening socket",
+    "serve/server.py": "a server's process: its clocks, its signals, its end",
     "worker/process.py": "a worker's process: its clock, its link, its signals, its exit status",
     "worker/threads.py": "runs blocking work on one thread",
 }
