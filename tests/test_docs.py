@@ -96,14 +96,16 @@ def test_no_file_speaks_of_one_machine_or_of_work_undone() -> None:
         f"{_named(path)}:{number}: {line.strip()[:80]}"
         for path in _own_files()
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if NOT_HERE.search(line) and path != Path(__file__)
+        if NOT_HERE.search(line)
     ]
     assert found == []
 
 
-@pytest.mark.parametrize("line", ["cd /root/x", 'open("/home/me/x")', "# TODO: later", "https://pypi.org/simple"])
-def test_such_a_line_is_found(line: str) -> None:
-    assert NOT_HERE.search(line)
+@pytest.mark.parametrize(
+    "parts", [("cd /ro", "ot/x"), ('open("/ho', 'me/x")'), ("# TO", "DO: later"), ("https://py", "pi.org/x")]
+)
+def test_such_a_line_is_found(parts: tuple[str, str]) -> None:
+    assert NOT_HERE.search("".join(parts))  # in parts, since this file is read too
 
 
 @pytest.mark.parametrize("line", ["src/work/x", "a/home/", "https://example.org/home/x", "see pytorch.org", "worked/"])
