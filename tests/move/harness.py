@@ -6,12 +6,12 @@ the transport, and each worker's slots and copies. The drivers and the ledger's 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import msgspec
 
-from tests.move.toy import Toy, install
+from tests.move.toy import Toy, frames_of_a_world_that_never_moved, install
 from tests.move.virtual import inline
 from worldmove.errors import MoveRefused
 from worldmove.move.destination import Destination, DestinationConfig
@@ -34,6 +34,7 @@ from worldmove.move.messages import (
     Cancel,
     Declined,
     Ended,
+    Landed,
     Offer,
     Prepare,
     Prepared,
@@ -51,11 +52,17 @@ from worldmove.transport.loopback import Loopback
 ARENA_BYTES = 64 << 10
 SESSION = "s-1"
 SEED = 11
+BLOCK_S = 0.02
 
 
 def inputs_of(block: int) -> tuple[str, ...]:
     """The closed input list of a block."""
     return (f"key {block % 7}",) if block % 3 else ()
+
+
+def reference(fleet: "Fleet") -> list[str]:
+    """What a world that never moved would have shown."""
+    return frames_of_a_world_that_never_moved(SEED, [inputs_of(block) for block in range(len(fleet.gateway.shown))])
 
 
 class Plays(Enum):
@@ -82,6 +89,7 @@ class Copy:
         self.unacknowledged: dict[int, str] = {}
         self.taken = asyncio.Event()
         self.released = False
+        self.after_install: Callable[[Copy], None] = lambda copy: None
         self.checked: list[tuple[int, bool]] = []
         self.after_freeze: Callable[[Copy], None] = lambda copy: None
         self.before_install: Callable[[Copy, Manifest, Placement], None] = lambda copy, manifest, placement: None
@@ -107,9 +115,7 @@ class Copy:
     async def freeze(self) -> Frozen:
         self.plays = Plays.FROZEN
         captured = self.world.capture()
-        frozen = Frozen(block=self.world.block, capture=captured, placement=gather(captured, self.arena))
-        self.after_freeze(self)
-        return frozen
+        return Frozen(block=self.world.block, capture=captured, placement=gather(captured, self.arena))
 
     def thaw(self, epoch: int) -> None:
         self.plays, self.epoch = Plays.LIVE, epoch
@@ -138,7 +144,7 @@ class Copy:
         gateway = self.worker.fleet.gateway
         await gateway.left(block)
         picture = self.world.step(inputs_of(block))
-        self.checked.append((block, picture == gateway.shown[block]))
+        self.worker.fleet.checked.append((block, picture == gateway.shown[block]))
 
     def free(self) -> None:
         self.plays = Plays.GONE
@@ -170,6 +176,7 @@ class Copy:
     async def install(self, manifest: Manifest, placement: Placement) -> Capture:
         self.before_install(self, manifest, placement)
         self.toy = install(manifest, placement, self.arena)
+        self.after_install(self)
         return self.toy.capture()
 
     def promote(self, epoch: int, block: int) -> None:
@@ -197,7 +204,6 @@ class Worker:
         self.destinations: list[Destination] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.offers: list[str] = []
-        self.on_reserve: Callable[[Copy], None] = lambda copy: None
         self.host = Host(
             worker=name,
             incarnation=incarnation,
@@ -226,7 +232,7 @@ class Worker:
             raise MoveRefused("state_too_large", f"it needs {layout.arena_bytes} bytes")
         copy = Copy(self, None, Plays.SHADOW, 0)
         self.copies.append(copy)
-        self.on_reserve(copy)
+        self.fleet.on_reserve(copy)
         return copy
 
     def drop(self, copy: Copy) -> None:
@@ -240,8 +246,10 @@ class Worker:
             self.destinations.append(driver)
             self.tasks.append(asyncio.create_task(self._run_destination(driver)))
             return
-        for driver in [*self.sources, *self.destinations]:
-            driver.deliver(message)
+        for source in list(self.sources):
+            source.deliver(message)
+        for destination in list(self.destinations):
+            destination.deliver(message)
 
     def refuse(self, epoch: int) -> None:
         for source in self.sources:
@@ -377,6 +385,10 @@ class Fleet:
         self.gateway = Gateway(self)
         self.ledger_fault: Callable[[Worker, Operation], LedgerFault | None] = lambda worker, operation: None
         self.post_fault: Callable[[AnyMoveMessage], tuple[float, ...]] = lambda message: (0.0005,)
+        self.on_reserve: Callable[[Copy], None] = lambda copy: None
+        self.on_landed: Callable[[], None] = lambda: None
+        self.checked: list[tuple[int, bool]] = []
+        """(block, equal): what retired copies found when they stepped it from the log."""
         self.gone: list[tuple[str, int]] = []
         self.suspected: list[str] = []
         self.heard: asyncio.Queue[AnyMoveMessage] = asyncio.Queue()
@@ -411,6 +423,8 @@ class Fleet:
         """Carry a message, as the fault of the day has it: each number is one delivery's delay."""
         message = msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=AnyMoveMessage)
         self.sent.append(message)
+        if isinstance(message, Landed):
+            self.on_landed()
         for delay in self.post_fault(message):
             loop = asyncio.get_running_loop()
             self._timers.append(loop.call_later(delay, self._arrive, message))
@@ -442,7 +456,29 @@ class Fleet:
         for _ in range(num_blocks):
             for copy in self.copies(Plays.LIVE):
                 copy.play()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(BLOCK_S)
+
+    def play_on(self) -> "Playing":
+        """Let it be played in the background."""
+        return Playing(asyncio.create_task(self.play(1 << 30)))
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def settled(self) -> None:
+        """Wait until nobody but the owner holds a copy."""
+        async with asyncio.timeout(60.0):
+            while sum(len(worker.copies) for worker in self.workers.values()) != 1:  # noqa: ASYNC110
+                await asyncio.sleep(BLOCK_S)
+
+    def kill(self, name: str) -> None:
+        """Power a worker off, and let the server know for certain."""
+        self.gone.append((name, self.workers[name].incarnation))
+        self.workers[name].die()
+
+    def set_environment(self, name: str, fields: dict[str, str]) -> None:
+        worker = self.workers[name]
+        worker.host = replace(worker.host, environment=Environment(fields=fields))
 
     # a plain controller
 
@@ -549,3 +585,14 @@ class Fleet:
     def _is_over(self, outcome: Outcome) -> bool:
         ends = [outcome.of("source"), outcome.of("destination")]
         return all(end and end.outcome != "in_doubt" for end in ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """A session being played in the background."""
+
+    task: asyncio.Task[None]
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
