@@ -34,7 +34,6 @@ from worldmove.move.messages import (
     Cancel,
     Declined,
     Ended,
-    Landed,
     Offer,
     Prepare,
     Prepared,
@@ -118,8 +117,11 @@ class Copy:
         return Frozen(block=self.world.block, capture=captured, placement=gather(captured, self.arena))
 
     def thaw(self, epoch: int) -> None:
+        if self.worker.dead:
+            return
         self.plays, self.epoch = Plays.LIVE, epoch
         self.worker.fleet.note_live(self)
+        self.send_again()
 
     def supersede(self) -> None:
         self.plays = Plays.SUPERSEDED
@@ -183,6 +185,7 @@ class Copy:
         assert self.world.block == block
         self.acknowledged_block = block
         self.thaw(epoch)
+        self.worker.fleet.on_promote(self)
 
     def discard(self) -> None:
         self.plays, self.toy = Plays.GONE, None
@@ -204,6 +207,7 @@ class Worker:
         self.destinations: list[Destination] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.offers: list[str] = []
+        self.dead = False
         self.host = Host(
             worker=name,
             incarnation=incarnation,
@@ -240,6 +244,8 @@ class Worker:
 
     def deliver(self, message: AnyMoveMessage) -> None:
         """What arrives on this worker's link."""
+        if self.dead:
+            return
         if isinstance(message, Offer) and message.attempt not in self.offers:
             self.offers.append(message.attempt)
             driver = Destination(host=self.host, slots=self, offer=message, config=self.fleet.destination_config)
@@ -257,14 +263,13 @@ class Worker:
 
     def die(self) -> None:
         """Power off: nothing more runs here, and every mapping is gone."""
+        self.dead = True
         for task in self.tasks:
             task.cancel()
         for copy in self.copies:
             copy.plays = Plays.GONE
             copy.arena.buffer[:] = bytes(len(copy.arena.buffer))
         self.copies.clear()
-        self.sources.clear()
-        self.destinations.clear()
 
     def _drive_source(self, source: Source) -> None:
         self.sources.append(source)
@@ -277,7 +282,7 @@ class Worker:
     async def _run_destination(self, driver: Destination) -> None:
         phase = await driver.run()
         self.destinations.remove(driver)
-        if phase is DestinationPhase.NONE:
+        if phase is DestinationPhase.NONE or self.dead:
             return
         copy = driver.slot
         assert isinstance(copy, Copy)
@@ -333,7 +338,7 @@ class Client:
         self._worker = worker
 
     async def ask(self, operation: Operation) -> Answer | None:
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001 if not self._worker.dead else 1e9)
         fault = self._fleet.ledger_fault(self._worker, operation)
         if fault is LedgerFault.BEFORE_EFFECT:
             await asyncio.sleep(0.5)
@@ -386,7 +391,8 @@ class Fleet:
         self.ledger_fault: Callable[[Worker, Operation], LedgerFault | None] = lambda worker, operation: None
         self.post_fault: Callable[[AnyMoveMessage], tuple[float, ...]] = lambda message: (0.0005,)
         self.on_reserve: Callable[[Copy], None] = lambda copy: None
-        self.on_landed: Callable[[], None] = lambda: None
+        self.on_promote: Callable[[Copy], None] = lambda copy: None
+        self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
         self.checked: list[tuple[int, bool]] = []
         """(block, equal): what retired copies found when they stepped it from the log."""
         self.gone: list[tuple[str, int]] = []
@@ -413,18 +419,24 @@ class Fleet:
             owner=row.owner,
             incarnation=row.incarnation,
             epoch=row.epoch,
-            owner_gone=(row.owner, row.incarnation) in self.gone,
+            owner_gone=self._gone(row),
             owner_suspected=row.owner in self.suspected,
             next_block=len(self.gateway.shown),
             closed_epoch=self.gateway.closed_epoch,
         )
 
+    def _gone(self, row: Row) -> bool | None:
+        if (row.owner, row.incarnation) in self.gone:
+            return True
+        return None if row.owner in self.suspected else False
+
     def post(self, sender: Worker | None, message: AnyMoveMessage) -> None:
         """Carry a message, as the fault of the day has it: each number is one delivery's delay."""
+        if sender is not None and sender.dead:
+            return
         message = msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=AnyMoveMessage)
         self.sent.append(message)
-        if isinstance(message, Landed):
-            self.on_landed()
+        self.on_post(message)
         for delay in self.post_fault(message):
             loop = asyncio.get_running_loop()
             self._timers.append(loop.call_later(delay, self._arrive, message))
@@ -444,6 +456,16 @@ class Fleet:
     def owner(self) -> Copy:
         (copy,) = self.copies(Plays.LIVE)
         return copy
+
+    async def one_goes_on(self, num_blocks: int = 3) -> str:
+        """One copy plays, and every block that it makes is shown. Return where."""
+        await self.wait(40.0)  # longer than every wait of the drivers
+        shown = len(self.gateway.shown)
+        name = self.owner.worker.name
+        await self.play(num_blocks)
+        assert len(self.gateway.shown) == shown + num_blocks
+        assert (self.row.owner, self.row.epoch) == (name, self.owner.epoch)
+        return name
 
     def note_live(self, copy: Copy) -> None:
         """Two live copies may be there only if one of them was suspected."""
@@ -471,10 +493,20 @@ class Fleet:
             while sum(len(worker.copies) for worker in self.workers.values()) != 1:  # noqa: ASYNC110
                 await asyncio.sleep(BLOCK_S)
 
-    def kill(self, name: str) -> None:
-        """Power a worker off, and let the server know for certain."""
-        self.gone.append((name, self.workers[name].incarnation))
+    def kill(self, name: str, *, noticed_after_s: float = 0.0) -> None:
+        """Power a worker off; the server suspects it at once, and after a while it knows for certain."""
+        incarnation = self.workers[name].incarnation
         self.workers[name].die()
+        self.suspected.append(name)
+        self._timers.append(asyncio.get_running_loop().call_later(noticed_after_s, self._notice, name, incarnation))
+
+    def _notice(self, name: str, incarnation: int) -> None:
+        self.gone.append((name, incarnation))
+
+    def restart(self, name: str) -> None:
+        """A killed worker comes back, empty, under its next incarnation."""
+        self.workers[name] = Worker(self, name, self.workers[name].incarnation + 1)
+        self.suspected.remove(name)
 
     def set_environment(self, name: str, fields: dict[str, str]) -> None:
         worker = self.workers[name]
@@ -493,6 +525,8 @@ class Fleet:
             self._cancel(outcome, to)
             self.decide(self._close(outcome))
             await self._collect(outcome, 20.0)
+        if "aborted" in outcome.outcomes:
+            self.decide(self._close(outcome))
         return outcome
 
     async def _move(self, to: str, outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.move.harness import Copy, Fleet, Plays, reference
 from tests.move.virtual import inline, run
-from worldmove.move.messages import Ended, Proof
+from worldmove.move.messages import Ended, Landed, Proof
 from worldmove.state import Manifest, Placement
 from worldmove.state.arena import Arena, extents
 from worldmove.state.extent import Extent
@@ -258,7 +258,11 @@ def test_an_engine_that_writes_after_its_boundary_is_blamed_and_not_the_path(lea
         await fleet.play(3)
         copy = fleet.owner
         before = getattr(copy.world, leaf).clone()
-        fleet.on_landed = lambda: getattr(copy.world, leaf).add_(1.0)
+
+        def write() -> None:
+            getattr(copy.world, leaf).add_(1.0)
+
+        fleet.on_post = lambda message: write() if isinstance(message, Landed) else None
         outcome = await fleet.move("B")
         assert outcome.outcomes == ("aborted", "aborted")
         end = outcome.of("source")
@@ -266,7 +270,7 @@ def test_an_engine_that_writes_after_its_boundary_is_blamed_and_not_the_path(lea
         assert end.reason == "engine_wrote"
         assert leaf in end.detail
         getattr(copy.world, leaf).copy_(before)  # as if it had not, so that the world may be compared
-        fleet.on_landed = lambda: None
+        fleet.on_post = lambda message: None
         await goes_on(fleet, "A")
 
     tell(story)
