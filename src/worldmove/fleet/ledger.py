@@ -44,6 +44,14 @@ _ledger = sql.Table(
     sql.Column("lost", sql.Boolean, nullable=False),
 )
 
+_ONE = _ledger.c.session == sql.bindparam("key")
+# Built once: building a statement costs more than running it.
+_READ = sql.select(_ledger).where(_ONE).order_by(_ledger.c.session)
+_READ_ALL = sql.select(_ledger).order_by(_ledger.c.session)
+_INSERT = _ledger.insert()
+_UPDATE = _ledger.update().where(_ONE)
+_DELETE = _ledger.delete().where(_ONE)
+
 
 class Durability(Enum):
     """What an answered operation survives."""
@@ -80,7 +88,7 @@ class SqlLedger:
         with self._transaction() as connection:
             if _read(connection, row.session) is not None:
                 return False
-            connection.execute(_ledger.insert().values(**_columns(row)))
+            connection.execute(_INSERT, _columns(row))
             return True
 
     async def ask(self, operation: Operation, facts: Facts) -> Answer | None:
@@ -91,7 +99,7 @@ class SqlLedger:
                 return Denied(session=operation.session, reason="unknown_session")
             after, answer = decide(row, operation, facts)
             if after is not row:
-                connection.execute(_ledger.update().where(_ledger.c.session == row.session).values(**_columns(after)))
+                connection.execute(_UPDATE, {"key": row.session, **_columns(after)})
             return answer
 
     async def row(self, session: str) -> Row | None:
@@ -102,13 +110,12 @@ class SqlLedger:
     async def rows(self) -> tuple[Row, ...]:
         """Return every row, in the order of the sessions' names. Raises LedgerError."""
         with self._transaction() as connection:
-            found = connection.execute(sql.select(_ledger).order_by(_ledger.c.session)).mappings()
-            return tuple(_row(columns) for columns in found)
+            return tuple(_row(columns) for columns in connection.execute(_READ_ALL).mappings())
 
     async def forget(self, session: str) -> None:
         """Drop an ended session's row. Idempotent. Raises LedgerError."""
         with self._transaction() as connection:
-            connection.execute(_ledger.delete().where(_ledger.c.session == session))
+            connection.execute(_DELETE, {"key": session})
 
     async def checkpoint(self) -> None:
         """Bring the log into the file now, as far as nobody is disturbed. For the time between moves."""
@@ -204,8 +211,7 @@ def _sentence(error: SQLAlchemyError, where: str) -> str:
 
 
 def _read(connection: sql.Connection, session: str) -> Row | None:
-    query = sql.select(_ledger).where(_ledger.c.session == session).order_by(_ledger.c.session)
-    columns = connection.execute(query).mappings().one_or_none()
+    columns = connection.execute(_READ, {"key": session}).mappings().one_or_none()
     return None if columns is None else _row(columns)
 
 
