@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import structlog
@@ -20,7 +21,7 @@ from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.threads import OneThread
-from worldmove.worker.transports import local_transports
+from worldmove.worker.transports import LocalTransports
 from worldmove.worker.warm_up import warm_up
 
 RECONNECT_S = 0.2
@@ -57,10 +58,13 @@ async def serve(config: WorkerConfig) -> int:
     uplink = Uplink()
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
+    socket_path = Path(config.socket_path).parent / f"{config.worker}-{config.incarnation}.sock"
+    transports = LocalTransports(socket_path, copy_thread)
+    await transports.start()
     edges = Edges(
         engine_thread=engine_thread,
         copy_thread=copy_thread,
-        transports=local_transports(copy_thread),
+        transports=transports.by_name,
         send=uplink.send,
         clock=time.perf_counter,
         pid=os.getpid(),
@@ -73,6 +77,7 @@ async def serve(config: WorkerConfig) -> int:
     assembly.background.start("link", _stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()
     await assembly.background.stop()
+    await transports.close()
     engine_thread.close()
     copy_thread.close()
     log.info("worker_ended", clean=not failed)

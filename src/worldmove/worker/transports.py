@@ -1,8 +1,31 @@
-"""The paths that a worker offers, by the name that an offer of a move gives."""
+"""The edge: the paths that a worker's process offers, by the name that a move gives."""
+
+import random
+import secrets
+from pathlib import Path
 
 from worldmove.transport.base import Blocking, Transport
+from worldmove.transport.descriptors import TOKEN_BYTES
+from worldmove.transport.shm import SharedMemory, ShmConfig
+from worldmove.transport.wrappers import Corrupting
 
 
-def local_transports(copy_thread: Blocking) -> dict[str, Transport]:
-    """Return the paths between workers of one host."""
-    return {}
+class LocalTransports:
+    """Shared memory between the processes of one host; and the same path, damaging what it carries."""
+
+    def __init__(self, socket_path: Path, copy_thread: Blocking) -> None:
+        self._shm = SharedMemory(
+            config=ShmConfig(path=socket_path),
+            blocking=copy_thread,
+            tokens=lambda: secrets.token_bytes(TOKEN_BYTES),
+        )
+        corrupting = Corrupting(self._shm, rng=random.Random(secrets.randbits(64)))
+        self.by_name: dict[str, Transport] = {path.name: path for path in (self._shm, corrupting)}
+
+    async def start(self) -> None:
+        """Let arenas be had. Raises TransportError."""
+        await self._shm.start()
+
+    async def close(self) -> None:
+        """End every export."""
+        await self._shm.close()
