@@ -6,6 +6,7 @@ or the server gone for longer than ``keep_s``), 1 after a failure.
 
 import asyncio
 import os
+import random
 import signal
 import sys
 import time
@@ -59,7 +60,7 @@ async def serve(config: WorkerConfig) -> int:
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
     socket_path = Path(config.socket_path).parent / f"{config.worker}-{config.incarnation}.sock"
-    transports = LocalTransports(socket_path, copy_thread)
+    transports = LocalTransports(socket_path, copy_thread, random_bytes=os.urandom, rng=random.Random())
     await transports.start()
     edges = Edges(
         engine_thread=engine_thread,
