@@ -7,9 +7,7 @@ from worldmove.worker.outbox import Outbox
 
 
 def done(block, epoch=1):
-    return BlockDone(
-        session="s-1", epoch=epoch, block=block, frames=b"", frame_sha256=(), notes=(), compute_s=0.0
-    )
+    return BlockDone(session="s-1", epoch=epoch, block=block, frames=b"", frame_sha256=(), notes=(), compute_s=0.0)
 
 
 def test_what_is_not_acknowledged_is_sent_again_in_order_in_the_name_of_the_new_epoch():
