@@ -24,6 +24,8 @@ class Verdict(Enum):
     OTHER_EPOCH = "other_epoch"
     CLOSED_EPOCH = "closed_epoch"
     AHEAD = "ahead"
+    MALFORMED = "malformed"
+    """Its frames are not of the engine's shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
