@@ -19,6 +19,11 @@ class Audience:
         return bool(self._players)
 
     @property
+    def num_watchers(self) -> int:
+        """How many are here."""
+        return len(self._players)
+
+    @property
     def controlling(self) -> Player | None:
         """Who has the controls."""
         return self._controlling

@@ -1,11 +1,13 @@
 """What HTTP and the players ask of the gateway: open, close, move, recover; join, leave, hear."""
 
 import asyncio
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Protocol
 
 from worldmove.errors import MessageError, UserError
 from worldmove.fleet.reports import MoveReport
-from worldmove.fleet.views import SessionView
+from worldmove.fleet.views import SessionView, WorkerState, WorkerView
 from worldmove.serve.gateway import Gateway
 from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Ping, Pong, Received, Resting, decode
 from worldmove.serve.player import Player
@@ -37,6 +39,7 @@ class Desk:
     async def open(self, *, seed: int | None, on: str | None) -> SessionView:
         """Begin a world. Raises UserError: unknown worker, no slot."""
         session = self._ids.session()
+        on = None if on is None else self._worker(on)
         self._gateway.begin(session)
         try:
             return await self._fleet.open(session, self._ids.seed() if seed is None else seed, on)
@@ -50,10 +53,19 @@ class Desk:
         await self._fleet.close(session)
         self._gateway.forget(session, "This session was closed.")
 
-    async def move(self, session: str, to: str, *, damage: bool) -> MoveReport:
-        """Move a session; the report has the gap, where a block was due. Raises UserError."""
+    def view(self, session: str) -> SessionView:
+        """Return what the controller says of a session. Raises UserError for an unknown one."""
         self._gateway.live(session)
-        report = await self._fleet.move(session, to, damage=damage)
+        for view in self._fleet.sessions():
+            if view.name == session:
+                return view
+        raise UserError(f"The session {session} has ended.", code="unknown_session", status=404)
+
+    async def move(self, session: str, to: str | None, *, damage: bool) -> MoveReport:
+        """Move a session; the report has the gap, where a block was due. Raises UserError."""
+        view = self.view(session)
+        destination = roomiest_other(self._fleet.workers(), view.owner) if to is None else self._worker(to)
+        report = await self._fleet.move(session, destination, damage=damage)
         return await self._gateway.settled(session, report)
 
     async def recover(self, session: str) -> str:
@@ -111,8 +123,27 @@ class Desk:
             case Ping(t=t):
                 player.say(Pong(t=t, server_ms=asyncio.get_running_loop().time() * 1000))
 
+    def _worker(self, name: str) -> str:
+        """Return a worker's name. Raises UserError, naming the nearest, for an unknown one."""
+        names = [view.name for view in self._fleet.workers()]
+        if name in names:
+            return name
+        near = get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}."
+        raise UserError(f"There is no worker {name}; {hint}", code="unknown_worker", status=404)
+
     async def _run_recovery(self, session: str, recovery: Recovery) -> None:
         try:
             await recovery.run()
         finally:
             del self._gateway.recoveries[session]
+
+
+def roomiest_other(workers: Sequence[WorkerView], owner: str) -> str:
+    """Return the ready worker with most free slots that is not the owner. Raises UserError if there is none."""
+    others = [view for view in workers if view.name != owner and view.state is WorkerState.READY]
+    if not others:
+        raise UserError(
+            "There is no other worker to move to; start the server with --workers 2.", code="no_worker", status=409
+        )
+    return max(others, key=lambda view: view.slots_free).name

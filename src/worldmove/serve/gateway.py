@@ -45,10 +45,10 @@ class Gateway:
     def __init__(self, *, fleet: Fleet, config: GatewayConfig, metrics: Metrics) -> None:
         self.fleet = fleet
         self.config = config
+        self.lives: dict[str, Live] = {}
         self.recoveries: dict[str, Recovery] = {}
         """By session: its throw-away copy."""
         self._metrics = metrics
-        self._lives: dict[str, Live] = {}
         self._playing: dict[str, asyncio.Task[None]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._told: dict[str, Workers] = {}
@@ -57,21 +57,21 @@ class Gateway:
     def begin(self, session: str) -> Live:
         """Make room for a session, before the controller names its owner."""
         live = Live(session, config=self.config.live, fleet=self.fleet, metrics=self._metrics)
-        self._lives[session] = live
+        self.lives[session] = live
         self._playing[session] = self.spawn(live.run())
         return live
 
     def live(self, session: str) -> Live:
         """Return a session. Raises UserError, naming the nearest, for one that is not here."""
-        if session in self._lives:
-            return self._lives[session]
-        near = get_close_matches(session, self._lives, n=1, cutoff=0.5)
+        if session in self.lives:
+            return self.lives[session]
+        near = get_close_matches(session, self.lives, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else "`worldmove sessions` lists those that are open."
         raise UserError(f"There is no session {session}; {hint}", code="unknown_session", status=404)
 
     def forget(self, session: str, why: str) -> None:
         """A session has ended: close its connections and play it no more. Does nothing for one not here."""
-        if live := self._lives.pop(session, None):
+        if live := self.lives.pop(session, None):
             live.end(why)
             self._playing.pop(session).cancel()
             self._told.pop(session, None)
@@ -79,7 +79,7 @@ class Gateway:
 
     async def settled(self, session: str, report: MoveReport) -> MoveReport:
         """Wait for the first new block of a committed move; return its report with the gap."""
-        live = self._lives.get(session)
+        live = self.lives.get(session)
         if live is not None and report.outcome is Outcome.COMMITTED:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.config.gap_within_s):
@@ -91,7 +91,7 @@ class Gateway:
         while True:
             await asyncio.sleep(self.config.look_every_s)
             workers = self.fleet.workers()
-            for session, live in tuple(self._lives.items()):
+            for session, live in tuple(self.lives.items()):
                 message = workers_now(workers, self.fleet.owner(session))
                 if self._told.get(session) != message:
                     self._told[session] = message
@@ -100,7 +100,7 @@ class Gateway:
 
     def end(self) -> None:
         """The server ends: tell every player, and stop."""
-        for session, live in tuple(self._lives.items()):
+        for session, live in tuple(self.lives.items()):
             live.audience.end(CloseCode.SERVER_ENDS, "the server ends")
             self.forget(session, "the server ends")
         for task in tuple(self._tasks):
@@ -119,38 +119,38 @@ class Gateway:
         match message:
             case BlockDone(session=name) if (recovery := self._recovery(name)) is not None:
                 recovery.take(message)
-            case BlockDone(session=name) | CheckDone(session=name) | Opened(session=name) if name in self._lives:
-                self._lives[name].take(worker, message)
+            case BlockDone(session=name) | CheckDone(session=name) | Opened(session=name) if name in self.lives:
+                self.lives[name].take(worker, message)
             case Failed():
                 log.warning("failed", session=message.session, worker=worker, code=message.code, why=message.message)
 
     def owned(self, session: str, owner: Owner) -> None:
-        if live := self._lives.get(session):
+        if live := self.lives.get(session):
             live.owned(owner)
             live.audience.say(owner_now(owner, self.fleet.workers()))
 
     def holders(self, session: str, workers: Sequence[str]) -> None:
-        if live := self._lives.get(session):
+        if live := self.lives.get(session):
             live.hold(workers)
 
     def close_epoch(self, session: str, epoch: int) -> None:
-        if live := self._lives.get(session):
+        if live := self.lives.get(session):
             live.screen.close_epoch(epoch)
 
     def next_block(self, session: str) -> int | None:
-        live = self._lives.get(session)
+        live = self.lives.get(session)
         return None if live is None else live.screen.next_block
 
     def log_reaches(self, session: str) -> int:
-        live = self._lives.get(session)
+        live = self.lives.get(session)
         return 0 if live is None else live.sequencer.reaches
 
     def horizon_s(self, session: str) -> float | None:
-        live = self._lives.get(session)
+        live = self.lives.get(session)
         return None if live is None else live.horizon_s()
 
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
-        live = self._lives.get(session)
+        live = self.lives.get(session)
         if live is None:
             return
         if event == "phase" and (phase := visitor_phase(str(fields["phase"]))):
@@ -160,7 +160,7 @@ class Gateway:
             self.spawn(self._tell_result(live, report))
 
     def lost(self, session: str, why: str) -> None:
-        if live := self._lives.get(session):
+        if live := self.lives.get(session):
             live.lose(why)
 
     # Behind these.

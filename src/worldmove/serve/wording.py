@@ -1,4 +1,4 @@
-"""What the controller knows, in the messages of the play wire. Pure."""
+"""What the controller knows, in the messages of the play wire."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from worldmove.serve.play_messages import EngineInfo, Hello, OwnerInfo, OwnerNow
 
 
 def engine_info(spec: EngineSpec, memory_blocks: int | None) -> EngineInfo:
-    """Return what a page is told of the engine."""
+    """Return what of the engine."""
     return EngineInfo(
         name=spec.name,
         preset=spec.preset,
