@@ -1,0 +1,65 @@
+"""What a session is: its leaves, its memory, its manifest, its digests. Nothing here moves."""
+
+from worldmove.state.arena import (
+    Arena,
+    Placement,
+    adopt,
+    check_placement,
+    extents,
+    gather,
+    landed,
+    materialise,
+)
+from worldmove.state.capture import Capture, HostStorage, capture
+from worldmove.state.digest import (
+    GROUP_BYTES,
+    Digester,
+    Group,
+    StateDigest,
+    Xxh3Digester,
+    group_digest,
+    group_digests,
+    group_paths,
+    groups,
+    state_digest,
+)
+from worldmove.state.environment import Environment, FieldDifference, collect
+from worldmove.state.extent import Extent
+from worldmove.state.manifest import Layout, LeafRecord, Manifest
+from worldmove.state.proof import Mismatch, MoveProof, prove
+from worldmove.state.storage import StorageRecord
+
+__all__ = [
+    "GROUP_BYTES",
+    "Arena",
+    "Capture",
+    "Digester",
+    "Environment",
+    "Extent",
+    "FieldDifference",
+    "Group",
+    "HostStorage",
+    "Layout",
+    "LeafRecord",
+    "Manifest",
+    "Mismatch",
+    "MoveProof",
+    "Placement",
+    "StateDigest",
+    "StorageRecord",
+    "Xxh3Digester",
+    "adopt",
+    "capture",
+    "check_placement",
+    "collect",
+    "extents",
+    "gather",
+    "group_digest",
+    "group_digests",
+    "group_paths",
+    "groups",
+    "landed",
+    "materialise",
+    "prove",
+    "state_digest",
+]

@@ -1,0 +1,66 @@
+# Two commands matter: `make demo` and `make test`. Both prepare .venv on first use.
+
+PYTHON ?= python3
+PORT ?= 8787
+NO_BROWSER ?=
+TORCH_INDEX ?=
+PYTEST_ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
+RECIPE := pyproject.toml constraints.txt
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check fix clean
+
+help:  ## Say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  PORT=8787       the demo's port"
+	@echo "  NO_BROWSER=1    do not open a browser"
+	@echo "  TORCH_INDEX=URL take torch from this wheel index (pytorch.org names one for the CPU alone, a fraction"
+	@echo "                  of the size); empty: from where pip takes everything else"
+	@echo "  PYTEST_ARGS=... passed to pytest: PYTEST_ARGS='-k ledger'"
+	@echo "  PYTHON=python3  the Python to make .venv from, 3.11 or newer"
+
+demo: $(VENV)/demo.done  ## A live world on this machine, in your browser
+	@exec $(BIN)/worldmove demo --port $(PORT) $(if $(NO_BROWSER),--no-browser)
+
+test: $(VENV)/test.done  ## Everything that needs no GPU
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/check.done  ## Lint, format, types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+fix: $(VENV)/check.done  ## Mend what the linter can mend, and format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:  ## Remove .venv and every cache
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/torch.done: $(RECIPE)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "WorldMove needs Python 3.11 or newer. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Preparing $(VENV) (once; some minutes)" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(if $(TORCH_INDEX),$(PIP) --index-url $(TORCH_INDEX) --no-deps torch)
+	@touch $@
+
+$(VENV)/demo.done: $(VENV)/torch.done
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/test.done: $(VENV)/torch.done
+	@$(PIP) --editable '.[test]'
+	@touch $@ $(VENV)/demo.done
+
+$(VENV)/check.done: $(VENV)/torch.done
+	@$(PIP) --editable '.[test,check]'
+	@touch $@ $(VENV)/test.done $(VENV)/demo.done

@@ -1,0 +1,1 @@
+"""The reference engine: one block-causal few-step diffusion transformer, configured by presets."""

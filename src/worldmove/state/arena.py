@@ -1,0 +1,165 @@
+"""One slot's memory, and where in it a state's storages lie.
+
+A placement has the arena offset of every storage of a manifest. Whoever receives the arena's descriptor can map
+it for reading only: the seals are in the kernel's hands, not in ours.
+"""
+
+import fcntl
+import mmap
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from worldmove.errors import ArenaFull, ManifestError
+from worldmove.state.array import Memory
+from worldmove.state.capture import Capture, HostStorage
+from worldmove.state.extent import Extent
+from worldmove.state.geometry import merge, to_extents
+from worldmove.state.manifest import Manifest
+from worldmove.state.materialise import build
+from worldmove.state.tree import NO_TYPES
+from worldmove.units import ALIGNMENT_BYTES, MIB, PAGE_BYTES, round_up
+
+__all__ = [
+    "Arena",
+    "Extent",
+    "Placement",
+    "adopt",
+    "check_placement",
+    "extents",
+    "gather",
+    "landed",
+    "materialise",
+]
+
+Placement = tuple[int, ...]
+"""The arena offset of each storage of a manifest, in its order."""
+
+# The standard library of Python 3.11 does not name these.
+_F_ADD_SEALS = 1033
+_SEALS = 0x02 | 0x04 | 0x10  # F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE
+
+
+class Arena:
+    """One slot's memory: page-aligned, of a fixed size, shareable by descriptor for reading only."""
+
+    def __init__(self, size: int, name: str) -> None:
+        """Take ``size`` bytes (rounded up to whole pages) from the system. ``name`` is for /proc. Raises OSError."""
+        self.size = round_up(max(size, 1), PAGE_BYTES)
+        self.name = name
+        self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, self.size)
+        # Ours is mapped before the seal, so it stays the only writable mapping there can be.
+        self.memory: Memory = np.frombuffer(mmap.mmap(self.fd, self.size), dtype=np.uint8)
+        fcntl.fcntl(self.fd, _F_ADD_SEALS, _SEALS)
+
+    @property
+    def buffer(self) -> memoryview:
+        """Its bytes, writable."""
+        return self.memory.data
+
+    @property
+    def address(self) -> int:
+        """Where it begins in this process."""
+        return int(self.memory.ctypes.data)
+
+    def poison(self) -> None:
+        """Fill it with a fixed pattern that differs from place to place and is nowhere zero."""
+        words = self.memory.view(np.uint64)
+        per_tile = MIB // 8
+        tile = np.arange(per_tile, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(0xA5A5A5A5A5A5A5A5)
+        for number, begin in enumerate(range(0, len(words), per_tile)):
+            part = words[begin : begin + per_tile]
+            np.bitwise_xor(tile[: len(part)], np.uint64(number * 0xD1B54A32D192ED03 % 2**64), out=part)
+            np.bitwise_or(part, np.uint64(0x0101010101010101), out=part)
+
+    def close(self) -> None:
+        """Give the descriptor back. The memory stays as long as a tensor or view lies in it, then goes by itself."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+            self.memory = np.empty(0, dtype=np.uint8)
+
+
+def adopt(capture: Capture, arena: Arena) -> Placement:
+    """Copy every storage into an arena that holds nothing yet. Address modulo 256 is kept. Raises ArenaFull."""
+    return _copy_into(capture, arena, {})
+
+
+def gather(capture: Capture, arena: Arena) -> Placement:
+    """Bring into the arena what has left it; storages that lie in it stay. Raises ArenaFull.
+
+    Room that no storage of this capture uses is free: what lay there is state no longer.
+    """
+    kept = {}
+    for index, storage in enumerate(capture.storages):
+        offset = storage.address - arena.address
+        if offset >= 0 and offset + storage.num_bytes <= arena.size:
+            kept[index] = offset
+    return _copy_into(capture, arena, kept)
+
+
+def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
+    """Return what must travel, in arena offsets: sorted, disjoint, adjacent ones merged."""
+    pairs = zip(manifest.storages, placement, strict=True)
+    runs = [(at + e.offset, at + e.end) for storage, at in pairs for e in storage.used]
+    return to_extents(merge([np.array(runs, dtype=np.int64).reshape(-1, 2)]))
+
+
+def check_placement(manifest: Manifest, placement: Sequence[int], arena_size: int) -> None:
+    """Raise ManifestError unless every storage has a place of its own inside the arena."""
+    if len(placement) != len(manifest.storages):
+        raise ManifestError(f"{len(placement)} places for {len(manifest.storages)} storages")
+    end = 0
+    for at, index in sorted((at, index) for index, at in enumerate(placement)):
+        if at < end:
+            raise ManifestError(f"storage {index} at {at} overlaps what ends at {end}")
+        end = at + manifest.storages[index].num_bytes
+    if end > arena_size:
+        raise ManifestError(f"a storage ends at {end}, in an arena of {arena_size}")
+
+
+def landed(manifest: Manifest, placement: Placement, arena: Arena) -> Capture:
+    """Return a capture of what lies in an arena, before any tree is made of it. Raises ManifestError."""
+    check_placement(manifest, placement, arena.size)
+    pairs = zip(manifest.storages, placement, strict=True)
+    storages = (HostStorage(memory=arena.memory[at : at + s.num_bytes], used=s.used) for s, at in pairs)
+    return Capture(manifest=manifest, storages=tuple(storages))
+
+
+def materialise(manifest: Manifest, placement: Placement, arena: Arena, types: Mapping[str, type] = NO_TYPES) -> Any:
+    """Make the tree again, over the arena's memory. Raises ManifestError, or StateRefused for a type not known here."""
+    return build(landed(manifest, placement, arena), types)
+
+
+def _copy_into(capture: Capture, arena: Arena, kept: Mapping[int, int]) -> Placement:
+    places = dict(kept)
+    taken = sorted((at, at + capture.storages[i].num_bytes) for i, at in kept.items())
+    moving = [i for i in range(len(capture.storages)) if i not in kept]
+    # The largest first: small ones fit into what is left.
+    for index in sorted(moving, key=lambda i: -capture.storages[i].num_bytes):
+        storage = capture.storages[index]
+        places[index] = _room(taken, arena.size, storage)
+        taken = sorted([*taken, (places[index], places[index] + storage.num_bytes)])
+    for index in moving:
+        _copy(capture.storages[index], arena, places[index])
+    return tuple(places[index] for index in range(len(capture.storages)))
+
+
+def _room(taken: Sequence[tuple[int, int]], size: int, storage: HostStorage) -> int:
+    """Return the first free place with the storage's own remainder modulo 256."""
+    remainder = storage.address % ALIGNMENT_BYTES
+    free = 0
+    for begin, end in (*taken, (size, size)):
+        place = round_up(free - remainder, ALIGNMENT_BYTES) + remainder
+        if place + storage.num_bytes <= begin:
+            return place
+        free = max(free, end)
+    raise ArenaFull(storage.num_bytes, size - sum(end - begin for begin, end in taken))
+
+
+def _copy(storage: HostStorage, arena: Arena, place: int) -> None:
+    for extent in storage.used:
+        np.copyto(arena.memory[place + extent.offset : place + extent.end], storage.memory[extent.offset : extent.end])

@@ -1,0 +1,209 @@
+"""A session's state at one boundary: its leaves found by path, its memory found by address. Copies no storage."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import torch
+
+from worldmove.errors import ManifestError, StateRefused
+from worldmove.state import array, generator
+from worldmove.state.extent import Extent
+from worldmove.state.geometry import bounds
+from worldmove.state.leaf import (
+    KINDS,
+    MAX_SCALAR_BYTES,
+    EnumLeaf,
+    GeneratorLeaf,
+    GeneratorRecord,
+    Leaf,
+    encode_scalar,
+)
+from worldmove.state.manifest import Manifest
+from worldmove.state.storage import TooManyPiecesError
+from worldmove.state.tree import NO_TYPES, flatten
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStorage:
+    """One piece of host memory that leaves view. Lives as long as this object; its bytes stay the engine's."""
+
+    memory: array.Memory
+    used: tuple[Extent, ...]
+
+    @property
+    def address(self) -> int:
+        """Where it begins."""
+        return int(self.memory.ctypes.data)
+
+    @property
+    def num_bytes(self) -> int:
+        """Its length, used or not."""
+        return int(self.memory.nbytes)
+
+    def view(self, extent: Extent) -> memoryview:
+        """Return the bytes of an extent, not copied."""
+        return self.memory[extent.offset : extent.end].data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """The resolved state of one session at one boundary: a manifest, and the live storages that it speaks of."""
+
+    manifest: Manifest
+    storages: tuple[HostStorage, ...]
+
+    @property
+    def num_bytes(self) -> int:
+        """The used bytes of all storages."""
+        return self.manifest.num_bytes
+
+
+def capture(tree: Any, types: Mapping[str, type] = NO_TYPES) -> Capture:
+    """Resolve a state tree. ``types`` are the dataclasses, named tuples and enums that may stand in it, by name.
+
+    The session must be still. Raises StateRefused, naming the path, for whatever could not be carried exactly.
+    """
+    flat = flatten(tree, types)
+    reader = _Reader(enums={kind: name for name, kind in types.items()})
+    parts = [reader.part(path, value) for path, value in zip(flat.paths, flat.values, strict=True)]
+    blocks = _blocks([part for part in parts if isinstance(part, _Buffer)])
+    leaves = [part.leaf(blocks) if isinstance(part, _Buffer) else part for part in parts]
+    try:
+        manifest = Manifest.of(flat.structure, leaves, reader.records)
+    except TooManyPiecesError as error:
+        raise StateRefused(error.path, str(error)) from error
+    except ManifestError as error:
+        raise StateRefused("", str(error)) from error
+    pairs = zip(blocks.in_order(), manifest.storages, strict=True)
+    return Capture(
+        manifest=manifest,
+        storages=tuple(HostStorage(memory=memory, used=record.used) for memory, record in pairs),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Buffer:
+    """A tensor or array, and the memory that its buffer spans."""
+
+    dtype: str
+    view: Any
+    begin: int
+    length: int
+
+    def leaf(self, blocks: "_Blocks") -> Leaf:
+        if not self.length:
+            return self._leaf(None, 0)
+        storage, begin = blocks.find(self.begin)
+        return self._leaf(storage, self.begin - begin)
+
+    def _leaf(self, storage: int | None, offset: int) -> Leaf:
+        if isinstance(self.view, torch.Tensor):
+            return array.tensor_leaf(self.dtype, self.view, storage, offset)
+        first = 0 if storage is None else offset + int(self.view.ctypes.data) - self.begin
+        return array.array_leaf(self.dtype, self.view, storage, first)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Blocks:
+    """Pieces of memory that do not overlap, numbered in the order in which they are found."""
+
+    begins: Sequence[int]
+    ends: Sequence[int]
+    owners: Sequence[tuple[object, ...]]
+    order: dict[int, int]
+
+    def find(self, address: int) -> tuple[int, int]:
+        index = int(np.searchsorted(np.asarray(self.begins), address, side="right")) - 1
+        return self.order.setdefault(index, len(self.order)), self.begins[index]
+
+    def in_order(self) -> list[array.Memory]:
+        return [array.raw_memory(self.begins[i], self.ends[i] - self.begins[i], self.owners[i]) for i in self.order]
+
+
+def _blocks(buffers: Sequence[_Buffer]) -> _Blocks:
+    """Join buffers that have bytes in common: sharing is a matter of addresses, whoever allocated them."""
+    begins: list[int] = []
+    ends: list[int] = []
+    owners: list[tuple[object, ...]] = []
+    for buffer in sorted((b for b in buffers if b.length), key=lambda b: b.begin):
+        if ends and buffer.begin < ends[-1]:
+            ends[-1] = max(ends[-1], buffer.begin + buffer.length)
+            owners[-1] = (*owners[-1], buffer.view)
+        else:
+            begins.append(buffer.begin)
+            ends.append(buffer.begin + buffer.length)
+            owners.append((buffer.view,))
+    return _Blocks(begins=begins, ends=ends, owners=owners, order={})
+
+
+class _Reader:
+    """Turns values into leaves, or into buffers whose storage is not yet known."""
+
+    def __init__(self, *, enums: Mapping[type, str]) -> None:
+        self.enums = enums
+        self.records: list[GeneratorRecord] = []
+        self._generators: dict[int, int] = {}
+        self._parts: dict[int, str] = {}
+
+    def part(self, path: str, value: Any) -> Leaf | _Buffer:
+        kind = type(value)
+        if kind is torch.Tensor:
+            return self._tensor(path, value)
+        if kind in KINDS:
+            return self._scalar(path, value)
+        if kind is np.ndarray:
+            return self._array(path, value)
+        if isinstance(value, Enum):
+            return self._member(path, value)
+        if isinstance(value, np.generic):
+            return array.number_leaf(path, value)
+        if generator.is_generator(value):
+            return self._generator(path, value)
+        raise StateRefused(path, _why_unknown(value))
+
+    def _scalar(self, path: str, value: Any) -> Leaf:
+        leaf = encode_scalar(value)
+        if len(leaf.value) > MAX_SCALAR_BYTES:
+            raise StateRefused(path, f"it has {len(leaf.value)} bytes, and a scalar may have {MAX_SCALAR_BYTES}")
+        return leaf
+
+    def _tensor(self, path: str, value: torch.Tensor) -> _Buffer:
+        dtype = array.check_tensor(path, value)
+        begin, length = array.tensor_window(path, value)
+        return _Buffer(dtype=dtype, view=value, begin=begin, length=length)
+
+    def _array(self, path: str, value: Any) -> _Buffer:
+        dtype = array.check_array(path, value)
+        begin, end = bounds(int(value.ctypes.data), value.itemsize, value.shape, value.strides)
+        return _Buffer(dtype=dtype, view=value, begin=begin, length=end - begin)
+
+    def _member(self, path: str, value: Enum) -> Leaf:
+        kind = type(value)
+        if kind not in self.enums:
+            raise StateRefused(path, f"{kind.__qualname__} is not registered among the engine's state types")
+        if kind.__members__.get(value.name) is not value:
+            raise StateRefused(path, f"{value!r} is no single member of {kind.__qualname__}")
+        return EnumLeaf(type=self.enums[kind], member=value.name)
+
+    def _generator(self, path: str, value: Any) -> Leaf:
+        if id(value) in self._generators:
+            return GeneratorLeaf(generator=self._generators[id(value)])
+        for part in generator.shared_parts(value):
+            if id(part) in self._parts:
+                raise StateRefused(path, f"it shares its {type(part).__name__} with {self._parts[id(part)]}")
+            self._parts[id(part)] = path
+        self._generators[id(value)] = len(self.records)
+        self.records.append(generator.save(path, value))
+        return GeneratorLeaf(generator=self._generators[id(value)])
+
+
+def _why_unknown(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{type(value).__name__} is a subclass of Tensor, and what it adds would be dropped"
+    bases = [base.__name__ for base in (*KINDS, dict, list, np.ndarray) if isinstance(value, base)]
+    return f"{type(value).__qualname__} is not a kind of leaf" + (
+        f", though it derives from {bases[0]}" if bases else ""
+    )

@@ -1,0 +1,225 @@
+"""What a state is, exactly: the boundary manifest; and what is known of it before the freeze: the layout.
+
+A manifest names containers, leaves, shared memory, scalars and generator states, and no address: two equal
+states have equal manifest bytes wherever they lie. Encoding: a frame (``frame``) around msgpack; whatever does
+not encode to the very bytes it was read from is refused.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from worldmove.errors import ManifestError
+from worldmove.state.check import check_generators, check_leaf
+from worldmove.state.frame import frame, unframe
+from worldmove.state.leaf import (
+    ArrayLeaf,
+    EnumLeaf,
+    GeneratorRecord,
+    Leaf,
+    NumpyScalarLeaf,
+    ScalarLeaf,
+    TensorLeaf,
+    decode_scalar,
+)
+from worldmove.state.storage import StorageRecord, derive_storages
+from worldmove.state.tree import MAX_LEAVES, Node, leaf_paths
+from worldmove.units import ALIGNMENT_BYTES, PAGE_BYTES, round_up
+
+MANIFEST_MAGIC = b"WMMF"
+LAYOUT_MAGIC = b"WMLY"
+VERSION = 1
+MAX_MANIFEST_BYTES = 1 << 26
+MAX_LAYOUT_BYTES = 1 << 26
+
+T = TypeVar("T")
+
+
+class _ManifestBody(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    structure: Node
+    leaves: tuple[Leaf, ...]
+    generators: tuple[GeneratorRecord, ...]
+
+
+class LayoutLeaf(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What is known of a leaf before the freeze. ``kind``: ``tensor bfloat16``, ``int``, ``generator``..."""
+
+    path: str
+    kind: str
+    shape: tuple[int, ...]
+
+
+class _LayoutBody(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    leaves: tuple[LayoutLeaf, ...]
+    storages: tuple[int, ...]
+    arena_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafRecord:
+    """A leaf and its path. The empty path is a state that is one leaf."""
+
+    path: str
+    content: Leaf
+
+    @property
+    def kind(self) -> str:
+        """What it is, in words: ``tensor bfloat16``, ``int``, ``enum Season``, ``generator``."""
+        return leaf_kind(self.content)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape; () for what has none."""
+        return self.content.shape if isinstance(self.content, TensorLeaf | ArrayLeaf) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Manifest:
+    """The exact account of a frozen state, but for the bytes of its storages. Equal if the bytes are equal."""
+
+    structure: Node
+    leaves: tuple[LeafRecord, ...]
+    storages: tuple[StorageRecord, ...]
+    generators: tuple[GeneratorRecord, ...]
+    encoded: bytes
+
+    @classmethod
+    def of(cls, structure: Node, leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]) -> "Manifest":
+        """Make a manifest of parts that came from a live state; from anywhere else they go through from_bytes."""
+        paths = leaf_paths(structure)
+        body = _ManifestBody(structure, tuple(leaves), tuple(generators))
+        encoded = frame(MANIFEST_MAGIC, VERSION, msgspec.msgpack.encode(body))
+        if len(encoded) > MAX_MANIFEST_BYTES:
+            raise ManifestError(f"the manifest has {len(encoded)} bytes, more than {MAX_MANIFEST_BYTES}")
+        return cls(
+            structure=structure,
+            leaves=tuple(LeafRecord(path=p, content=leaf) for p, leaf in zip(paths, leaves, strict=True)),
+            storages=derive_storages(paths, leaves),
+            generators=tuple(generators),
+            encoded=encoded,
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes."""
+        return self.encoded
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Manifest":
+        """Return the manifest. Raises ManifestError for anything but the canonical bytes of one."""
+        body = _decode(_ManifestBody, unframe(MANIFEST_MAGIC, VERSION, data, MAX_MANIFEST_BYTES))
+        if len(body.leaves) > MAX_LEAVES or len(leaf_paths(body.structure)) != len(body.leaves):
+            raise ManifestError(f"the containers have no place for {len(body.leaves)} leaves")
+        for leaf in body.leaves:
+            check_leaf(leaf)
+        check_generators(body.leaves, len(body.generators))
+        return cls.of(body.structure, body.leaves, body.generators)
+
+    @property
+    def num_bytes(self) -> int:
+        """The used bytes of all storages: what must travel beside the manifest."""
+        return sum(storage.num_used_bytes for storage in self.storages)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical bytes."""
+        return hashlib.sha256(self.encoded).digest()
+
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of all leaves, in order."""
+        return tuple(leaf.path for leaf in self.leaves)
+
+    def difference(self, other: "Manifest") -> tuple[str, ...]:
+        """Return what differs, one sentence each; empty if, and only if, the manifests are equal."""
+        if self == other:
+            return ()
+        here, there = ({leaf.path: leaf for leaf in m.leaves} for m in (self, other))
+        texts = [f"{path} is here and not there" for path in here if path not in there]
+        texts += [f"{path} is there and not here" for path in there if path not in here]
+        for path in (path for path in here if path in there and here[path] != there[path]):
+            texts.append(f"{path} is {_say(here[path].content)} here and {_say(there[path].content)} there")
+        for path, leaf in here.items():
+            if path in there and _generator(self, leaf) != _generator(other, there[path]):
+                texts.append(f"{path} is a generator in another state")
+        return tuple(texts) or ("the containers differ in type or in the order of their keys",)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Manifest) and self.encoded == other.encoded
+
+    def __hash__(self) -> int:
+        return hash(self.encoded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What an offer says of a state: paths, kinds and shapes, and the bytes that an arena must offer.
+
+    Shapes may grow and leaves may appear until the freeze; ``arena_bytes`` is the bound that holds then too.
+    """
+
+    leaves: tuple[LayoutLeaf, ...]
+    storages: tuple[int, ...]
+    arena_bytes: int
+
+    @classmethod
+    def of(cls, manifest: Manifest, *, arena_bytes: int | None = None) -> "Layout":
+        """Return the layout. ``arena_bytes`` is the slot's; without it, what this very state needs."""
+        leaves = tuple(LayoutLeaf(leaf.path, leaf.kind, leaf.shape) for leaf in manifest.leaves)
+        storages = tuple(storage.num_bytes for storage in manifest.storages)
+        needed = round_up(sum(round_up(size, ALIGNMENT_BYTES) + ALIGNMENT_BYTES for size in storages), PAGE_BYTES)
+        return cls(leaves=leaves, storages=storages, arena_bytes=max(needed, PAGE_BYTES, arena_bytes or 0))
+
+    def to_bytes(self) -> bytes:
+        """Return the canonical bytes."""
+        body = _LayoutBody(self.leaves, self.storages, self.arena_bytes)
+        return frame(LAYOUT_MAGIC, VERSION, msgspec.msgpack.encode(body))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Layout":
+        """Return the layout. Raises ManifestError for anything but the canonical bytes of one."""
+        body = _decode(_LayoutBody, unframe(LAYOUT_MAGIC, VERSION, data, MAX_LAYOUT_BYTES))
+        return cls(leaves=body.leaves, storages=body.storages, arena_bytes=body.arena_bytes)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical bytes: what a nonce is bound to."""
+        return hashlib.sha256(self.to_bytes()).digest()
+
+
+def leaf_kind(leaf: Leaf) -> str:
+    """Say what a leaf is, without its value."""
+    if isinstance(leaf, ScalarLeaf):
+        return leaf.kind
+    if isinstance(leaf, EnumLeaf):
+        return f"enum {leaf.type}"
+    if isinstance(leaf, TensorLeaf | ArrayLeaf | NumpyScalarLeaf):
+        return f"{'tensor' if isinstance(leaf, TensorLeaf) else 'numpy'} {leaf.dtype}"
+    return "generator"
+
+
+def _say(leaf: Leaf) -> str:
+    if isinstance(leaf, ScalarLeaf):
+        return f"{decode_scalar(leaf)!r:.60}"
+    if isinstance(leaf, EnumLeaf):
+        return f"{leaf.type}.{leaf.member}"
+    if isinstance(leaf, TensorLeaf | ArrayLeaf):
+        return f"{leaf_kind(leaf)} {list(leaf.shape)} ({leaf})"
+    return str(leaf)
+
+
+def _generator(manifest: Manifest, leaf: LeafRecord) -> GeneratorRecord | None:
+    index = getattr(leaf.content, "generator", None)
+    return None if index is None else manifest.generators[index]
+
+
+def _decode(kind: type[T], body: bytes) -> T:
+    try:
+        value = msgspec.msgpack.decode(body, type=kind)
+        again = msgspec.msgpack.encode(value)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+        raise ManifestError(f"it does not decode: {error}") from error
+    if again != body:
+        raise ManifestError("its bytes are not the canonical ones")
+    return value

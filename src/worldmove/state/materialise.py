@@ -1,0 +1,75 @@
+"""A tree made of a manifest and the memory that it speaks of."""
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import torch
+
+from worldmove.errors import StateRefused
+from worldmove.state import array, generator
+from worldmove.state.capture import Capture
+from worldmove.state.leaf import (
+    ArrayLeaf,
+    EnumLeaf,
+    GeneratorLeaf,
+    NumpyScalarLeaf,
+    ScalarLeaf,
+    TensorLeaf,
+    decode_scalar,
+)
+from worldmove.state.manifest import LeafRecord
+from worldmove.state.tree import rebuild
+
+
+def build(state: Capture, types: Mapping[str, type]) -> Any:
+    """Make the tree. Its tensors and arrays are views of the capture's storages; its generators are new objects."""
+    maker = _Maker(state, types)
+    # Not inference tensors, whatever mode the caller is in: the session will be written in any mode.
+    with torch.inference_mode(mode=False):
+        values = [maker.value(leaf) for leaf in state.manifest.leaves]
+    return rebuild(state.manifest.structure, iter(values), types)
+
+
+class _Maker:
+    """Makes leaves, each torch storage and each generator once."""
+
+    def __init__(self, state: Capture, types: Mapping[str, type]) -> None:
+        self._memory = [storage.memory for storage in state.storages]
+        self._types = types
+        self._generators = [generator.load(record) for record in state.manifest.generators]
+        self._windows: dict[tuple[int, int, int], torch.UntypedStorage] = {}
+
+    def value(self, leaf: LeafRecord) -> Any:
+        match leaf.content:
+            case ScalarLeaf():
+                return decode_scalar(leaf.content)
+            case TensorLeaf():
+                return array.make_tensor(leaf.content, self._window(leaf.content))
+            case ArrayLeaf(storage=storage):
+                return array.make_array(leaf.content, self._memory[storage] if storage is not None else _NOTHING)
+            case NumpyScalarLeaf():
+                return array.make_number(leaf.content)
+            case GeneratorLeaf(generator=index):
+                return self._generators[index]
+            case EnumLeaf():
+                return self._member(leaf.path, leaf.content)
+
+    def _window(self, leaf: TensorLeaf) -> torch.UntypedStorage:
+        if leaf.storage is None:
+            return torch.empty(0, dtype=torch.uint8, device="cpu").untyped_storage()
+        key = (leaf.storage, leaf.window_offset, leaf.window_length)
+        if key not in self._windows:
+            part = self._memory[leaf.storage][leaf.window_offset : leaf.window_offset + leaf.window_length]
+            self._windows[key] = torch.from_numpy(part).untyped_storage()
+        return self._windows[key]
+
+    def _member(self, path: str, leaf: EnumLeaf) -> Enum:
+        kind = self._types.get(leaf.type)
+        if kind is None or not issubclass(kind, Enum) or leaf.member not in kind.__members__:
+            raise StateRefused(path, f"{leaf.type}.{leaf.member} is not registered here")
+        return kind.__members__[leaf.member]
+
+
+_NOTHING: array.Memory = np.empty(0, dtype=np.uint8)

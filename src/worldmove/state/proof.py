@@ -1,0 +1,85 @@
+"""The move proof: what the source says of its frozen state, and the destination of its installed one."""
+
+from dataclasses import dataclass
+
+from worldmove.state.capture import Capture
+from worldmove.state.digest import Digester, group_digests, group_paths, groups
+from worldmove.state.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mismatch:
+    """One thing that two proofs say differently. ``group`` and ``paths`` where it is bytes of the state."""
+
+    what: str
+    here: str
+    there: str
+    group: int | None = None
+    paths: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        where = f" ({', '.join(self.paths)})" if self.paths else ""
+        return f"{self.what}{where} is {self.here} here and {self.there} there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveProof:
+    """One holder's account of one attempt's state. ``boundary`` is the index of the next block."""
+
+    attempt: str
+    epoch: int
+    boundary: int
+    num_bytes: int
+    manifest_digest: bytes
+    groups: tuple[bytes, ...]
+
+    def compare(self, other: "MoveProof", manifest: Manifest) -> tuple[Mismatch, ...]:
+        """Compare everything, all groups included, and return every difference. ``manifest`` is that of ``self``."""
+        fields = ("attempt", "epoch", "boundary", "num_bytes", "manifest_digest")
+        found = [_mismatch(name, getattr(self, name), getattr(other, name)) for name in fields]
+        found.append(_mismatch("number of groups", len(self.groups), len(other.groups)))
+        found += _group_mismatches(self, other, manifest)
+        return tuple(mismatch for mismatch in found if mismatch is not None)
+
+
+def prove(
+    capture: Capture,
+    digester: Digester,
+    *,
+    attempt: str,
+    epoch: int,
+    boundary: int,
+    nonce: bytes,
+    layout_digest: bytes,
+) -> MoveProof:
+    """Read every used byte of the state and return the proof under the attempt's nonce."""
+    return MoveProof(
+        attempt=attempt,
+        epoch=epoch,
+        boundary=boundary,
+        num_bytes=capture.num_bytes,
+        manifest_digest=capture.manifest.digest,
+        groups=group_digests(capture, digester, nonce, layout_digest),
+    )
+
+
+def _mismatch(what: str, here: object, there: object) -> Mismatch | None:
+    return (
+        None
+        if here == there and type(here) is type(there)
+        else Mismatch(what=what, here=_text(here), there=_text(there))
+    )
+
+
+def _group_mismatches(here: MoveProof, there: MoveProof, manifest: Manifest) -> list[Mismatch]:
+    known = groups(manifest)
+    found = []
+    for index, (ours, theirs) in enumerate(zip(here.groups, there.groups, strict=False)):
+        if ours != theirs:
+            paths = group_paths(manifest, known[index]) if index < len(known) else ()
+            found.append(Mismatch(what=f"group {index}", here=ours.hex(), there=theirs.hex(), group=index, paths=paths))
+    return found
+
+
+def _text(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

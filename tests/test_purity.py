@@ -1,0 +1,195 @@
+"""Purity: files that decide see no clock, socket, thread or tensor; drivers meet the world only through ports.
+
+Two nets over the syntax of the package.
+
+1. PURE files decide. They import what is listed here and nothing else, are never asynchronous, and give the
+   same answer in every process: no ``id``, no ``hash``, no order taken from a set.
+2. Files of DRIVEN layers get time, ids, links and blocking work as arguments, so that a simulator can run
+   them unmodified. What implements such a port is an EDGE, listed with its reason.
+"""
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.purity import impure, matches, names, unported, unstable
+
+PACKAGE = Path(__file__).parents[1] / "src" / "worldmove"
+
+PURE = (
+    "fleet/ports.py",
+    "move/admission.py",
+    "move/ledger_rules.py",
+    "move/messages.py",
+    "move/protocol.py",
+    "move/report.py",
+    "move/strategy.py",
+    "serve/sequencer.py",
+    "serve/show.py",
+    "state/manifest.py",
+    "worker/messages.py",
+)
+
+PURE_IMPORTS = frozenset(
+    {
+        *("abc", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq"),
+        *("itertools", "math", "operator", "re", "struct", "types", "typing"),
+        *("msgspec", "worldmove", "xxhash"),
+    }
+)
+
+DRIVEN = ("move", "worker", "fleet", "serve")
+
+EDGES: Mapping[str, str] = {}
+
+
+def _parse(name: str) -> ast.AST:
+    return ast.parse((PACKAGE / name).read_text(encoding="utf-8"), name)
+
+
+def _files(layers: tuple[str, ...]) -> list[str]:
+    found = [path for layer in layers for path in (PACKAGE / layer).rglob("*.py")]
+    return sorted(str(path.relative_to(PACKAGE)) for path in found)
+
+
+DRIVEN_FILES = _files(DRIVEN)
+PURE_FILES = [name for name in PURE if (PACKAGE / name).exists()]
+
+
+@pytest.mark.parametrize("name", PURE_FILES)
+def test_a_file_that_decides_is_pure(name: str) -> None:
+    assert sorted(impure(_parse(name), PURE_IMPORTS)) == []
+
+
+@pytest.mark.parametrize("name", PURE_FILES)
+def test_a_file_that_decides_imports_only_such_files(name: str) -> None:
+    pure = {f"worldmove.{file.removesuffix('.py').replace('/', '.')}" for file in PURE}
+    pure |= {"worldmove.errors", "worldmove.units"}
+    ours = [found for _, found in names(_parse(name)) if found.startswith("worldmove.")]
+    assert [found for found in ours if not any(matches(found, module) for module in pure)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in DRIVEN_FILES if name not in EDGES])
+def test_a_driver_meets_the_world_through_its_ports(name: str) -> None:
+    assert sorted(unported(_parse(name))) == []
+
+
+@pytest.mark.parametrize("name", DRIVEN_FILES)
+def test_a_driver_does_the_same_in_every_process(name: str) -> None:
+    assert sorted(unstable(_parse(name))) == []
+
+
+def test_every_listed_file_exists() -> None:
+    missing = [name for name in (*PURE, *EDGES) if not (PACKAGE / name).exists()]
+    assembled = (PACKAGE / "cli" / "main.py").exists()
+    assert not (assembled and missing), missing
+
+
+@pytest.mark.parametrize("name", [name for name in EDGES if (PACKAGE / name).exists()])
+def test_an_edge_needs_to_be_one(name: str) -> None:
+    assert list(unported(_parse(name))) != []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import time",
+        "from time import monotonic",
+        "import datetime",
+        "import os",
+        "from pathlib import Path",
+        "import logging",
+        "import structlog",
+        "import random",
+        "import uuid",
+        "import secrets",
+        "import socket",
+        "import threading",
+        "import asyncio",
+        "import torch",
+        "def decide():\n    import torch.nn",
+        "async def decide():\n    return 1",
+        "def decide():\n    return open('row').read()",
+        "def decide():\n    print('decided')",
+        "def decide(row):\n    return hash(row)",
+        "def decide(rows):\n    return sorted(rows, key=id)",
+        "def decide(rows):\n    return [row for row in {1, 2}]",
+    ],
+)
+def test_an_impure_line_is_found(planted: str) -> None:
+    assert len(list(impure(ast.parse(planted), PURE_IMPORTS))) == 1
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "for x in {1, 2}:\n    pass",
+        "for x in set(rows):\n    pass",
+        "[x for x in {y for y in rows}]",
+        "list(frozenset(rows))",
+        "','.join({'a', 'b'})",
+        "f(*{1, 2})",
+        "open_moves: set[str] = f()\nfor x in open_moves:\n    pass",
+        "self.moves = set()\n[x for x in self.moves]",
+        "def f(moves: frozenset[str]):\n    return list(moves)",
+        "a = {1}\nfor x in a | b:\n    pass",
+    ],
+)
+def test_an_order_taken_from_a_set_is_found(planted: str) -> None:
+    assert [what for _, what in unstable(ast.parse(planted))] == ["takes an order from a set"]
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "for x in sorted({1, 2}):\n    pass",
+        "y in {1, 2}",
+        "len(set(rows))",
+        "for x in [1, 2]:\n    pass",
+        "for x in rows.items():\n    pass",
+        "def hash_of(x):\n    return x.hash()",
+        "class Row:\n    id: int\n    def f(self):\n        return self.id",
+    ],
+)
+def test_a_stable_line_is_let_pass(harmless: str) -> None:
+    assert list(unstable(ast.parse(harmless))) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "import time",
+        "import datetime as dt\ndt.datetime.now()",
+        "from datetime import datetime\ndatetime.now()",
+        "import random\nrandom.random()",
+        "from random import choice",
+        "import os\nos.urandom(16)",
+        "from os import environ",
+        "import asyncio\nasyncio.wait(tasks)",
+        "from asyncio import to_thread",
+        "import asyncio as aio\naio.open_connection('h', 1)",
+        "loop.run_in_executor(None, f)",
+        "loop.call_soon_threadsafe(f)",
+        "import weakref\nweakref.finalize(x, f)",
+        "class Slot:\n    def __del__(self):\n        pass",
+    ],
+)
+def test_a_reach_past_the_ports_is_found(planted: str) -> None:
+    assert list(unported(ast.parse(planted))) != []
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "import random\ndef f(rng: random.Random):\n    return rng.random()",
+        "import asyncio\nasync def f():\n    await asyncio.sleep(1)\n    await asyncio.wait_for(g(), 1)",
+        "import asyncio\nasyncio.get_running_loop().time()",
+        "def f(clock):\n    return clock.now()",
+        "def f(time):\n    return time.monotonic",
+        "import os\nos.getpid()",
+    ],
+)
+def test_a_use_of_ports_is_let_pass(harmless: str) -> None:
+    assert list(unported(ast.parse(harmless))) == []
