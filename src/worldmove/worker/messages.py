@@ -42,9 +42,12 @@ class Copy(Message, frozen=True, kw_only=True, tag="copy"):
 
     session: Name
     phase: Name
+    """A word of ``worker.session.CopyPhase``: live, frozen, superseded, shadow, retired, throwaway."""
     epoch: Count
     block: Count
     """The next block of this copy."""
+    attempt: Text = ""
+    """The newest attempt that this copy took part in."""
 
 
 # server -> worker
@@ -77,6 +80,12 @@ class Acknowledge(Message, frozen=True, kw_only=True, tag="acknowledge"):
     epoch: Count
     block: Count
     server_life: Count
+
+
+class Poll(Message, frozen=True, kw_only=True, tag="poll"):
+    """Say what you hold. The answer is a Copies with the poll's number."""
+
+    poll: Count
 
 
 class Shutdown(Message, frozen=True, kw_only=True, tag="shutdown"):
@@ -139,13 +148,15 @@ class CheckDone(Message, frozen=True, kw_only=True, tag="check_done"):
 
 
 class Copies(Message, frozen=True, kw_only=True, tag="copies"):
-    """Slots in use have changed."""
+    """Slots in use have changed, or a poll asked."""
 
     worker: Name
     incarnation: Count
     copies: tuple[Copy, ...]
     slots_free: Count
     slots_quarantined: Count
+    poll: Count = 0
+    """The number of the poll that this answers; 0 for none."""
 
 
 class Freed(Message, frozen=True, kw_only=True, tag="freed"):
@@ -164,5 +175,5 @@ class LedgerAnswer(Message, frozen=True, kw_only=True, tag="ledger_answer"):
     answer: Answer
 
 
-ToWorker = Open | Close | Inputs | Acknowledge | Shutdown | LedgerAnswer | AnyMoveMessage
+ToWorker = Open | Close | Inputs | Acknowledge | Poll | Shutdown | LedgerAnswer | AnyMoveMessage
 ToServer = Hello | Opened | Failed | BlockDone | CheckDone | Copies | Freed | LedgerAsk | AnyMoveMessage
