@@ -160,7 +160,7 @@ def _file(page: Mapping[str, PageFile], path: str) -> Response:
     return Response(page[path].content, media_type=page[path].media_type, headers={"cache-control": "no-cache"})
 
 
-class Refused(Exception):  # noqa: N818  (an answer, not a failure)
+class Refused(Exception):
     """Carries a refused move to its answer."""
 
     def __init__(self, move: body.Move) -> None:
