@@ -20,7 +20,7 @@ import msgspec
 from worldmove.errors import MessageError, UserError
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import WorkerEnd, worker_end
-from worldmove.worker.messages import Hello, ToServer
+from worldmove.worker.messages import Hello, ToServer, ToWorker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,38 @@ class LocalProcess:
                 self._process.send_signal(number)
 
 
+class LocalLink:
+    """The server's end of a worker's link, over whichever connection the worker has made last (a ``WorkerLink``)."""
+
+    def __init__(self) -> None:
+        self._connection: WorkerEnd | None = None
+
+    def join(self, connection: WorkerEnd) -> None:
+        """Use this connection from now on."""
+        self.close()
+        self._connection = connection
+
+    def send(self, message: ToWorker) -> None:
+        if self._connection is not None:
+            self._connection.send(message)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Started:
+    """One incarnation of one worker, from its spawn to its proven death."""
+
+    process: LocalProcess
+    on_message: Callable[[ToServer], None]
+    on_gone: Callable[[int], None]
+    link: LocalLink
+    ready: asyncio.Future[None]
+
+
 class LocalHosts:
     """A ``Hosts`` of this machine."""
 
@@ -67,11 +99,8 @@ class LocalHosts:
         self._config = config
         self._run_dir: Path | None = None
         self._server: asyncio.Server | None = None
-        self._waiting: dict[tuple[str, int], asyncio.Future[tuple[WorkerEnd, Hello]]] = {}
-        self._listeners: dict[tuple[str, int], Callable[[ToServer], None]] = {}
-        self._processes: dict[tuple[str, int], LocalProcess] = {}
-        self._tasks: dict[tuple[str, int], asyncio.Task[None]] = {}
-        self._links: dict[tuple[str, int], WorkerEnd] = {}
+        self._started: dict[tuple[str, int], _Started] = {}
+        self._watches: dict[tuple[str, int], asyncio.Task[None]] = {}
 
     @property
     def run_dir(self) -> Path | None:
@@ -84,36 +113,34 @@ class LocalHosts:
         incarnation: int,
         on_message: Callable[[ToServer], None],
         on_gone: Callable[[int], None],
-    ) -> tuple[LocalProcess, WorkerEnd]:
+    ) -> tuple[LocalProcess, LocalLink]:
         """Spawn a worker and return once it said hello, which ``on_message`` has then got.
 
         Raises UserError if it ends or stays silent before that.
         """
-        socket_path = await self._listen()
+        process = await self._spawn(worker, incarnation, await self._listen())
+        started = _Started(
+            process=process,
+            on_message=on_message,
+            on_gone=on_gone,
+            link=LocalLink(),
+            ready=asyncio.get_running_loop().create_future(),
+        )
         key = (worker, incarnation)
-        hello: asyncio.Future[tuple[WorkerEnd, Hello]] = asyncio.get_running_loop().create_future()
-        self._waiting[key], self._listeners[key] = hello, on_message
-        process = await self._spawn(worker, incarnation, socket_path)
-        self._processes[key] = process
-        watch = asyncio.create_task(self._watch(key, process, on_gone))
-        self._tasks[key] = watch
+        self._started[key] = started
+        self._watches[key] = asyncio.create_task(self._watch(key, started))
         try:
             async with asyncio.timeout(self._config.start_s):
-                link, _ = await hello
+                await started.ready
         except TimeoutError:
             process.kill()
-            raise UserError(
-                f"worker {worker} did not start within {self._config.start_s:.0f} s; see its log",
-                code="worker_start",
-                status=503,
-            ) from None
-        finally:
-            self._waiting.pop(key, None)
-        return process, link
+            why = f"worker {worker} did not start within {self._config.start_s:.0f} s; see its log"
+            raise UserError(why, code="worker_start", status=503) from None
+        return process, started.link
 
     async def close(self) -> None:
         """End what is left: SIGTERM, then SIGKILL; remove the folder. Idempotent."""
-        left = list(self._processes.values())
+        left = [started.process for started in self._started.values()]
         for process in left:
             process.terminate()
         try:
@@ -122,9 +149,8 @@ class LocalHosts:
         except TimeoutError:
             for process in left:
                 process.kill()
-        await asyncio.gather(*self._tasks.values())
-        for link in self._links.values():
-            link.close()
+        await asyncio.gather(*self._watches.values())
+        self._watches.clear()
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -163,27 +189,22 @@ class LocalHosts:
                 await self._serve(link, hello)
         link.close()
 
-    async def _serve(self, link: WorkerEnd, hello: Hello) -> None:
-        key = (hello.worker, hello.incarnation)
-        process = self._processes.get(key)
-        if process is None or process.pid != hello.pid:
+    async def _serve(self, connection: WorkerEnd, hello: Hello) -> None:
+        started = self._started.get((hello.worker, hello.incarnation))
+        if started is None or started.process.pid != hello.pid:
             return
-        on_message = self._listeners[key]
-        self._links[key] = link
-        on_message(hello)
-        waiting = self._waiting.pop(key, None)
-        if waiting is not None and not waiting.done():
-            waiting.set_result((link, hello))
-        await link.take_all(on_message)
+        started.link.join(connection)
+        started.on_message(hello)
+        if not started.ready.done():
+            started.ready.set_result(None)
+        await connection.take_all(started.on_message)
 
-    async def _watch(self, key: tuple[str, int], process: LocalProcess, on_gone: Callable[[int], None]) -> None:
-        status = await process.ended()
-        waiting = self._waiting.pop(key, None)
-        if waiting is not None and not waiting.done():
+    async def _watch(self, key: tuple[str, int], started: _Started) -> None:
+        """Wait for a process's end, which is the only proof of it."""
+        status = await started.process.ended()
+        del self._started[key]
+        started.link.close()
+        if not started.ready.done():
             why = f"worker {key[0]} ended with status {status} before it was ready; see its log"
-            waiting.set_exception(UserError(why, code="worker_start", status=503))
-        on_gone(status)
-        link = self._links.pop(key, None)
-        if link is not None:
-            link.close()
-        del self._processes[key]
+            started.ready.set_exception(UserError(why, code="worker_start", status=503))
+        started.on_gone(status)

@@ -75,9 +75,14 @@ class WorkerTable:
 
     def hello(self, hello: Hello) -> None:
         record = self._records[hello.worker]
-        record.hello, record.copies, record.state = hello, hello.copies, WorkerState.READY
+        record.hello, record.copies = hello, hello.copies
         record.slots_free = hello.num_slots - len(hello.copies)
         record.heard.set()
+
+    def ready_now(self, record: WorkerRecord) -> None:
+        """It has said hello and can be told things; unless it died meanwhile."""
+        if record.state is WorkerState.STARTING:
+            record.state = WorkerState.READY
 
     def report(self, report: Copies) -> None:
         record = self._records[report.worker]

@@ -82,6 +82,17 @@ class Acknowledge(Message, frozen=True, kw_only=True, tag="acknowledge"):
     server_life: Count
 
 
+class TakeOver(Message, frozen=True, kw_only=True, tag="take_over"):
+    """The ledger has granted the session to this worker's retired copy (failover): replay the lists, then play.
+
+    ``block`` is the next to be shown; earlier ones are computed and not sent.
+    """
+
+    session: Name
+    epoch: Count
+    block: Count
+
+
 class Poll(Message, frozen=True, kw_only=True, tag="poll"):
     """Say what you hold. The answer is a Copies with the poll's number."""
 
@@ -175,5 +186,5 @@ class LedgerAnswer(Message, frozen=True, kw_only=True, tag="ledger_answer"):
     answer: Answer
 
 
-ToWorker = Open | Close | Inputs | Acknowledge | Poll | Shutdown | LedgerAnswer | AnyMoveMessage
+ToWorker = Open | Close | Inputs | Acknowledge | TakeOver | Poll | Shutdown | LedgerAnswer | AnyMoveMessage
 ToServer = Hello | Opened | Failed | BlockDone | CheckDone | Copies | Freed | LedgerAsk | AnyMoveMessage
