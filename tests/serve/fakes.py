@@ -156,7 +156,9 @@ class FakeFleet:
             num_groups=1,
         )
         self.reports.append(report)
-        self.gateway.moving(session, "phase", {"attempt": report.attempt, "phase": "commit", "to": to})
+        self.gateway.moving(
+            session, "phase", {"attempt": report.attempt, "phase": "commit", "source": source, "destination": to}
+        )
         self.gateway.moving(session, "result", {"report": report})
         return report
 

@@ -6,7 +6,7 @@ To the controller it is a ``fleet.ports.Gateway``. What HTTP asks of it stands i
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -84,7 +84,8 @@ class Gateway:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.config.gap_within_s):
                     await live.first_shown(report.epoch)
-        return next((later for later in reversed(self.fleet.moves()) if later.attempt == report.attempt), report)
+            return self._with_gap(live, report)
+        return report
 
     async def run(self) -> None:
         """Look after the sessions until cancelled: who works where, and which are kept for nobody."""
@@ -154,20 +155,32 @@ class Gateway:
         if live is None:
             return
         if event == "phase" and (phase := visitor_phase(str(fields["phase"]))):
-            live.audience.say(MovePhase(attempt=str(fields["attempt"]), phase=phase, to=str(fields["to"])))
+            live.audience.say(MovePhase(attempt=str(fields["attempt"]), phase=phase, to=str(fields["destination"])))
         report = fields.get("report")
         if event == "result" and isinstance(report, MoveReport):
             self.spawn(self._tell_result(live, report))
 
     def lost(self, session: str, why: str) -> None:
+        if recovery := self._recovery(session):
+            recovery.lose()
         if live := self.lives.get(session):
             live.lose(why)
 
     # Behind these.
 
+    def _with_gap(self, live: Live, report: MoveReport) -> MoveReport:
+        """Note how late the new owner's first block came, unless a newer move has been reported since."""
+        newest = [made for made in self.fleet.moves() if made.session == live.name and made.outcome is report.outcome]
+        gap_s = live.first_late_s.get(report.epoch)
+        if gap_s is None or not newest or newest[-1].attempt != report.attempt:
+            return report
+        self.fleet.note_gap(live.name, gap_s)
+        return replace(report, gap_s=gap_s)
+
     async def _tell_result(self, live: Live, report: MoveReport) -> None:
         settled = await self.settled(live.name, report)
-        self._metrics.move_ended(settled)
+        if settled.gap_s is not None:
+            self._metrics.moved_with_gap(settled.gap_s)
         live.count(settled.outcome)
         live.audience.say(result_of(settled, 1 / live.spec.frames_per_s))
 

@@ -48,9 +48,10 @@ class Live:
         self.opened: Opened | None = None
         self.counts = Counts(moved=0, refused=0, aborted=0, lost=0, blocks_late=0)
         self.lost_why: str | None = None
+        self.first_late_s: dict[int, float] = {}
+        """By epoch, of the newest that followed another: how late its first block came."""
         self._kept = False
         self.server_life = config.server_life
-        self._fleet = fleet
         self._metrics = metrics
         self._checks = CheckBook()
         period_s = config.spec.period_s
@@ -193,7 +194,7 @@ class Live:
         self._compute_s.append(shown.block.compute_s)
         self._metrics.block_shown(shown.late_s)
         if shown.new_epoch and shown.late_s is not None:
-            self._fleet.note_gap(self.name, shown.late_s)
+            self.first_late_s = {shown.block.epoch: shown.late_s}
         if shown.late_s:
             self._count("blocks_late")
         self._tell(self._checks.shown(shown.block.block, digests_of(shown.block)))

@@ -1,17 +1,16 @@
-"""What a server counts, for Prometheus. One registry per server, so that two in one process stay apart."""
+"""What the gateway counts, for Prometheus. One registry per server, so that two in one process stay apart."""
 
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from worldmove.fleet.reports import MoveReport
 from worldmove.serve.show import Verdict
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 
 class Metrics:
-    """The counters of one server."""
+    """The gateway's counters, and the registry that the server's other counters share."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -19,13 +18,6 @@ class Metrics:
         self._late = Counter("worldmove_blocks_late", "Blocks shown after they were due.", registry=self.registry)
         self._dropped = Counter("worldmove_blocks_dropped", "Blocks not shown.", ["why"], registry=self.registry)
         self._checks = Counter("worldmove_checks", "Check blocks compared.", ["equal"], registry=self.registry)
-        self._moves = Counter("worldmove_moves", "Moves ended.", ["outcome", "reason"], registry=self.registry)
-        self._pause = Histogram(
-            "worldmove_move_pause_seconds",
-            "Freeze at the source to permission to compute at the destination.",
-            registry=self.registry,
-            buckets=SECONDS,
-        )
         self._gap = Histogram(
             "worldmove_move_gap_seconds",
             "Delay of the first block after a move against its due time.",
@@ -51,13 +43,9 @@ class Metrics:
         """Count a check of the future."""
         self._checks.labels(equal=str(equal).lower()).inc()
 
-    def move_ended(self, report: MoveReport) -> None:
-        """Count a move and what it cost."""
-        self._moves.labels(outcome=report.outcome.value, reason=report.reason).inc()
-        if report.pause_s is not None:
-            self._pause.observe(report.pause_s)
-        if report.gap_s is not None:
-            self._gap.observe(report.gap_s)
+    def moved_with_gap(self, gap_s: float) -> None:
+        """Note how late the first block after a move came."""
+        self._gap.observe(gap_s)
 
     def text(self) -> bytes:
         """Return everything in the text format."""

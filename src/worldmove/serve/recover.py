@@ -46,13 +46,17 @@ class Recovery:
         self._fleet = fleet
         self._seed = seed
         self._lists = way_back(live.screen.walked, live.spec.frames_per_block)
-        self._blocks: asyncio.Queue[BlockDone] = asyncio.Queue()
+        self._blocks: asyncio.Queue[BlockDone | None] = asyncio.Queue()
         self.name = ""
         self._worker = ""
 
     def take(self, block: BlockDone) -> None:
         """Take a block that the copy computed."""
         self._blocks.put_nowait(block)
+
+    def lose(self) -> None:
+        """The worker that ran the copy is gone."""
+        self._blocks.put_nowait(None)
 
     async def open(self) -> str:
         """Begin the copy and return its name. Raises UserError where there is no way back to walk yet."""
@@ -72,8 +76,9 @@ class Recovery:
         try:
             await self._walk()
             await asyncio.sleep(LOOK_S)
-        except TimeoutError:
-            self._live.audience.say(Error(code="recover", message="The throw-away copy did not answer in time."))
+        except (ConnectionError, TimeoutError) as error:
+            why = str(error) or "it did not answer in time"
+            self._live.audience.say(Error(code="recover", message=f"The throw-away copy has ended early: {why}."))
         finally:
             await self._close()
             self._say("closed", loop.time() - begin)
@@ -85,6 +90,8 @@ class Recovery:
             self._fleet.send(self._worker, Inputs(session=self.name, block=index, changes=changes))
             async with asyncio.timeout(BLOCK_WITHIN_S):
                 block = await self._blocks.get()
+            if block is None:
+                raise ConnectionError("its worker is gone")
             begin = max(shown_until, loop.time())
             await self._show(block, begin - loop.time())
             shown_until = begin + self._live.spec.period_s

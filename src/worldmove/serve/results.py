@@ -10,35 +10,24 @@ COPYING, HOLDING, CHECKING, HANDING_OVER, MOVED = "Copying", "Holding", "Checkin
 VISITOR_PHASES = (COPYING, HOLDING, CHECKING, HANDING_OVER, MOVED)
 
 VISITOR_NAME: Mapping[str, str] = {
-    "offer": COPYING,
     "prepare": COPYING,
-    "admit": COPYING,
     "reserve": COPYING,
-    "poison": COPYING,
-    "connect": COPYING,
+    "transfer": HOLDING,
     "freeze": HOLDING,
-    "gather": HOLDING,
-    "boundary round": HOLDING,
-    "copy": HOLDING,
+    "boundary": HOLDING,
     "land": HOLDING,
     "install": CHECKING,
-    "digest": CHECKING,
     "verify": CHECKING,
-    "prove": CHECKING,
-    "proof": CHECKING,
+    "wait_proof": CHECKING,
     "commit": HANDING_OVER,
-    "doubt": HANDING_OVER,
     "promote": HANDING_OVER,
-    "close": HANDING_OVER,
-    "first block": MOVED,
 }
+"""What runs beside these (the source's two digests, its doubt, the state digest) has no part in the bar."""
 
 
 def visitor_phase(name: str) -> str | None:
     """Return the visitor's word for an internal phase; None for one that has none."""
-    if name in VISITOR_PHASES:
-        return name
-    return VISITOR_NAME.get(name.replace("_", " ").lower())
+    return VISITOR_NAME.get(name)
 
 
 def result_of(report: MoveReport, frame_period_s: float) -> MoveResult:
