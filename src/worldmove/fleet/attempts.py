@@ -82,7 +82,7 @@ class Attempt:
         """Raise MoveRefused unless both ends are ready and the ledger has opened the attempt."""
         config, plan = self._config, self.plan
         self._on_phase(plan, "prepare")
-        self._tell(plan.source.name, Prepare)
+        self._tell(plan.source.name, Prepare, transport=plan.transport)
         prepared = await self._hear(Prepared, plan.source, config.prepare_s)
         self._compare(prepared)
         self._admit(plan, prepared)
@@ -156,7 +156,7 @@ class Attempt:
 
     async def _react(self, event: Heard) -> None:
         match event:
-            case Ended():
+            case Ended() if event.outcome != "in_doubt":  # a word on the way, not the end
                 self._ended[event.side] = event
             case CancelAsked():
                 self._cancel_both()
@@ -190,12 +190,13 @@ class Attempt:
 
     def _ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""
+        plan, row = self.plan, self._desk.row(self.plan.session)
         source, destination = self._ended.get("source"), self._ended.get("destination")
-        row = self._desk.row(self.plan.session)
         aborted = next((end for end in (destination, source) if end is not None and end.outcome == "aborted"), None)
+        granted = destination is not None and destination.outcome == "committed"
         if row is None or row.lost:
             outcome, reason, detail = Outcome.LOST, "lost", "no copy is left"
-        elif row.epoch > self.plan.epoch:
+        elif granted or row.granted_by == plan.attempt:
             outcome, reason, detail = Outcome.COMMITTED, "done", ""
         elif row.attempt is None and self._all_told():
             outcome = Outcome.ABORTED

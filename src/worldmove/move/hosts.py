@@ -4,6 +4,7 @@ A worker holds *copies* of sessions, each in a slot of its own. A driver orders 
 computes, and on which thread, is the worker's business.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,10 +12,12 @@ from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.messages import AnyMoveMessage
 from worldmove.state.arena import Arena, Placement
 from worldmove.state.capture import Capture
+from worldmove.state.digest import Digester
+from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout, Manifest
-from worldmove.transport.base import Blocking
+from worldmove.transport.base import Blocking, Transport
 
-__all__ = ["Blocking", "Frozen", "LedgerClient", "Post", "ShadowSlot", "Slots", "SourceCopy"]
+__all__ = ["Blocking", "Frozen", "Host", "LedgerClient", "Post", "ShadowSlot", "Slots", "SourceCopy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +29,7 @@ class Frozen:
     capture: Capture
     placement: Placement
     stopped_at: float | None = None
-    """When it computed its last byte, by the event loop's clock. None: when the freeze was asked for."""
+    """When it came to rest: the end of its last block, by the event loop's clock. None: at the asking."""
 
 
 class Post(Protocol):
@@ -136,3 +139,20 @@ class Slots(Protocol):
         not a copy, so a second one would take an answer for its own.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What one worker lends to the drivers of all its moves."""
+
+    worker: str
+    incarnation: int
+    environment: Environment
+    post: Post
+    ledger: LedgerClient
+    blocking: Blocking
+    digester: Digester
+    transports: Mapping[str, Transport]
+    """By the name that an offer gives."""
+    clock: Callable[[], float]
+    """Monotonic, seconds; ``loop.time``. Two workers on one host share its axis."""

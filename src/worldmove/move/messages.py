@@ -48,6 +48,8 @@ class MoveMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class Prepare(MoveMessage, frozen=True, kw_only=True, tag="prepare"):
     """Describe the session and export its slot."""
 
+    transport: Name = "shm"
+
 
 class Prepared(MoveMessage, frozen=True, kw_only=True, tag="prepared"):
     layout: Blob

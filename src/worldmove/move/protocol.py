@@ -76,7 +76,7 @@ class DestinationPhase(Enum):
 
 class DestinationEvent(Enum):
     OFFER = "offer(a), slot free, admitted"
-    ABANDON = "the source or the controller gave up"
+    ABANDON = "either end or the controller gave up, or the path failed"
     TIME_OUT = "time-out"
     MISMATCH = "what is installed is not what was frozen"
     MATCHED = "proof(a), window closed, installed bytes match"

@@ -22,6 +22,12 @@ class Background:
         task.add_done_callback(lambda ended: self._ended(number, name, ended))
         return task
 
+    async def end(self, name: str) -> None:
+        """Cancel what runs under a name, and wait for it."""
+        for task in [task for task in self._tasks.values() if task.get_name() == name]:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
     async def stop(self) -> None:
         """Cancel what still runs, and wait for it. Whoever stops from inside a task goes on."""
         left = [task for task in self._tasks.values() if task is not asyncio.current_task()]
