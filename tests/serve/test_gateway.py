@@ -42,7 +42,13 @@ class Watcher:
         self.player = Player(self.socket, limit=limit)
         self.number = 0
         house.desk.join(session, self.player, controls=controls)
-        self.task = asyncio.create_task(self.player.run())
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self.player.run()
+        finally:
+            self.house.desk.leave(self.session, self.player)
 
     def press(self, *changes: tuple[str, bool]) -> None:
         numbered = [[self.number + index, key, down] for index, (key, down) in enumerate(changes, start=1)]
@@ -54,7 +60,6 @@ class Watcher:
 
     def leave(self) -> None:
         self.task.cancel()
-        self.house.desk.leave(self.session, self.player)
 
     def texts(self, kind: str) -> list[dict[str, Any]]:
         messages = [json.loads(message) for message in self.socket.sent if isinstance(message, str)]
@@ -91,7 +96,7 @@ def in_house(
         try:
             await work(House(fleet=fleet, gateway=gateway, desk=desk))
         finally:
-            gateway.end()
+            await gateway.end()
             looking.cancel()
 
     asyncio.run(run())

@@ -1,5 +1,6 @@
 """Those who watch one session: any number, of whom the newest that asked has the controls."""
 
+import asyncio
 from collections.abc import Sequence
 
 from worldmove.serve.play_messages import TakenOver, ToClient, encode
@@ -12,6 +13,8 @@ class Audience:
     def __init__(self) -> None:
         self._players: list[Player] = []
         self._controlling: Player | None = None
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     @property
     def watched(self) -> bool:
@@ -31,6 +34,7 @@ class Audience:
     def join(self, player: Player, *, controls: bool) -> None:
         """Let a player in. One that controls takes the controls from whoever had them."""
         self._players.append(player)
+        self._empty.clear()
         if not controls:
             return
         if self._controlling is not None:
@@ -43,6 +47,12 @@ class Audience:
             self._players.remove(player)
         if self._controlling is player:
             self._controlling = None
+        if not self._players:
+            self._empty.set()
+
+    async def emptied(self) -> None:
+        """Return once nobody is here."""
+        await self._empty.wait()
 
     def say(self, message: ToClient) -> None:
         """Queue a JSON message for everybody."""

@@ -24,6 +24,9 @@ from worldmove.serve.results import result_of, visitor_phase
 from worldmove.serve.wording import owner_now, workers_now
 from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened
 
+FAREWELL_S = 1.0
+"""How long players may take to close their connections when the server ends."""
+
 log = structlog.get_logger()
 
 
@@ -99,10 +102,15 @@ class Gateway:
                     live.audience.say(message)
                 await self._expire(session, live)
 
-    def end(self) -> None:
-        """The server ends: tell every player, and stop."""
-        for session, live in tuple(self.lives.items()):
+    async def end(self) -> None:
+        """The server ends: close every connection, and stop. Idempotent."""
+        lives = tuple(self.lives.items())
+        for _, live in lives:
             live.audience.end(CloseCode.SERVER_ENDS, "the server ends")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                await asyncio.gather(*(live.audience.emptied() for _, live in lives))
+        for session, _ in lives:
             self.forget(session, "the server ends")
         for task in tuple(self._tasks):
             task.cancel()
