@@ -22,6 +22,7 @@ import { LIVE, readFrame, toImage, WireError } from "./wire.js";
 import { count, seconds } from "./words.js";
 import { Workers } from "./workers.js";
 
+const COMPLAINT_MS = 5000;
 const PLAY = "Click or press a key to play";
 const LET_GO = "Keys are yours again. Click here, or press Enter here, to play.";
 const RESTS = "The world rests. It stands still and forgets nothing. Press a key.";
@@ -45,6 +46,7 @@ class App {
   queues = [new ShowQueue((frame) => this.paint(frame)), new ShowQueue((frame) => this.paintCopy(frame))];
   link = null;
   engine = null;
+  lost = false;
   newest = null; // the newest live frame that arrived
 
   async begin() {
@@ -87,7 +89,7 @@ class App {
     lost: ({ sentence }) => this.end(sentence),
     taken_over: () => this.takenOver(),
     pong: ({ t, server_ms }) => this.readings.ping(performance.now() - t - (server_ms ?? 0)),
-    error: ({ message }) => say(byId("status"), message),
+    error: ({ message }) => this.complain(message),
   };
 
   welcome(hello) {
@@ -178,7 +180,7 @@ class App {
     // One message for all that changed in this turn of the event loop.
     queueMicrotask(() => {
       for (let changes = this.changes.take(); changes.length; changes = this.changes.take()) {
-        for (const [number] of changes) this.timing.pressed(number, performance.now());
+        for (const [number, , down] of changes) if (down) this.timing.pressed(number, performance.now());
         this.link?.send({ type: "keys", changes });
       }
     });
@@ -210,17 +212,22 @@ class App {
       ended: "This world has ended.",
       refused: "The server does not let this page in: open it at the address that the server printed.",
     };
-    if (this.stage.lost) return;
+    if (this.lost) return;
     this.moves.stop();
     this.stage.words("over", words[why], ["Start a new world", () => location.assign("/")]);
   }
 
   end(sentence) {
-    this.stage.lost = true;
+    this.lost = true;
     this.moves.stop();
     this.link.close();
     this.alarm(sentence);
     this.stage.words("over", sentence, ["Start a new world", () => location.assign("/")]);
+  }
+
+  complain(message) {
+    this.stage.words("error", message);
+    setTimeout(() => this.stage.words("error", null), COMPLAINT_MS);
   }
 
   alarm(sentence) {

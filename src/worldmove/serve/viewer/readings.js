@@ -1,7 +1,7 @@
 // The figures under the picture, refreshed twice a second.
 
 import { byId, say } from "./dom.js";
-import { count, ms, NONE, plural } from "./words.js";
+import { count, ms, NONE } from "./words.js";
 
 const REFRESH_MS = 500;
 
@@ -38,7 +38,7 @@ export class Readings {
     say(byId("response"), ms(p50));
     say(byId("response-note"), p95 === null ? "press a key" : `p95 ${ms(p95)}`);
     say(byId("rate"), rate === null ? NONE : `${rate.toFixed(1)} of ${this.#engine.frames_per_s}/s`);
-    say(byId("rate-note"), this.#late === null ? NONE : `${plural(this.#late, "block")} late`);
+    say(byId("rate-note"), this.#late === null ? NONE : `${count(this.#late)} late`);
     say(byId("ping"), ms(this.#pingMs));
     say(byId("listens"), `every ${ms((1000 * this.#engine.frames_per_block) / this.#engine.frames_per_s)}`);
   }
