@@ -31,24 +31,31 @@ class Sessions:
 
     def __init__(self) -> None:
         self._sessions: dict[str, FakeSession] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: dict[str, list[asyncio.Task[None]]] = {}
+        self._num_opened = 0
 
     def open(self) -> FakeSession:
-        number = len(self._sessions) + 1
+        self._num_opened += 1
+        number = self._num_opened
         session = FakeSession(name=f"s-{number}", world=FakeWorld(seed=40 + number))
         self._sessions[session.name] = session
-        self._tasks.append(asyncio.create_task(session.run()))
+        self._tasks[session.name] = [asyncio.create_task(session.run())]
         return session
 
     def get(self, name: str) -> FakeSession | None:
         return self._sessions.get(name)
 
     def recover(self, session: FakeSession) -> None:
-        self._tasks.append(asyncio.create_task(session.recover()))
+        self._tasks[session.name].append(asyncio.create_task(session.recover()))
+
+    def end(self, session: FakeSession) -> None:
+        del self._sessions[session.name]
+        for task in self._tasks.pop(session.name):
+            task.cancel()
 
     def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        for session in tuple(self._sessions.values()):
+            self.end(session)
 
 
 def sessions_of(request: Request) -> Sessions:
@@ -82,6 +89,11 @@ async def open_session(sessions: AllSessions) -> dict[str, Any]:
 @calls.get("/sessions/{name}")
 async def show_session(session: OneSession) -> dict[str, Any]:
     return {"session": session.name}
+
+
+@calls.delete("/sessions/{name}", status_code=204)
+async def close_session(session: OneSession, sessions: AllSessions) -> None:
+    sessions.end(session)
 
 
 @calls.post("/sessions/{name}/move")

@@ -23,6 +23,7 @@ import { count, seconds } from "./words.js";
 import { Workers } from "./workers.js";
 
 const COMPLAINT_MS = 5000;
+const NUM_POSES = 32; // four seconds of play
 const PLAY = "Click or press a key to play";
 const LET_GO = "Keys are yours again. Click here, or press Enter here, to play.";
 const RESTS = "The world rests. It stands still and forgets nothing. Press a key.";
@@ -47,7 +48,7 @@ class App {
   link = null;
   engine = null;
   lost = false;
-  newest = null; // the newest live frame that arrived
+  poses = []; // of the newest live frames that arrived, newest first
 
   async begin() {
     const found = location.pathname.match(/^\/play\/([^/]+)\/?$/);
@@ -85,7 +86,7 @@ class App {
       this.readings.late(counts.blocks_late);
     },
     rest: ({ resting }) => this.rest(resting),
-    recover: ({ state }) => (state === "opened" ? this.recovery.open(this.newest?.pose ?? { y: 0, x: 0 }) : this.recovery.close()),
+    recover: ({ state }) => (state === "opened" ? this.recovery.open(this.poses) : this.recovery.close()),
     lost: ({ sentence }) => this.end(sentence),
     taken_over: () => this.takenOver(),
     pong: ({ t, server_ms }) => this.readings.ping(performance.now() - t - (server_ms ?? 0)),
@@ -106,6 +107,7 @@ class App {
     this.map.remember(hello.engine.memory_blocks);
     this.readings.engine(hello.engine);
     this.stage.words("link", null);
+    this.stage.words("rest", null);
     this.stage.words("taken", hello.controls ? null : "You are watching. Another page plays this world.", this.playHere);
     if (!this.keyboard.playing) this.stage.words("play", PLAY);
     if (this.moves.keeps) this.link.send({ type: "keep", keep: true });
@@ -121,7 +123,7 @@ class App {
       frame.dueMs = nowMs + frame.showAfterMs;
       if (frame.kind !== LIVE) return this.verifier.check(frame);
       if (!this.counter.arrived(frame.frame)) return;
-      this.newest = frame;
+      this.poses = [frame.pose, ...this.poses.slice(0, NUM_POSES - 1)];
       this.verifier.check(frame);
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
