@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
-from tests.browser.fake_session import FakeSession, Watcher
+from tests.browser.fake_session import WORKERS, FakeSession, Watcher
 from tests.browser.fake_world import FakeWorld
 
 from worldmove.serve import frames
@@ -79,6 +79,11 @@ pages, calls, faults = APIRouter(), APIRouter(prefix="/api"), APIRouter(prefix="
 @pages.get("/play/{name}")
 async def page() -> FileResponse:
     return FileResponse(VIEWER / "index.html")
+
+
+@calls.get("/workers")
+async def list_workers() -> dict[str, Any]:
+    return {"workers": [{"worker": name, "pid": pid} for name, pid in WORKERS]}
 
 
 @calls.post("/sessions")

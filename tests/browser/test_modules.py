@@ -82,4 +82,4 @@ def test_the_middle_tile_is_left_out_of_the_map_until_it_is_seen_elsewhere(page:
             return [before, atlas.tiles.has("0,0"), atlas.tiles.size, atlas.compare(other, { y: 0, x: 9 })];
         }"""
     )
-    assert found == [False, True, 71, {"known": 0, "different": 0}]
+    assert found == [False, True, 72, {"known": 0, "different": 0}]
