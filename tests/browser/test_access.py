@@ -53,8 +53,9 @@ def test_a_move_is_told_to_who_cannot_see_it(fake_visit: Visit) -> None:
     assert focused(fake_visit.page) == "move"
 
 
-def test_text_at_twice_its_size_still_fits(browser: Browser, fake_server: str) -> None:
-    with visiting(browser, fake_server, viewport={"width": 1280, "height": 900}) as visit:
+@pytest.mark.parametrize("width", [360, 1280])
+def test_text_at_twice_its_size_still_fits(browser: Browser, fake_server: str, width: int) -> None:
+    with visiting(browser, fake_server, viewport={"width": width, "height": 900}) as visit:
         visit.page.evaluate("() => (document.documentElement.style.fontSize = '200%')")
         visit.move()
         assert visit.page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
