@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+
 from tests.browser.visit import Visit, visiting
 
 START_WITHIN_S = 90.0

@@ -14,9 +14,9 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response, WebSocket, WebSocketDisconnect
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
+
 from tests.browser.fake_session import WORKERS, FakeSession, Watcher
 from tests.browser.fake_world import FakeWorld
-
 from worldmove.serve import frames
 
 VIEWER = Path(frames.__file__).parent / "viewer"
@@ -128,7 +128,7 @@ async def lose_session(session: OneSession) -> None:
 
 
 @calls.websocket("/sessions/{name}/play")
-async def play(socket: WebSocket, name: str) -> None:
+async def play(socket: WebSocket, name: str, *, watch: bool = False) -> None:
     """Serve one page until it goes away."""
     await socket.accept()
     session = socket.app.state.sessions.get(name)
@@ -136,7 +136,7 @@ async def play(socket: WebSocket, name: str) -> None:
         await socket.close(4004)
         return
     watcher = Watcher()
-    session.attach(watcher)
+    session.attach(watcher, controls=not watch)
     sender = asyncio.create_task(send_all(socket, watcher))
     try:
         while True:

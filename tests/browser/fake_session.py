@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tests.browser.fake_world import KEYS, OPPOSITE, FakeWorld, Note, Pixels
-
 from worldmove.serve import frames
 
 Message: TypeAlias = dict[str, Any] | bytes | None
@@ -65,6 +64,7 @@ class FakeSession:
     resting: bool = False
     idle_s: float = 0.0
     watchers: list[Watcher] = field(default_factory=list)
+    controlling: Watcher | None = None
     newest: list[bytes] = field(default_factory=list)
     walked: list[str] = field(default_factory=list)
     num_moves: int = 0
@@ -88,20 +88,29 @@ class FakeSession:
             if not self.resting:
                 self._step()
 
-    def attach(self, watcher: Watcher) -> None:
-        """A page has come: it takes the controls, and sees the newest block at once."""
-        for earlier in self.watchers:
-            earlier.outbox.put_nowait({"type": "taken_over"})
-        self._release_all()
-        messages: list[Message] = [self._hello(), self._workers(), self._counts(), self._rest(), *self.newest]
+    def attach(self, watcher: Watcher, *, controls: bool) -> None:
+        """A page has come: it may take the controls, and sees the newest block at once."""
+        if controls:
+            self._release_all()
+            if self.controlling is not None:
+                self.controlling.outbox.put_nowait({"type": "taken_over"})
+            self.controlling = watcher
+        messages: list[Message] = [
+            self._hello(controls=controls),
+            self._workers(),
+            self._counts(),
+            self._rest(),
+            *self.newest,
+        ]
         for message in messages:
             watcher.outbox.put_nowait(message)
         self.watchers.append(watcher)
 
     def detach(self, watcher: Watcher) -> None:
         """A page has gone: what it held is released if it had the controls."""
-        if watcher is self.watchers[-1]:
+        if watcher is self.controlling:
             self._release_all()
+            self.controlling = None
         self.watchers.remove(watcher)
 
     def press(self, changes: list[tuple[int, str, bool]]) -> None:
@@ -250,7 +259,7 @@ class FakeSession:
         ]
         return {"type": "workers", "workers": rows}
 
-    def _hello(self) -> dict[str, Any]:
+    def _hello(self, *, controls: bool) -> dict[str, Any]:
         return {
             "type": "hello",
             "session": self.name,
@@ -261,5 +270,5 @@ class FakeSession:
             "owner": self._owner(),
             "num_parts": NUM_PARTS,
             "num_bytes": NUM_BYTES,
-            "controls": True,
+            "controls": controls,
         }

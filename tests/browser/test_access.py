@@ -2,6 +2,7 @@
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+
 from tests.browser.visit import Visit, visiting
 
 pytestmark = pytest.mark.browser

@@ -2,6 +2,7 @@
 
 import pytest
 from playwright.sync_api import Browser, expect
+
 from tests.browser.visit import Visit, visiting
 
 pytestmark = pytest.mark.browser
@@ -48,8 +49,13 @@ def test_a_second_page_takes_the_controls_and_the_first_says_so(browser: Browser
     page = browser.new_page()
     page.goto(fake_visit.page.url)
     fake_visit.sees("#notice", "Another page plays this world now")
-    frame = fake_visit.frame
-    fake_visit.until_frame(frame + 4)
+    fake_visit.until_frame(fake_visit.frame + 4)
+    fake_visit.fault("drop")
+    fake_visit.sees("#notice", "You are watching")
+    expect(page.locator("#notice")).not_to_contain_text("watching")
+    fake_visit.page.get_by_role("button", name="Play here").click()
+    fake_visit.walk("ArrowRight", 1)
+    expect(page.locator("#notice")).to_contain_text("Another page plays this world now")
     page.close()
 
 

@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 from playwright.sync_api import expect
+
 from tests.browser.visit import Visit
 
 pytestmark = pytest.mark.browser

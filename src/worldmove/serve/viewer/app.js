@@ -1,6 +1,6 @@
 // The page: opens or finds a session, and lets its parts hear of each other. Each part knows one thing.
 
-import { openSession } from "./api.js";
+import { findSession, openSession } from "./api.js";
 import { Atlas } from "./atlas.js";
 import { KeyChanges } from "./changes.js";
 import { FrameCounter } from "./counter.js";
@@ -114,7 +114,7 @@ class App {
     this.keysChanged();
   }
 
-  playHere = ["Play here", () => location.reload()];
+  playHere = ["Play here", () => this.link.takeControls()];
 
   arrived(buffer) {
     const nowMs = performance.now();
@@ -198,6 +198,7 @@ class App {
   }
 
   takenOver() {
+    this.link.controls = false;
     this.changes.pause();
     this.moves.stop();
     this.stage.words("taken", "Another page plays this world now. You are watching.", this.playHere);
@@ -206,6 +207,11 @@ class App {
   away(waitMs) {
     this.changes.pause();
     this.stage.words("link", `Reconnecting (${seconds(waitMs / 1000)}). Your world is held for you.`);
+    // A refused handshake looks to a page like a broken line: ask the other way whether there is a point in trying.
+    findSession(this.session).catch(({ status }) => {
+      if (status === 404) this.over("unknown");
+      if (status === 403) this.over("refused");
+    });
   }
 
   over(why) {
@@ -215,6 +221,7 @@ class App {
       refused: "The server does not let this page in: open it at the address that the server printed.",
     };
     if (this.lost) return;
+    this.link.close();
     this.moves.stop();
     this.stage.words("over", words[why], ["Start a new world", () => location.assign("/")]);
   }
