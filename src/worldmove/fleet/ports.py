@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.views import SessionView, WorkerView
+from worldmove.move.ledger_rules import Answer, Operation
 from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened, ToServer, ToWorker
 
 
@@ -57,6 +60,80 @@ class Gateway(Protocol):
 
     def lost(self, session: str, why: str) -> None:
         """No copy is left."""
+        ...
+
+
+class Fleet(Protocol):
+    """What the gateway, HTTP and the command line ask of the controller. ``fleet.controller.Controller`` is one."""
+
+    def attach(self, gateway: Gateway) -> None:
+        """Name the gateway. Once, before ``start``: each of the two needs the other."""
+        ...
+
+    async def start(self) -> None:
+        """Start every worker and return when all have said hello. Raises UserError if one cannot start."""
+        ...
+
+    async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
+        """Begin a world in ``on``, else in the worker with most free slots, and return once it is open.
+
+        ``Gateway.owned`` is called before it returns. Raises UserError: name taken, unknown worker, no slot.
+        """
+        ...
+
+    async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
+        """Begin a world from one raw RGB frame of ``session``, beside it, named like ``s-1~r3``.
+
+        It is in no ledger and has epoch 0: ``Gateway.owned`` is called for its own name. The gateway feeds
+        it, shows it, and closes it. Raises UserError: no slot, or an engine that cannot recover.
+        """
+        ...
+
+    async def close(self, session: str) -> None:
+        """End a session or a throw-away copy everywhere, and forget its row. Raises UserError: unknown, moving."""
+        ...
+
+    async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
+        """Move a session and return how it ended: refused, aborted and in doubt are reports, not errors.
+
+        ``damage``: every try's bytes pass the Corrupting wrapper (*Break it*). Raises UserError: unknown
+        session or worker, already there, or another move of it under way.
+        """
+        ...
+
+    async def cancel(self, session: str) -> None:
+        """Give its move up if that is still possible; ``move`` returns which way it went. UserError: none."""
+        ...
+
+    async def ask(self, operation: Operation) -> Answer | None:
+        """Put an operation to the ledger with the facts that only the server knows (the gateway's MarkShown).
+
+        None is silence: a precondition is not known yet.
+        """
+        ...
+
+    def owner(self, session: str) -> Owner | None:
+        """The ledger's row, read now: whose frames may be shown. None if unknown or lost."""
+        ...
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        """Queue a message for a worker; never waits. One that is gone drops it."""
+        ...
+
+    def note_gap(self, session: str, gap_s: float) -> None:
+        """Add to its last committed move how late the first block of the new owner came."""
+        ...
+
+    def workers(self) -> tuple[WorkerView, ...]: ...
+
+    def sessions(self) -> tuple[SessionView, ...]: ...
+
+    def moves(self) -> tuple[MoveReport, ...]:
+        """The last moves, oldest first (a bounded history)."""
+        ...
+
+    async def stop(self) -> None:
+        """End every worker cleanly (kill what does not end) and release everything. Idempotent."""
         ...
 
 

@@ -4,17 +4,20 @@ A worker holds *copies* of sessions, each in a slot of its own. A driver orders 
 computes, and on which thread, is the worker's business.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from worldmove.move.ledger_rules import Answer, Operation
+from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.messages import AnyMoveMessage
 from worldmove.state.arena import Arena, Placement
 from worldmove.state.capture import Capture
+from worldmove.state.digest import Digester
+from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.transport.base import Blocking, Transport
 
-T = TypeVar("T")
+__all__ = ["Blocking", "Frozen", "Host", "LedgerClient", "Post", "ShadowSlot", "Slots", "SourceCopy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +28,8 @@ class Frozen:
     """The next block."""
     capture: Capture
     placement: Placement
+    stopped_at: float | None = None
+    """When it came to rest: the end of its last block, by the event loop's clock. None: at the asking."""
 
 
 class Post(Protocol):
@@ -39,17 +44,31 @@ class LedgerClient(Protocol):
         ...
 
 
-class Blocking(Protocol):
-    async def __call__(self, function: Callable[[], T], /) -> T:
-        """Run a function that computes or copies for milliseconds, away from the event loop."""
+class SourceCopy(Protocol):
+    """A session's copy that is played, or was, as its driver sees it."""
+
+    @property
+    def arena(self) -> Arena: ...
+
+    @property
+    def block_s(self) -> float:
+        """The session's recent block time, seconds (a high quantile)."""
         ...
 
+    @property
+    def reach(self) -> tuple[int, int]:
+        """(acknowledged, computed): the first block that the gateway has not taken, and the next to compute."""
+        ...
 
-class SourceCopy(Protocol):
-    """A session's copy at its source, as its driver sees it."""
+    async def layout(self) -> Layout:
+        """Describe the state while it goes on being played. Raises StateRefused."""
+        ...
 
     async def freeze(self) -> Frozen:
-        """Stop at the next block boundary, quiesce the engine, resolve and gather the state."""
+        """Stop at the next block boundary, quiesce the engine, resolve and gather the state.
+
+        Raises StateRefused or ArenaFull; then, or cancelled, ``thaw`` follows.
+        """
         ...
 
     def thaw(self, epoch: int) -> None:
@@ -64,8 +83,16 @@ class SourceCopy(Protocol):
         """Step the check blocks from the input log; nothing of them is shown."""
         ...
 
+    def replay(self, epoch: int, block: int) -> None:
+        """Compute from the input log up to ``block``, send nothing of it, and play on as the owner in ``epoch``."""
+        ...
+
     async def acknowledged(self, block: int) -> None:
-        """Return once the gateway has acknowledged every frame before ``block``."""
+        """Send unacknowledged frames again; return once the gateway has taken every block before ``block``."""
+        ...
+
+    async def passed(self, block: int) -> None:
+        """Return once block ``block`` has left the gateway, and the check blocks are done."""
         ...
 
     def free(self) -> None:
@@ -106,5 +133,26 @@ class ShadowSlot(Protocol):
 
 class Slots(Protocol):
     def reserve(self, session: str, layout: Layout) -> ShadowSlot:
-        """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large')."""
+        """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held').
+
+        A worker holds at most one copy of a session, whatever its phase: the ledger's answers name a worker,
+        not a copy, so a second one would take an answer for its own.
+        """
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What one worker lends to the drivers of all its moves."""
+
+    worker: str
+    incarnation: int
+    environment: Environment
+    post: Post
+    ledger: LedgerClient
+    blocking: Blocking
+    digester: Digester
+    transports: Mapping[str, Transport]
+    """By the name that an offer gives."""
+    clock: Callable[[], float]
+    """Monotonic, seconds; ``loop.time``. Two workers on one host share its axis."""

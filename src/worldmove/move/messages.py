@@ -9,8 +9,11 @@
     destination -> source       Landed       the write window is closed
     source -> destination       Proof        the source's last message: from here on it is in doubt
     either -> the other         Abandon      before the proof (source) or the commit (destination)
-    controller -> source        Cancel
+    controller -> either        Cancel
+    controller, destination     Inquire      a hint: the ledger's row has changed, ask it
+      -> a holder
     either -> controller        Ended        what became of it at this end, and the times of its phases
+    a holder -> controller      Gone         the ledger says that I own it, and I hold no copy
 
 Any of them may be lost, repeated or late. Drivers drop what does not match session, attempt, epoch and
 incarnation; nothing here is trusted further than that.
@@ -42,11 +45,13 @@ class MoveMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     epoch: Count
 
 
-class Prepare(MoveMessage, tag="prepare"):
+class Prepare(MoveMessage, frozen=True, kw_only=True, tag="prepare"):
     """Describe the session and export its slot."""
 
+    transport: Name = "shm"
 
-class Prepared(MoveMessage, tag="prepared"):
+
+class Prepared(MoveMessage, frozen=True, kw_only=True, tag="prepared"):
     layout: Blob
     environment: dict[str, str]
     ticket: Ticket
@@ -54,7 +59,7 @@ class Prepared(MoveMessage, tag="prepared"):
     """The session's recent block time at the source, seconds (a high quantile)."""
 
 
-class Offer(MoveMessage, tag="offer"):
+class Offer(MoveMessage, frozen=True, kw_only=True, tag="offer"):
     layout: Blob
     environment: dict[str, str]
     ticket: Ticket
@@ -66,49 +71,61 @@ class Offer(MoveMessage, tag="offer"):
     """Silence after which a shadow that has not asked for the commit frees itself."""
 
 
-class Reserved(MoveMessage, tag="reserved"):
+class Reserved(MoveMessage, frozen=True, kw_only=True, tag="reserved"):
     """A shadow slot is taken, poisoned, connected and touched."""
 
 
-class Declined(MoveMessage, tag="declined"):
+class Declined(MoveMessage, frozen=True, kw_only=True, tag="declined"):
+    """Not moved, and nothing changed: by the destination of an offer, or by the source that was to prepare."""
+
     reason: Name
     detail: Text
 
 
-class Start(MoveMessage, tag="start"):
+class Start(MoveMessage, frozen=True, kw_only=True, tag="start"):
     destination: Name
     destination_incarnation: Count
     nonce: Nonce
 
 
-class Boundary(MoveMessage, tag="boundary"):
+class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     block: Count
     """The next block: the state is that before it."""
     manifest: Blob
     placement: tuple[Count, ...]
 
 
-class Landed(MoveMessage, tag="landed"):
+class Landed(MoveMessage, frozen=True, kw_only=True, tag="landed"):
     """Every extent was copied and the write window is closed."""
 
 
-class Proof(MoveMessage, tag="proof"):
+class Proof(MoveMessage, frozen=True, kw_only=True, tag="proof"):
     block: Count
     num_bytes: Count
     manifest_digest: Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
     groups: tuple[Digest, ...]
 
 
-class Abandon(MoveMessage, tag="abandon"):
+class Abandon(MoveMessage, frozen=True, kw_only=True, tag="abandon"):
     reason: Name
     detail: Text
 
 
-class Cancel(MoveMessage, tag="cancel"):
-    """Give up if that is still possible. The answer is an Ended."""
+class Cancel(MoveMessage, frozen=True, kw_only=True, tag="cancel"):
+    """Give up if that is still possible. The answer is an Ended, which says which way it went."""
 
 
-class Ended(MoveMessage, tag="ended"):
+class Inquire(MoveMessage, frozen=True, kw_only=True, tag="inquire"):
+    """A hint that the ledger's row has changed. It says nothing itself: who hears it asks the ledger."""
+
+
+class Gone(MoveMessage, frozen=True, kw_only=True, tag="gone"):
+    """The ledger names the sender as the owner in ``owned_epoch``, and it holds no copy: that epoch is dead."""
+
+    owned_epoch: Count
+
+
+class Ended(MoveMessage, frozen=True, kw_only=True, tag="ended"):
     side: Annotated[str, msgspec.Meta(pattern="^(source|destination)$")]
     outcome: Annotated[str, msgspec.Meta(pattern="^(committed|aborted|in_doubt)$")]
     reason: Name
@@ -125,5 +142,18 @@ class Ended(MoveMessage, tag="ended"):
 
 
 AnyMoveMessage = (
-    Prepare | Prepared | Offer | Reserved | Declined | Start | Boundary | Landed | Proof | Abandon | Cancel | Ended
+    Prepare
+    | Prepared
+    | Offer
+    | Reserved
+    | Declined
+    | Start
+    | Boundary
+    | Landed
+    | Proof
+    | Abandon
+    | Cancel
+    | Inquire
+    | Ended
+    | Gone
 )

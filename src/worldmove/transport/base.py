@@ -11,12 +11,24 @@ source's part is to let its arena be read. So closing the write window is the de
     source       await transport.withdraw(ticket)
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from worldmove.state.arena import Arena, Extent
 
 MAX_TICKET_BYTES = 512
+
+
+T = TypeVar("T")
+
+
+class Blocking(Protocol):
+    async def __call__(self, function: Callable[[], T], /) -> T:
+        """Run a function that computes or copies for milliseconds, away from the event loop.
+
+        Cancelled, it waits until the function has ended before it raises: nothing runs on behind the caller.
+        """
+        ...
 
 
 class Channel(Protocol):

@@ -20,7 +20,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The root of the messages between a worker and its server."""
 
 
-class Change(Message, tag="change"):
+class Change(Message, frozen=True, kw_only=True, tag="change"):
     """One key change: see ``worldmove.engine.base.KeyChange``."""
 
     number: Count
@@ -28,7 +28,7 @@ class Change(Message, tag="change"):
     down: bool
 
 
-class Note(Message, tag="note"):
+class Note(Message, frozen=True, kw_only=True, tag="note"):
     """One frame's annotations: see ``worldmove.engine.base.FrameNote``."""
 
     y: int
@@ -37,20 +37,23 @@ class Note(Message, tag="note"):
     number: Count
 
 
-class Copy(Message, tag="copy"):
+class Copy(Message, frozen=True, kw_only=True, tag="copy"):
     """One copy of a session that a worker holds."""
 
     session: Name
     phase: Name
+    """A word of ``worker.session.CopyPhase``: live, frozen, superseded, shadow, retired, throwaway."""
     epoch: Count
     block: Count
     """The next block of this copy."""
+    attempt: Text = ""
+    """The newest attempt that this copy took part in."""
 
 
 # server -> worker
 
 
-class Open(Message, tag="open"):
+class Open(Message, frozen=True, kw_only=True, tag="open"):
     session: Name
     epoch: Count
     seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -58,11 +61,11 @@ class Open(Message, tag="open"):
     """A raw RGB frame: begin from this picture alone (a throw-away copy, never in the ledger)."""
 
 
-class Close(Message, tag="close"):
+class Close(Message, frozen=True, kw_only=True, tag="close"):
     session: Name
 
 
-class Inputs(Message, tag="inputs"):
+class Inputs(Message, frozen=True, kw_only=True, tag="inputs"):
     """Block ``block``'s closed list. Sent to every holder of the session; each keeps what it still needs."""
 
     session: Name
@@ -70,7 +73,7 @@ class Inputs(Message, tag="inputs"):
     changes: tuple[Change, ...]
 
 
-class Acknowledge(Message, tag="acknowledge"):
+class Acknowledge(Message, frozen=True, kw_only=True, tag="acknowledge"):
     """The gateway has taken block ``block`` of this epoch, and it has left for the client."""
 
     session: Name
@@ -79,14 +82,31 @@ class Acknowledge(Message, tag="acknowledge"):
     server_life: Count
 
 
-class Shutdown(Message, tag="shutdown"):
+class TakeOver(Message, frozen=True, kw_only=True, tag="take_over"):
+    """The ledger has granted the session to this worker's retired copy (failover): replay the lists, then play.
+
+    ``block`` is the next to be shown; earlier ones are computed and not sent.
+    """
+
+    session: Name
+    epoch: Count
+    block: Count
+
+
+class Poll(Message, frozen=True, kw_only=True, tag="poll"):
+    """Say what you hold. The answer is a Copies with the poll's number."""
+
+    poll: Count
+
+
+class Shutdown(Message, frozen=True, kw_only=True, tag="shutdown"):
     """End cleanly: finish the block in hand, free everything, exit with 0."""
 
 
 # worker -> server
 
 
-class Hello(Message, tag="hello"):
+class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     worker: Name
     incarnation: Count
     pid: Count
@@ -94,9 +114,11 @@ class Hello(Message, tag="hello"):
     num_slots: Count
     arena_bytes: Count
     copies: tuple[Copy, ...]
+    rates: dict[str, float] = {}
+    """Measured at warm-up, for admission: copy_bytes_per_s, hash_bytes_per_s, block_s."""
 
 
-class Opened(Message, tag="opened"):
+class Opened(Message, frozen=True, kw_only=True, tag="opened"):
     session: Name
     epoch: Count
     num_bytes: Count
@@ -104,7 +126,7 @@ class Opened(Message, tag="opened"):
     state_digest: Text
 
 
-class Failed(Message, tag="failed"):
+class Failed(Message, frozen=True, kw_only=True, tag="failed"):
     """A request about a session could not be met; ``code`` is that of the error."""
 
     session: Name
@@ -112,7 +134,7 @@ class Failed(Message, tag="failed"):
     message: Text
 
 
-class BlockDone(Message, tag="block_done"):
+class BlockDone(Message, frozen=True, kw_only=True, tag="block_done"):
     session: Name
     epoch: Count
     block: Count
@@ -126,7 +148,7 @@ class BlockDone(Message, tag="block_done"):
     """Of the state after this block; given for the check blocks after a move, else empty."""
 
 
-class CheckDone(Message, tag="check_done"):
+class CheckDone(Message, frozen=True, kw_only=True, tag="check_done"):
     """A retired copy has stepped one block from the input log alone."""
 
     session: Name
@@ -136,31 +158,33 @@ class CheckDone(Message, tag="check_done"):
     state_digest: Text
 
 
-class Copies(Message, tag="copies"):
-    """Slots in use have changed."""
+class Copies(Message, frozen=True, kw_only=True, tag="copies"):
+    """Slots in use have changed, or a poll asked."""
 
     worker: Name
     incarnation: Count
     copies: tuple[Copy, ...]
     slots_free: Count
     slots_quarantined: Count
+    poll: Count = 0
+    """The number of the poll that this answers; 0 for none."""
 
 
-class Freed(Message, tag="freed"):
+class Freed(Message, frozen=True, kw_only=True, tag="freed"):
     session: Name
 
 
-class LedgerAsk(Message, tag="ledger_ask"):
+class LedgerAsk(Message, frozen=True, kw_only=True, tag="ledger_ask"):
     request: Count
     worker: Name
     incarnation: Count
     operation: Operation
 
 
-class LedgerAnswer(Message, tag="ledger_answer"):
+class LedgerAnswer(Message, frozen=True, kw_only=True, tag="ledger_answer"):
     request: Count
     answer: Answer
 
 
-ToWorker = Open | Close | Inputs | Acknowledge | Shutdown | LedgerAnswer | AnyMoveMessage
+ToWorker = Open | Close | Inputs | Acknowledge | TakeOver | Poll | Shutdown | LedgerAnswer | AnyMoveMessage
 ToServer = Hello | Opened | Failed | BlockDone | CheckDone | Copies | Freed | LedgerAsk | AnyMoveMessage

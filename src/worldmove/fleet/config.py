@@ -1,0 +1,37 @@
+"""The controller's configuration."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetConfig:
+    """How many workers there are, and how long the controller waits for what. Times in seconds."""
+
+    workers: tuple[str, ...] = ("worker-1", "worker-2")
+    transport: str = "shm"
+    tries: int = 1
+    damaged_tries: int = 3
+    """Tries of a move whose path damages what it carries: each is to fail, and the world to go on."""
+    copy_s: float = 5.0
+    """How long a move waits for its destination to finish with an older copy of the session."""
+    prepare_s: float = 5.0
+    reserve_s: float = 10.0
+    move_s: float = 20.0
+    """From the start of a try until it is cancelled."""
+    doubt_s: float = 10.0
+    """From that cancel until the report says *in doubt*. The two ends go on asking the ledger."""
+    lease_s: float = 5.0
+    """Silence after which a shadow that has not asked for the commit frees itself."""
+    open_s: float = 30.0
+    poll_s: float = 2.0
+    """How long a poll waits for one worker's answer."""
+    recover_every_s: float = 0.25
+    """Between two looks at a session whose owner is gone."""
+    restart: bool = True
+    """Start a worker that has died again, under its next incarnation."""
+    restart_after_s: float = 0.5
+    stop_s: float = 5.0
+    enforce_horizon: bool = True
+    """Refuse a move whose expected pause is longer than the time until the next block is due."""
+    history: int = 512
+    """Reports of moves that are kept."""

@@ -1,0 +1,254 @@
+"""The controller: it knows workers, sessions and moves, and carries questions to the ledger (``fleet.ports.Fleet``).
+
+It decides nothing about ownership: that is the ledger's. It sees no frame: those go to the gateway as they are.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from worldmove.errors import ProtocolError, UserError
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.counters import Counters
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.mover import Mover
+from worldmove.fleet.opener import Opener
+from worldmove.fleet.ports import Gateway, Hosts, Owner
+from worldmove.fleet.recovery import Recovery
+from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.sessions import HOLDING, SessionTable, view
+from worldmove.fleet.views import SessionView, WorkerView
+from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.move.ledger_messages import Answer, MarkShown, Operation
+from worldmove.move.ledger_row import Row
+from worldmove.move.ledger_rules import Ledger
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Gone, MoveMessage
+from worldmove.worker.background import Background
+from worldmove.worker.messages import (
+    BlockDone,
+    CheckDone,
+    Copies,
+    Failed,
+    Freed,
+    Hello,
+    LedgerAnswer,
+    LedgerAsk,
+    Opened,
+    Shutdown,
+    ToServer,
+    ToWorker,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerPorts:
+    """What the controller is given of the world outside."""
+
+    hosts: Hosts
+    ledger: Ledger
+    wall_clock: Callable[[], float]
+    """Seconds since 1970, for reports."""
+    salt: Callable[[], str]
+    """A short random text, for ids."""
+    nonce: Callable[[], bytes]
+    """32 secret bytes."""
+    counters: Counters
+    log: Callable[[str, dict[str, object]], None]
+    """An event and its fields, on each change of phase."""
+
+
+class Controller:
+    """One server's controller. Everything runs in one event loop."""
+
+    def __init__(self, config: FleetConfig, ports: ControllerPorts) -> None:
+        self._config = config
+        self._ports = ports
+        self._gateway: Gateway | None = None
+        self._workers = WorkerTable(config.workers)
+        self._sessions = SessionTable()
+        self._desk = LedgerDesk(ledger=ports.ledger, workers=self._workers, on_row=self._row_changed)
+        self._background = Background(self._failed)
+        self._recovery = Recovery(config=config, workers=self._workers, desk=self._desk, gateway=self._playing)
+        self._opener = Opener(
+            config=config, workers=self._workers, sessions=self._sessions, desk=self._desk, gateway=self._playing
+        )
+        self._mover = Mover(
+            config=config,
+            ports=ports,
+            workers=self._workers,
+            sessions=self._sessions,
+            desk=self._desk,
+            gateway=self._playing,
+        )
+        self._recovering: dict[str, asyncio.Task[None]] = {}
+        self._stopping = False
+
+    # what the gateway asks
+
+    def attach(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._desk.attach(gateway)
+
+    async def start(self) -> None:
+        await asyncio.gather(*(self._start_worker(name) for name in self._config.workers))
+
+    async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
+        return await self._opener.open(session, seed, on)
+
+    async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
+        return await self._opener.open_throwaway(session, picture, seed)
+
+    async def close(self, session: str) -> None:
+        await self._opener.close(session)
+
+    async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
+        return await self._mover.move(session, to, damage=damage)
+
+    async def cancel(self, session: str) -> None:
+        self._mover.cancel(session)
+
+    async def ask(self, operation: Operation) -> Answer | None:
+        answer = await self._desk.ask(operation)
+        self._ports.counters.asked(operation, answer)
+        return answer
+
+    def owner(self, session: str) -> Owner | None:
+        return self._desk.owner(session)
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        self._workers.send(worker, message)
+
+    def note_gap(self, session: str, gap_s: float) -> None:
+        self._mover.note_gap(session, gap_s)
+
+    def workers(self) -> tuple[WorkerView, ...]:
+        return tuple(record.view() for record in self._workers.all())
+
+    def sessions(self) -> tuple[SessionView, ...]:
+        return tuple(view(record, self._desk.row(record.name)) for record in self._sessions.all())
+
+    def moves(self) -> tuple[MoveReport, ...]:
+        return self._mover.reports()
+
+    async def stop(self) -> None:
+        self._stopping = True
+        await self._background.stop()
+        for record in self._workers.ready():
+            self._workers.send(record.name, Shutdown())
+        await self._ports.hosts.close()
+
+    # what workers say
+
+    def _heard(self, worker: WorkerRecord, message: ToServer) -> None:
+        match message:
+            case BlockDone() | CheckDone():
+                self._playing().take(worker.name, message)
+            case LedgerAsk():
+                self._background.start(f"ledger {worker.name} {message.request}", self._carry(worker, message))
+            case MoveMessage():
+                self._relay(worker, message)
+            case Copies():
+                self._workers.report(message)
+                self._refresh_holders()
+            case Opened() | Failed() | Freed():
+                self._opener.heard(worker, message)
+                self._playing().take(worker.name, message)
+            case Hello():
+                self._workers.hello(message)
+                self._log("worker_ready", worker=worker.name, incarnation=worker.incarnation, pid=message.pid)
+
+    def _relay(self, worker: WorkerRecord, message: AnyMoveMessage) -> None:
+        """Forward what one end says to the other; keep what is meant for the controller."""
+        if (message.sender, message.incarnation) != (worker.name, worker.incarnation):
+            self._log("message_dropped", worker=worker.name, claims=message.sender)
+        elif message.to != CONTROLLER:
+            self._workers.send(message.to, message)
+        elif isinstance(message, Gone):
+            self._desk.owner_says_gone(message.session, message.owned_epoch)
+            self._recover_orphans()
+        else:
+            self._mover.heard(message)
+
+    async def _carry(self, worker: WorkerRecord, message: LedgerAsk) -> None:
+        """Put a worker's question to the ledger. What has no answer yet gets none: the asker repeats it."""
+        operation = message.operation
+        asker = (getattr(operation, "worker", worker.name), getattr(operation, "incarnation", worker.incarnation))
+        if isinstance(operation, MarkShown) or asker != (worker.name, worker.incarnation):
+            self._log("question_dropped", worker=worker.name, session=operation.session)
+            return
+        answer = await self.ask(operation)
+        if answer is not None:
+            self._workers.send(worker.name, LedgerAnswer(request=message.request, answer=answer))
+
+    # what follows from a change
+
+    def _row_changed(self, old: Row | None, new: Row) -> None:
+        """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
+        owner = self._desk.owner(new.session)
+        if owner is not None and (old is None or old.epoch != new.epoch):
+            self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, by=new.granted_by)
+            self._playing().owned(new.session, owner)
+            self._refresh_holders()
+
+    def _refresh_holders(self) -> None:
+        """Tell the gateway which workers need a session's lists, whenever that has changed."""
+        for record in self._sessions.all():
+            row = self._desk.row(record.name)
+            if row is None or row.lost:
+                continue
+            held = {worker.name: None for worker, _ in self._workers.holders(record.name, HOLDING)}
+            holders = tuple(dict.fromkeys((row.owner, *held)))
+            if holders != record.holders:
+                record.holders = holders
+                self._playing().holders(record.name, holders)
+
+    def _recover_orphans(self) -> None:
+        for record in self._sessions.all():
+            row = self._desk.row(record.name)
+            orphan = row is not None and not row.lost and self._desk.owner_is_gone(row)
+            running = self._recovering.get(record.name)
+            if orphan and not self._stopping and (running is None or running.done()):
+                task = self._background.start(f"recover {record.name}", self._recovery.recover(record.name))
+                self._recovering[record.name] = task
+
+    # workers' processes
+
+    async def _start_worker(self, name: str) -> None:
+        record = self._workers.begin(name)
+        record.process, record.link = await self._ports.hosts.start(
+            name,
+            record.incarnation,
+            lambda message: self._heard(record, message),
+            lambda status: self._worker_gone(record, status),
+        )
+        self._workers.ready_now(record)
+
+    def _worker_gone(self, record: WorkerRecord, status: int) -> None:
+        self._workers.gone(record.name, record.incarnation)
+        self._log("worker_gone", worker=record.name, incarnation=record.incarnation, status=status)
+        if self._stopping:
+            return
+        self._mover.died(record.name)
+        self._opener.died(record.name, record.incarnation)
+        self._refresh_holders()
+        self._recover_orphans()
+        if self._config.restart and record.hello is not None:
+            self._background.start(f"restart {record.name}", self._restart(record.name))
+
+    async def _restart(self, name: str) -> None:
+        await asyncio.sleep(self._config.restart_after_s)
+        try:
+            await self._start_worker(name)
+        except UserError as error:
+            self._log("worker_not_restarted", worker=name, why=str(error))
+
+    def _playing(self) -> Gateway:
+        if self._gateway is None:
+            raise ProtocolError("the controller was started without a gateway")
+        return self._gateway
+
+    def _failed(self, task: str, error: BaseException) -> None:
+        self._ports.log("task_failed", {"task": task, "error": repr(error)})
+
+    def _log(self, event: str, **fields: object) -> None:
+        self._ports.log(event, fields)

@@ -1,0 +1,210 @@
+"""The edge that runs workers on this machine: spawned processes, each joined by a unix socket in a private folder.
+
+Every process is started in a session of its own, so that Ctrl-C reaches the server alone, which then ends
+its workers in order.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from worldmove.errors import MessageError, UserError
+from worldmove.worker.config import WorkerConfig
+from worldmove.worker.link import WorkerEnd, worker_end
+from worldmove.worker.messages import Hello, ToServer, ToWorker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalHostsConfig:
+    """How workers are started. ``environment`` is added to that of this process."""
+
+    worker: WorkerConfig
+    environment: Mapping[str, str] = field(default_factory=dict)
+    start_s: float = 120.0
+    """How long a worker may take from its start to its hello."""
+    stop_s: float = 5.0
+    """How long a worker may take to end cleanly before it is killed."""
+
+
+class LocalProcess:
+    """One spawned worker (a ``WorkerProcess``)."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def ended(self) -> int:
+        return await self._process.wait()
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+class LocalLink:
+    """The server's end of a worker's link, over whichever connection the worker has made last (a ``WorkerLink``)."""
+
+    def __init__(self) -> None:
+        self._connection: WorkerEnd | None = None
+
+    def join(self, connection: WorkerEnd) -> None:
+        """Use this connection from now on."""
+        self.close()
+        self._connection = connection
+
+    def send(self, message: ToWorker) -> None:
+        if self._connection is not None:
+            self._connection.send(message)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Started:
+    """One incarnation of one worker, from its spawn to its proven death."""
+
+    process: LocalProcess
+    on_message: Callable[[ToServer], None]
+    on_gone: Callable[[int], None]
+    link: LocalLink
+    ready: asyncio.Future[None]
+
+
+class LocalHosts:
+    """A ``Hosts`` of this machine."""
+
+    def __init__(self, config: LocalHostsConfig) -> None:
+        self._config = config
+        self._run_dir: Path | None = None
+        self._server: asyncio.Server | None = None
+        self._started: dict[tuple[str, int], _Started] = {}
+        self._watches: dict[tuple[str, int], asyncio.Task[None]] = {}
+
+    @property
+    def run_dir(self) -> Path | None:
+        """The private folder of the socket; None while nothing was started."""
+        return self._run_dir
+
+    async def start(
+        self,
+        worker: str,
+        incarnation: int,
+        on_message: Callable[[ToServer], None],
+        on_gone: Callable[[int], None],
+    ) -> tuple[LocalProcess, LocalLink]:
+        """Spawn a worker and return once it said hello, which ``on_message`` has then got.
+
+        Raises UserError if it ends or stays silent before that.
+        """
+        process = await self._spawn(worker, incarnation, await self._listen())
+        started = _Started(
+            process=process,
+            on_message=on_message,
+            on_gone=on_gone,
+            link=LocalLink(),
+            ready=asyncio.get_running_loop().create_future(),
+        )
+        key = (worker, incarnation)
+        self._started[key] = started
+        self._watches[key] = asyncio.create_task(self._watch(key, started))
+        try:
+            async with asyncio.timeout(self._config.start_s):
+                await started.ready
+        except TimeoutError:
+            process.kill()
+            why = f"worker {worker} did not start within {self._config.start_s:.0f} s; see its log"
+            raise UserError(why, code="worker_start", status=503) from None
+        return process, started.link
+
+    async def close(self) -> None:
+        """End what is left: SIGTERM, then SIGKILL; remove the folder. Idempotent."""
+        left = [started.process for started in self._started.values()]
+        for process in left:
+            process.terminate()
+        try:
+            async with asyncio.timeout(self._config.stop_s):
+                await asyncio.gather(*(process.ended() for process in left))
+        except TimeoutError:
+            for process in left:
+                process.kill()
+        await asyncio.gather(*self._watches.values())
+        self._watches.clear()
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._run_dir is not None:
+            shutil.rmtree(self._run_dir, ignore_errors=True)
+            self._run_dir = None
+
+    async def _listen(self) -> Path:
+        if self._run_dir is None:
+            self._run_dir = Path(tempfile.mkdtemp(prefix="worldmove-"))  # mkdtemp makes it 0700
+            self._server = await asyncio.start_unix_server(self._joined, self._run_dir / "server.sock")
+        return self._run_dir / "server.sock"
+
+    async def _spawn(self, worker: str, incarnation: int, socket_path: Path) -> LocalProcess:
+        config = msgspec.structs.replace(
+            self._config.worker, worker=worker, incarnation=incarnation, socket_path=str(socket_path)
+        )
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "worldmove.worker.process",
+            msgspec.json.encode(config).decode(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            env={**os.environ, **self._config.environment},
+            start_new_session=True,
+        )
+        return LocalProcess(process)
+
+    async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection: its first message is a hello of a worker that was started here."""
+        link = worker_end(reader, writer)
+        with suppress(MessageError):
+            hello = await link.take()
+            if isinstance(hello, Hello):
+                await self._serve(link, hello)
+        link.close()
+
+    async def _serve(self, connection: WorkerEnd, hello: Hello) -> None:
+        started = self._started.get((hello.worker, hello.incarnation))
+        if started is None or started.process.pid != hello.pid:
+            return
+        started.link.join(connection)
+        started.on_message(hello)
+        if not started.ready.done():
+            started.ready.set_result(None)
+        await connection.take_all(started.on_message)
+
+    async def _watch(self, key: tuple[str, int], started: _Started) -> None:
+        """Wait for a process's end, which is the only proof of it."""
+        status = await started.process.ended()
+        del self._started[key]
+        started.link.close()
+        if not started.ready.done():
+            why = f"worker {key[0]} ended with status {status} before it was ready; see its log"
+            started.ready.set_exception(UserError(why, code="worker_start", status=503))
+        started.on_gone(status)

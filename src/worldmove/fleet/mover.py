@@ -1,0 +1,193 @@
+"""Moves as somebody asked for them: one at a time for a session, of one or more tries, each with one report."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from worldmove.errors import UserError
+from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.counters import Counters
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.moving import CORRUPTING, report, require_admission, with_gap
+from worldmove.fleet.ports import Gateway
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.tries import CancelAsked, Died, Ending, Plan
+from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.move.ledger_row import Row
+from worldmove.move.ledger_rules import next_attempt
+from worldmove.move.messages import AnyMoveMessage, Prepared
+
+
+class MoverPorts(Protocol):
+    """What a move needs of the world outside."""
+
+    @property
+    def wall_clock(self) -> Callable[[], float]: ...
+
+    @property
+    def salt(self) -> Callable[[], str]: ...
+
+    @property
+    def nonce(self) -> Callable[[], bytes]: ...
+
+    @property
+    def counters(self) -> Counters: ...
+
+    @property
+    def log(self) -> Callable[[str, dict[str, object]], None]: ...
+
+
+class Mover:
+    """Conducts moves and keeps their reports."""
+
+    def __init__(
+        self,
+        *,
+        config: FleetConfig,
+        ports: MoverPorts,
+        workers: WorkerTable,
+        sessions: SessionTable,
+        desk: LedgerDesk,
+        gateway: Callable[[], Gateway],
+    ) -> None:
+        self._config = config
+        self._ports = ports
+        self._workers = workers
+        self._sessions = sessions
+        self._desk = desk
+        self._gateway = gateway
+        self._reports: deque[MoveReport] = deque(maxlen=config.history)
+
+    def reports(self) -> tuple[MoveReport, ...]:
+        """Return the last moves, oldest first."""
+        return tuple(self._reports)
+
+    async def move(self, session: str, to: str, *, damage: bool) -> MoveReport:
+        """Move a session and return how it ended."""
+        record, destination, row = self._check(session, to)
+        record.moving = True
+        try:
+            made = await self._tries(record, destination, row, damage=damage)
+        finally:
+            record.moving = False
+        record.in_doubt = made.outcome is Outcome.IN_DOUBT
+        self._reports.append(made)
+        self._ports.counters.moved(made)
+        self._log("move_ended", made)
+        self._gateway().moving(session, "result", {"report": made})
+        return made
+
+    def cancel(self, session: str) -> None:
+        """Give a session's move up, if that is still possible. Raises UserError if none is under way."""
+        record = self._sessions.get(session)
+        if record.attempt is None:
+            raise UserError(f"no move of {session} is under way", code="not_moving", status=409)
+        record.attempt.take(CancelAsked())
+
+    def heard(self, message: AnyMoveMessage) -> None:
+        """Hand a message to the try that it belongs to."""
+        record = self._sessions.find(message.session)
+        if record is not None and record.attempt is not None and record.attempt.plan.attempt == message.attempt:
+            record.attempt.take(message)
+
+    def died(self, worker: str) -> None:
+        """Tell every try that concerns it of a worker's death."""
+        for record in self._sessions.all():
+            if record.attempt is None:
+                continue
+            plan = record.attempt.plan
+            if worker in (plan.source.name, plan.destination.name):
+                record.attempt.take(Died(worker=worker))
+
+    def note_gap(self, session: str, gap_s: float) -> None:
+        """Add to its last committed move how late the first block of the new owner came."""
+        self._reports = deque(with_gap(self.reports(), session, gap_s), maxlen=self._config.history)
+
+    def _check(self, session: str, to: str) -> tuple[SessionRecord, WorkerRecord, Row]:
+        """Raise UserError for a move that makes no sense."""
+        record = self._sessions.get(session)
+        destination = self._workers.get(to)
+        row = self._desk.row(session)
+        if record.throwaway or row is None:
+            raise UserError(f"{session} is a throw-away copy and is not moved", code="throwaway", status=409)
+        if row.lost:
+            raise UserError(f"session {session} is lost", code="lost", status=410)
+        if record.moving or row.attempt is not None:
+            raise UserError(f"another move of {session} is under way", code="moving", status=409)
+        if row.owner == to:
+            raise UserError(f"session {session} is on {to} already", code="already_there", status=409)
+        return record, destination, row
+
+    async def _tries(self, record: SessionRecord, destination: WorkerRecord, row: Row, *, damage: bool) -> MoveReport:
+        loop = asyncio.get_running_loop()
+        begun, started_at = loop.time(), self._ports.wall_clock()
+        num_tries = self._config.damaged_tries if damage else self._config.tries
+        transport = (CORRUPTING if damage else "") + self._config.transport
+        source = self._workers.get(row.owner)
+        await self._until_no_copy(destination, record.name)
+        tries = 0
+        while True:
+            tries += 1
+            plan = Plan(
+                session=record.name,
+                epoch=row.epoch,
+                attempt=next_attempt(self._desk.row(record.name) or row, self._ports.salt()),
+                nonce=self._ports.nonce(),
+                transport=transport,
+                source=source,
+                destination=destination,
+            )
+            ending = await self._one_try(record, plan)
+            given_up = ending.outcome is not Outcome.ABORTED or ending.reason in ("cancelled", "worker_gone")
+            if given_up or tries == num_tries:
+                break
+        after = self._desk.row(record.name) or row
+        took_s = loop.time() - begun
+        return report(plan, ending, epoch=after.epoch, tries=tries, started_at=started_at, took_s=took_s)
+
+    async def _until_no_copy(self, worker: WorkerRecord, session: str) -> None:
+        """Wait a while for a worker that still holds an older copy: its check ends with the next blocks."""
+        try:
+            async with asyncio.timeout(self._config.copy_s):
+                while any(copy.session == session for copy in worker.copies):
+                    worker.heard.clear()
+                    await worker.heard.wait()
+        except TimeoutError:
+            return  # the worker itself will say what it holds
+
+    async def _one_try(self, record: SessionRecord, plan: Plan) -> Ending:
+        attempt = Attempt(
+            plan,
+            config=self._config,
+            desk=self._desk,
+            send=self._workers.send,
+            admit=self._admit,
+            on_phase=self._phase,
+        )
+        record.attempt = attempt
+        try:
+            return await attempt.run()
+        finally:
+            record.attempt = None
+
+    def _admit(self, plan: Plan, prepared: Prepared) -> None:
+        if self._config.enforce_horizon:
+            require_admission(plan, prepared, self._gateway().horizon_s(plan.session))
+
+    def _phase(self, plan: Plan, phase: str) -> None:
+        fields: dict[str, object] = {
+            "attempt": plan.attempt,
+            "phase": phase,
+            "source": plan.source.name,
+            "destination": plan.destination.name,
+        }
+        self._ports.log("move_phase", {"session": plan.session, "epoch": plan.epoch, **fields})
+        self._gateway().moving(plan.session, "phase", fields)
+
+    def _log(self, event: str, made: MoveReport) -> None:
+        fields: dict[str, object] = {"session": made.session, "attempt": made.attempt, "epoch": made.epoch}
+        fields |= {"outcome": made.outcome.value, "reason": made.reason, "pause_s": made.pause_s, "tries": made.tries}
+        self._ports.log(event, fields)

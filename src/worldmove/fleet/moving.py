@@ -1,0 +1,99 @@
+"""A whole move: its tries, what was measured for it, and the one report that comes of it."""
+
+from dataclasses import replace
+
+from worldmove.errors import MoveRefused
+from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
+from worldmove.fleet.tries import Ending, Plan
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.admission import Measured, admit
+from worldmove.move.messages import Ended, Prepared
+from worldmove.state.manifest import Layout
+
+CORRUPTING = "corrupting:"
+
+
+def measured(plan: Plan, prepared: Prepared, horizon_s: float | None) -> Measured:
+    """Collect what admission goes by."""
+    here, there = _rates(plan.source), _rates(plan.destination)
+    return Measured(
+        num_bytes=sum(Layout.from_bytes(prepared.layout).storages),
+        source_hash_rate=here.get("hash_bytes_per_s"),
+        destination_copy_rate=there.get("copy_bytes_per_s"),
+        destination_hash_rate=there.get("hash_bytes_per_s"),
+        horizon_s=horizon_s,
+    )
+
+
+def require_admission(plan: Plan, prepared: Prepared, horizon_s: float | None) -> None:
+    """Raise MoveRefused, with the terms' numbers, for a move that would make a block late."""
+    verdict = admit(measured(plan, prepared, horizon_s))
+    if verdict.reason:
+        raise MoveRefused(verdict.reason, verdict.detail)
+
+
+def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: float, took_s: float) -> MoveReport:
+    """Put a move's last try into one value."""
+    ends = [end for end in (ending.source, ending.destination) if end is not None]
+    largest = max(ends, key=lambda end: end.num_bytes, default=None)
+    zero = ending.source.clock if ending.source is not None else (ends[0].clock if ends else 0.0)
+    phases = tuple(sorted((p for end in ends for p in _phases(end, zero)), key=lambda p: (p.start_s, p.end_s)))
+    return MoveReport(
+        session=plan.session,
+        attempt=plan.attempt,
+        source=plan.source.name,
+        destination=plan.destination.name,
+        outcome=ending.outcome,
+        reason=ending.reason,
+        detail=_sentence(plan, ending, tries),
+        epoch=epoch,
+        tries=tries,
+        transport=plan.transport,
+        started_at=started_at,
+        took_s=took_s,
+        pause_s=_pause_s(ending, zero),
+        phases=phases,
+        num_bytes=largest.num_bytes if largest else 0,
+        num_leaves=largest.num_leaves if largest else 0,
+        num_groups=largest.num_groups if largest else 0,
+        source_digest=ending.source.state_digest if ending.source else "",
+        destination_digest=ending.destination.state_digest if ending.destination else "",
+    )
+
+
+def with_gap(reports: tuple[MoveReport, ...], session: str, gap_s: float) -> tuple[MoveReport, ...]:
+    """Add a gap to the newest committed move of a session."""
+    for index in range(len(reports) - 1, -1, -1):
+        found = reports[index]
+        if found.session == session and found.outcome is Outcome.COMMITTED:
+            return (*reports[:index], replace(found, gap_s=gap_s), *reports[index + 1 :])
+    return reports
+
+
+def _rates(worker: WorkerRecord) -> dict[str, float]:
+    return dict(worker.hello.rates) if worker.hello else {}
+
+
+def _phases(end: Ended, zero: float) -> list[PhaseTime]:
+    shift = end.clock - zero
+    return [
+        PhaseTime(side=end.side, name=name, start_s=start + shift, end_s=stop + shift)
+        for name, start, stop in end.phases
+    ]
+
+
+def _pause_s(ending: Ending, zero: float) -> float | None:
+    """From the freeze to the end of the destination's last phase: the permission to compute."""
+    if ending.outcome is not Outcome.COMMITTED or ending.destination is None or ending.source is None:
+        return None
+    last = max((p.end_s for p in _phases(ending.destination, zero)), default=0.0)
+    first = min((p.start_s for p in _phases(ending.source, zero)), default=0.0)
+    return last - first
+
+
+def _sentence(plan: Plan, ending: Ending, tries: int) -> str:
+    if ending.outcome is Outcome.COMMITTED:
+        return f"Moved to {plan.destination.name}"
+    if plan.transport.startswith(CORRUPTING) and ending.outcome is Outcome.ABORTED:
+        return f"One part arrived damaged ({tries} tries)"
+    return ending.detail

@@ -1,0 +1,109 @@
+"""Beginning and ending sessions, and throw-away copies beside them."""
+
+import asyncio
+from collections.abc import Callable
+
+from worldmove.errors import UserError
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.ports import Gateway, Owner
+from worldmove.fleet.sessions import SessionRecord, SessionTable, view
+from worldmove.fleet.views import SessionView
+from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.move.ledger_row import Row
+from worldmove.worker.messages import Close, Failed, Freed, Open, Opened
+
+FIRST_EPOCH = 1
+
+
+class Opener:
+    """Places, opens and closes."""
+
+    def __init__(
+        self,
+        *,
+        config: FleetConfig,
+        workers: WorkerTable,
+        sessions: SessionTable,
+        desk: LedgerDesk,
+        gateway: Callable[[], Gateway],
+    ) -> None:
+        self._config = config
+        self._workers = workers
+        self._sessions = sessions
+        self._desk = desk
+        self._gateway = gateway
+
+    async def open(self, session: str, seed: int, on: str | None) -> SessionView:
+        """Begin a world, and return once it is open and its row is written."""
+        worker = self._workers.with_most_room() if on is None else self._workers.get(on)
+        record = self._begin(session, seed, worker, throwaway=False)
+        await self._opened(record, Open(session=session, epoch=FIRST_EPOCH, seed=seed))
+        row = Row(session=session, owner=worker.name, incarnation=worker.incarnation, epoch=FIRST_EPOCH)
+        if not await self._desk.create(row):
+            self._workers.send(worker.name, Close(session=session))
+            self._sessions.drop(session)
+            raise UserError(f"the ledger has a session {session} already", code="name_taken", status=409)
+        return view(record, row)
+
+    async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
+        """Begin a world from one picture beside a session."""
+        self._sessions.get(session)
+        worker = self._workers.with_most_room()
+        record = self._begin(self._sessions.next_throwaway(session), seed, worker, throwaway=True)
+        await self._opened(record, Open(session=record.name, epoch=0, seed=seed, picture=picture))
+        owner = Owner(worker=worker.name, incarnation=worker.incarnation, epoch=0)
+        self._gateway().owned(record.name, owner)
+        return view(record, None)
+
+    async def close(self, session: str) -> None:
+        """End a session everywhere and forget it."""
+        record = self._sessions.get(session)
+        if record.moving:
+            raise UserError(f"session {session} is moving; cancel the move first", code="moving", status=409)
+        holders = [worker for worker in self._workers.ready() if any(c.session == session for c in worker.copies)]
+        for worker in holders:
+            self._workers.send(worker.name, Close(session=session))
+        await self._desk.forget(session)
+        self._sessions.drop(session)
+
+    def heard(self, worker: WorkerRecord, message: Opened | Failed | Freed) -> None:
+        """Take a worker's word about an opening."""
+        record = self._sessions.find(message.session)
+        if record is None or isinstance(message, Freed) or record.answer.done():
+            return
+        if (record.worker, record.incarnation) == (worker.name, worker.incarnation):
+            record.answer.set_result(message)
+
+    def died(self, worker: str, incarnation: int) -> None:
+        """A worker is dead: openings there fail, and its throw-away copies are over."""
+        for record in self._sessions.all():
+            if (record.worker, record.incarnation) != (worker, incarnation):
+                continue
+            if not record.answer.done():
+                why = f"worker {worker} ended while the session was opened"
+                record.answer.set_result(Failed(session=record.name, code="worker_gone", message=why))
+            elif record.throwaway:
+                self._sessions.drop(record.name)
+                self._gateway().lost(record.name, f"worker {worker} ended")
+
+    def _begin(self, session: str, seed: int, worker: WorkerRecord, *, throwaway: bool) -> SessionRecord:
+        return self._sessions.add(
+            SessionRecord(
+                name=session, seed=seed, worker=worker.name, incarnation=worker.incarnation, throwaway=throwaway
+            )
+        )
+
+    async def _opened(self, record: SessionRecord, asked: Open) -> None:
+        """Send an Open and wait for its answer. Raises UserError, and then the session is not there."""
+        self._workers.send(record.worker, asked)
+        try:
+            async with asyncio.timeout(self._config.open_s):
+                answer = await record.answer
+        except TimeoutError:
+            answer = Failed(session=record.name, code="silent", message=f"worker {record.worker} does not answer")
+            self._workers.send(record.worker, Close(session=record.name))
+        if isinstance(answer, Failed):
+            self._sessions.drop(record.name)
+            raise UserError(f"session {record.name} was not opened: {answer.message}", code=answer.code, status=409)
+        record.opened = answer

@@ -1,0 +1,132 @@
+"""What is done for a session whose owner is gone: let a copy that can go on have it, or say that it is lost.
+
+In this order, and again until one of them has come to an end:
+
+1. An open attempt is closed. Its destination, if it is in doubt, repeats its commit and is granted it.
+2. A frozen or superseded copy asks for the session itself (reclaim); it is only told to ask.
+3. A retired copy whose lists reach the next block takes over, the dead owner's epoch closed at the gateway first.
+4. A numbered poll that finds no copy at all: lost. No silence and no time-out says so.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.ports import Gateway
+from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.move.ledger_messages import CloseAttempt, Done, Failover, Lose
+from worldmove.move.ledger_row import Row
+from worldmove.move.messages import CONTROLLER, Inquire
+from worldmove.worker.messages import Poll, TakeOver
+
+WAITING = ("frozen", "superseded", "shadow")
+"""Phases of a copy that asks the ledger by itself."""
+CURRENT = (*WAITING, "live", "retired")
+
+
+class Recovery:
+    """Finds a new owner for sessions, or loses them."""
+
+    def __init__(
+        self, *, config: FleetConfig, workers: WorkerTable, desk: LedgerDesk, gateway: Callable[[], Gateway]
+    ) -> None:
+        self._config = config
+        self._workers = workers
+        self._desk = desk
+        self._gateway = gateway
+        self._polls = 0
+
+    async def recover(self, session: str) -> None:
+        """Return once the session has an owner that lives, or is lost, or closed."""
+        steps: tuple[Callable[[Row], Awaitable[None]], ...] = (self._close, self._wake, self._fail_over, self._lose)
+        while self._orphan(session) is not None:
+            for step in steps:
+                row = self._orphan(session)
+                if row is not None:
+                    await step(row)
+            await asyncio.sleep(self._config.recover_every_s)
+
+    def _orphan(self, session: str) -> Row | None:
+        """Return the row of a session whose owner is gone; None if there is nothing to do."""
+        row = self._desk.row(session)
+        return row if row is not None and not row.lost and self._desk.owner_is_gone(row) else None
+
+    async def _close(self, row: Row) -> None:
+        if row.attempt is not None:
+            await self._desk.ask(
+                CloseAttempt(
+                    session=row.session,
+                    attempt=row.attempt.attempt,
+                    epoch=row.epoch,
+                    worker=CONTROLLER,
+                    incarnation=0,
+                    boundary=0,
+                )
+            )
+
+    async def _wake(self, row: Row) -> None:
+        for worker, copy in self._workers.holders(row.session, WAITING):
+            hint = Inquire(
+                to=worker.name,
+                sender=CONTROLLER,
+                incarnation=0,
+                session=row.session,
+                attempt=copy.attempt or row.last_attempt or "-",
+                epoch=copy.epoch,
+            )
+            self._workers.send(worker.name, hint)
+
+    async def _fail_over(self, row: Row) -> None:
+        """Let a retired copy take over, unless a copy that is further on can still ask for the session itself."""
+        next_block = self._gateway().next_block(row.session)
+        retired = self._workers.holders(row.session, ("retired",))
+        if next_block is None or not retired or self._workers.holders(row.session, WAITING):
+            return
+        worker, _ = max(retired, key=lambda held: held[1].block)
+        self._desk.close_epoch(row.session, row.epoch)
+        answer = await self._desk.ask(
+            Failover(
+                session=row.session,
+                epoch=row.epoch,
+                worker=worker.name,
+                incarnation=worker.incarnation,
+                log_reaches=self._gateway().log_reaches(row.session),
+            )
+        )
+        if isinstance(answer, Done):
+            taken = TakeOver(session=row.session, epoch=answer.epoch, block=next_block)
+            self._workers.send(worker.name, taken)
+
+    async def _lose(self, row: Row) -> None:
+        number = await self._poll()
+        found = len(self._workers.holders(row.session, CURRENT))
+        if number is None or found:
+            return
+        answer = await self._desk.ask(Lose(session=row.session, epoch=row.epoch, poll=number, copies_found=found))
+        if isinstance(answer, Done):
+            why = f"worker {row.owner} ended and no other worker holds a copy"
+            self._gateway().lost(row.session, why)
+
+    async def _poll(self) -> int | None:
+        """Ask every worker what it holds; None unless each has answered, or died in the poll."""
+        self._polls += 1
+        number = self._polls
+        asked = self._workers.ready()
+        for worker in asked:
+            self._workers.send(worker.name, Poll(poll=number))
+        for worker in asked:
+            if not await self._answered(worker, number):
+                return None
+        self._desk.poll = number
+        return number
+
+    async def _answered(self, worker: WorkerRecord, number: int) -> bool:
+        try:
+            async with asyncio.timeout(self._config.poll_s):
+                while worker.polled < number and not self._workers.is_gone(worker.name, worker.incarnation):
+                    worker.heard.clear()
+                    await worker.heard.wait()
+        except TimeoutError:
+            return False
+        return True

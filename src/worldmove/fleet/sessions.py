@@ -1,0 +1,102 @@
+"""The controller's table of sessions, beside the ledger's rows: what was opened where, and what is under way."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from worldmove.errors import UserError
+from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.views import SessionState, SessionView
+from worldmove.move.ledger_row import Row
+from worldmove.worker.messages import Failed, Opened
+
+HOLDING = ("live", "frozen", "superseded", "shadow", "retired")
+"""Phases of a copy that still needs the session's inputs."""
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionRecord:
+    """One session, or one throw-away copy."""
+
+    name: str
+    seed: int
+    worker: str
+    """Where it was opened."""
+    incarnation: int
+    throwaway: bool
+    opened: Opened | None = None
+    answer: "asyncio.Future[Opened | Failed]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    freed: asyncio.Event = field(default_factory=asyncio.Event)
+    moving: bool = False
+    """A move of it is being conducted."""
+    attempt: Attempt | None = None
+    """The try under way."""
+    in_doubt: bool = False
+    holders: tuple[str, ...] = ()
+    """As the gateway was last told."""
+
+
+class SessionTable:
+    """All sessions and throw-away copies, by name."""
+
+    def __init__(self) -> None:
+        self._records: dict[str, SessionRecord] = {}
+
+    def all(self) -> tuple[SessionRecord, ...]:
+        return tuple(self._records.values())
+
+    def find(self, session: str) -> SessionRecord | None:
+        return self._records.get(session)
+
+    def get(self, session: str) -> SessionRecord:
+        """Return a session. Raises UserError if there is none of that name."""
+        record = self._records.get(session)
+        if record is None:
+            raise UserError(f"there is no session {session}", code="unknown_session", status=404)
+        return record
+
+    def add(self, record: SessionRecord) -> SessionRecord:
+        """Keep a new session. Raises UserError if the name is taken."""
+        if record.name in self._records:
+            raise UserError(f"there is a session {record.name} already", code="name_taken", status=409)
+        self._records[record.name] = record
+        return record
+
+    def drop(self, session: str) -> None:
+        self._records.pop(session, None)
+
+    def next_throwaway(self, session: str) -> str:
+        """Return a free name for a throw-away copy of a session, like ``s-1~r3``."""
+        number = 1
+        while f"{session}~r{number}" in self._records:
+            number += 1
+        return f"{session}~r{number}"
+
+
+def view(record: SessionRecord, row: Row | None) -> SessionView:
+    """Show a session as its record and its row say."""
+    opened = record.opened
+    return SessionView(
+        name=record.name,
+        state=_state(record, row),
+        owner=row.owner if row else record.worker,
+        incarnation=row.incarnation if row else record.incarnation,
+        epoch=row.epoch if row else 0,
+        attempt=record.attempt.plan.attempt if record.attempt else None,
+        holders=record.holders,
+        seed=record.seed,
+        num_bytes=opened.num_bytes if opened else 0,
+        num_leaves=opened.num_leaves if opened else 0,
+        throwaway=record.throwaway,
+    )
+
+
+def _state(record: SessionRecord, row: Row | None) -> SessionState:
+    if row is not None and row.lost:
+        return SessionState.LOST
+    if record.opened is None and row is None:
+        return SessionState.OPENING
+    if record.in_doubt:
+        return SessionState.IN_DOUBT
+    return SessionState.MOVING if record.moving else SessionState.LIVE

@@ -1,0 +1,60 @@
+"""What a try of a move is about, what its conductor hears, and how it ends: plain values."""
+
+from dataclasses import dataclass
+
+from worldmove.errors import MoveRefused
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.messages import AnyMoveMessage, Declined, Ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a try ended, and what its two ends said of it."""
+
+    outcome: Outcome
+    reason: str
+    detail: str
+    source: Ended | None = None
+    destination: Ended | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Died:
+    """An end's process is proven dead."""
+
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelAsked:
+    """Somebody asked to give the move up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a try is about."""
+
+    session: str
+    epoch: int
+    attempt: str
+    nonce: bytes
+    transport: str
+    source: WorkerRecord
+    destination: WorkerRecord
+
+
+Heard = AnyMoveMessage | Died | CancelAsked
+
+
+def refuse(event: Heard) -> None:
+    """Raise MoveRefused for whatever ends a try before its start."""
+    match event:
+        case Declined():
+            raise MoveRefused(event.reason, event.detail)
+        case Ended():
+            raise MoveRefused(event.reason, event.detail or f"the {event.side} gave up")
+        case Died():
+            raise MoveRefused("worker_gone", f"worker {event.worker} ended")
+        case CancelAsked():
+            raise MoveRefused("cancelled", "it was cancelled")

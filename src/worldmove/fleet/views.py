@@ -1,0 +1,64 @@
+"""What the controller shows of its workers and sessions: plain values, for the page, HTTP and the command line."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from worldmove.worker.messages import Copy
+
+
+class WorkerState(Enum):
+    """Where a worker's process stands."""
+
+    STARTING = "starting"
+    READY = "ready"
+    GONE = "gone"
+
+
+class SessionState(Enum):
+    """Where a session stands. IN_DOUBT: only the ledger knows its owner; it waits. LOST: no copy is left."""
+
+    OPENING = "opening"
+    LIVE = "live"
+    MOVING = "moving"
+    IN_DOUBT = "in_doubt"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerView:
+    """One worker, as it last reported itself."""
+
+    name: str
+    pid: int
+    incarnation: int
+    state: WorkerState
+    num_slots: int
+    slots_free: int
+    slots_quarantined: int
+    arena_bytes: int
+    copies: tuple[Copy, ...] = ()
+    """Every copy that it holds, with its phase: owner, shadow, retired, throw-away."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Measured at warm-up: copy_bytes_per_s, hash_bytes_per_s, block_s."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """One session, as the ledger's row and its owner's reports say."""
+
+    name: str
+    state: SessionState
+    owner: str
+    incarnation: int
+    epoch: int
+    attempt: str | None
+    """The move under way, if any."""
+    holders: tuple[str, ...]
+    """Workers that hold a copy which still needs this session's inputs; the owner is the first."""
+    seed: int
+    num_bytes: int
+    num_leaves: int
+    throwaway: bool
+    """Begun from a picture, for 'Recover without state': never in the ledger, never moved."""

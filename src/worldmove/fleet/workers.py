@@ -1,0 +1,127 @@
+"""The controller's table of workers: which process each one is, what it last said, and who is proven dead."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from worldmove.errors import UserError
+from worldmove.fleet.ports import WorkerLink, WorkerProcess
+from worldmove.fleet.views import WorkerState, WorkerView
+from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
+
+
+@dataclass(slots=True, kw_only=True)
+class WorkerRecord:
+    """One worker: its newest incarnation, and what that said."""
+
+    name: str
+    incarnation: int
+    state: WorkerState = WorkerState.STARTING
+    process: WorkerProcess | None = None
+    link: WorkerLink | None = None
+    hello: Hello | None = None
+    copies: tuple[Copy, ...] = ()
+    slots_free: int = 0
+    slots_quarantined: int = 0
+    polled: int = 0
+    """The newest poll that it has answered."""
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set at each report, for whoever waits for one."""
+
+    def view(self) -> WorkerView:
+        hello = self.hello
+        return WorkerView(
+            name=self.name,
+            pid=hello.pid if hello else 0,
+            incarnation=self.incarnation,
+            state=self.state,
+            num_slots=hello.num_slots if hello else 0,
+            slots_free=self.slots_free,
+            slots_quarantined=self.slots_quarantined,
+            arena_bytes=hello.arena_bytes if hello else 0,
+            copies=self.copies,
+            environment=dict(hello.environment) if hello else {},
+            rates=dict(hello.rates) if hello else {},
+        )
+
+
+class WorkerTable:
+    """All workers, by name, in the order of the configuration."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._records = {name: WorkerRecord(name=name, incarnation=0) for name in names}
+
+    def all(self) -> tuple[WorkerRecord, ...]:
+        return tuple(self._records.values())
+
+    def ready(self) -> tuple[WorkerRecord, ...]:
+        return tuple(record for record in self.all() if record.state is WorkerState.READY)
+
+    def get(self, name: str) -> WorkerRecord:
+        """Return a worker that is ready. Raises UserError: unknown, or gone."""
+        record = self._records.get(name)
+        if record is None:
+            known = ", ".join(self._records)
+            raise UserError(f"there is no worker {name}; there are {known}", code="unknown_worker", status=404)
+        if record.state is not WorkerState.READY:
+            why = f"worker {name} is {record.state.value}; try again when it is back"
+            raise UserError(why, code="worker_gone", status=409)
+        return record
+
+    def begin(self, name: str) -> WorkerRecord:
+        """Begin the next incarnation of a worker."""
+        old = self._records[name]
+        self._records[name] = WorkerRecord(name=name, incarnation=old.incarnation + 1)
+        return self._records[name]
+
+    def hello(self, hello: Hello) -> None:
+        record = self._records[hello.worker]
+        record.hello, record.copies = hello, hello.copies
+        record.slots_free = hello.num_slots - len(hello.copies)
+        record.heard.set()
+
+    def ready_now(self, record: WorkerRecord) -> None:
+        """It has said hello and can be told things; unless it died meanwhile."""
+        if record.state is WorkerState.STARTING:
+            record.state = WorkerState.READY
+
+    def report(self, report: Copies) -> None:
+        record = self._records[report.worker]
+        if report.incarnation != record.incarnation:
+            return
+        record.copies = report.copies
+        record.slots_free, record.slots_quarantined = report.slots_free, report.slots_quarantined
+        record.polled = max(record.polled, report.poll)
+        record.heard.set()
+
+    def gone(self, name: str, incarnation: int) -> None:
+        """A process is proven dead. Its copies went with it."""
+        record = self._records[name]
+        if record.incarnation == incarnation:
+            record.state, record.copies, record.slots_free, record.slots_quarantined = WorkerState.GONE, (), 0, 0
+            record.link = None
+            record.heard.set()
+
+    def is_gone(self, name: str, incarnation: int) -> bool:
+        """Whether an incarnation is proven dead: by its exit status, or because a newer one exists."""
+        record = self._records.get(name)
+        if record is None or record.incarnation > incarnation:
+            return True
+        return record.state is WorkerState.GONE
+
+    def send(self, name: str, message: ToWorker) -> None:
+        """Queue a message for a worker. One that is gone drops it."""
+        record = self._records.get(name)
+        if record is not None and record.link is not None:
+            record.link.send(message)
+
+    def with_most_room(self) -> WorkerRecord:
+        """Return the worker with most free slots. Raises UserError if none has any."""
+        best = max(self.ready(), key=lambda record: record.slots_free, default=None)
+        if best is None or best.slots_free == 0:
+            raise UserError("every slot is taken; close a session first", code="no_slot", status=409)
+        return best
+
+    def holders(self, session: str, phases: tuple[str, ...]) -> tuple[tuple[WorkerRecord, Copy], ...]:
+        """Return every copy of a session that is in one of the phases, with its worker."""
+        found = [(record, copy) for record in self.all() for copy in record.copies]
+        return tuple((record, copy) for record, copy in found if copy.session == session and copy.phase in phases)

@@ -1,0 +1,71 @@
+"""One attempt as one of its ends sees it: what it sends, and what it takes for its own."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from worldmove.move.hosts import Host
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended
+from worldmove.move.times import Times
+
+
+class GaveUpError(Exception):
+    """Ends an attempt at this end, before its point of no return. Never leaves a driver."""
+
+    def __init__(self, event: Any, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.event = event
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """The names that every message of an attempt carries, and the other end."""
+
+    host: Host
+    session: str
+    id: str
+    epoch: int
+    peer: str
+    peer_incarnation: int
+    times: Times
+
+    def owns(self, message: AnyMoveMessage) -> bool:
+        """Say whether a message is of this attempt, and from its other end or the controller.
+
+        Of the controller no incarnation is asked: what it says is about an attempt that the ledger opened once.
+        """
+        if (message.session, message.attempt, message.epoch) != (self.session, self.id, self.epoch):
+            return False
+        if message.sender == CONTROLLER:
+            return True
+        return (message.sender, message.incarnation) == (self.peer, self.peer_incarnation)
+
+    def send(self, to: str, kind: type[AnyMoveMessage], **fields: Any) -> None:
+        """Post a message of this attempt."""
+        self.host.post(
+            kind(
+                to=to,
+                sender=self.host.worker,
+                incarnation=self.host.incarnation,
+                session=self.session,
+                attempt=self.id,
+                epoch=self.epoch,
+                **fields,
+            )
+        )
+
+    def end(self, side: str, outcome: str, reason: str, detail: str, **counts: Any) -> None:
+        """Tell the controller what became of the attempt at this end."""
+        zero = {"num_bytes": 0, "num_leaves": 0, "num_groups": 0, "state_digest": ""}
+        self.send(
+            CONTROLLER,
+            Ended,
+            side=side,
+            outcome=outcome,
+            reason=reason,
+            detail=detail[:2048],
+            phases=self.times.phases(),
+            clock=self.times.begun,
+            **{**zero, **counts},
+        )

@@ -1,0 +1,312 @@
+"""The destination's driver: take what gets through the filter, ask the table, do the one thing, name what came of it.
+
+One driver goes with an offer, until the copy is played, retired, or discarded and its slot given back. From its
+first commit on it is in doubt: it asks again, never inquires, and never frees its copy because time has passed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from worldmove.errors import ManifestError, MoveRefused, ProtocolError
+from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.beside import Beside
+from worldmove.move.hosts import Host, ShadowSlot, Slots
+from worldmove.move.incoming import Incoming
+from worldmove.move.ledger_messages import Answer, CloseAttempt, Closed, CommitAttempt, Reclaim, Theirs, Yours
+from worldmove.move.messages import (
+    CONTROLLER,
+    Abandon,
+    AnyMoveMessage,
+    Boundary,
+    Cancel,
+    Declined,
+    Gone,
+    Inquire,
+    Offer,
+    Proof,
+)
+from worldmove.move.protocol import DestinationEffect, DestinationEvent, DestinationPhase, destination_step
+from worldmove.move.times import Times
+from worldmove.move.until import given_up, until_given_up
+from worldmove.state.digest import state_digest
+from worldmove.state.environment import Environment
+from worldmove.state.manifest import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DestinationConfig:
+    """How long a destination waits, in seconds. A shadow's lease comes with its offer."""
+
+    transfer_s: float = 10.0
+    """From the first to the last byte."""
+    commit_retry_s: float = 0.25
+    """Between two questions to the ledger."""
+    digest_up_to_bytes: int = 64 << 20
+    """Of states up to this size the state digest is taken too, beside the commit; the pause waits for its end."""
+
+
+class Destination:
+    """Drives one shadow: reserved, verified, in doubt; then played, retired or discarded."""
+
+    def __init__(self, *, host: Host, slots: Slots, offer: Offer, config: DestinationConfig | None = None) -> None:
+        self.session = offer.session
+        self.phase = DestinationPhase.NONE
+        self.epoch = offer.epoch
+        """The session's, as far as this end knows: after ``run``, the one it is played in, or was when it retired."""
+        self.slot: ShadowSlot | None = None
+        self.boundary = 0
+        """The next block of what is installed."""
+        self._host = host
+        self._slots = slots
+        self._offer = offer
+        self._config = config or DestinationConfig()
+        self._inbox: asyncio.Queue[AnyMoveMessage] = asyncio.Queue()
+        self._attempt = Attempt(
+            host=host,
+            session=offer.session,
+            id=offer.attempt,
+            epoch=offer.epoch,
+            peer=offer.source,
+            peer_incarnation=offer.source_incarnation,
+            times=Times(host.clock),
+        )
+        self._in: Incoming | None = None
+        self._why = ("closed", "the attempt was closed before its commit")
+        self._told_doubt = False
+        self._state_digest = ""
+        self._beside = Beside()
+        self._effects: Mapping[DestinationEffect, Callable[[], Awaitable[DestinationEvent | None]]] = {
+            DestinationEffect.RESERVE: self._reserve,
+            DestinationEffect.NOTHING: self._nothing,
+            DestinationEffect.GIVE_UP: self._give_up,
+            DestinationEffect.COMMIT: self._commit,
+            DestinationEffect.PROMOTE: self._promote,
+            DestinationEffect.DISCARD: self._discard,
+            DestinationEffect.HOLD: self._hold,
+            DestinationEffect.RETIRE: self._retire,
+            DestinationEffect.RELEASE: self._release,
+            DestinationEffect.ANSWER_GONE: self._answer_gone,
+        }
+
+    def deliver(self, message: AnyMoveMessage) -> None:
+        """Take a message of this session. What does not concern this attempt's present is dropped."""
+        self._inbox.put_nowait(message)
+
+    async def run(self) -> DestinationPhase:
+        """Drive the offer to its end: LIVE, RETIRED, or NONE with the slot given back or never taken."""
+        async with self._beside:
+            event = self._admit()
+            while event is not None:
+                self.phase, effect = destination_step(self.phase, event)
+                event = await self._effects[effect]()
+        return self.phase
+
+    def _admit(self) -> DestinationEvent | None:
+        """Take a slot, or decline: no byte has travelled."""
+        try:
+            self._check_environment()
+            layout = Layout.from_bytes(self._offer.layout)
+            transport = self._host.transports.get(self._offer.transport)
+            if transport is None:
+                raise MoveRefused("transport", f"{self._host.worker} has no path named {self._offer.transport}")
+            self.slot = self._slots.reserve(self.session, layout)
+        except MoveRefused as error:
+            self._attempt.send(CONTROLLER, Declined, reason=error.reason, detail=error.detail[:2048])
+            return None
+        except ManifestError as error:
+            self._attempt.send(CONTROLLER, Declined, reason=error.code, detail=str(error)[:2048])
+            return None
+        self._in = Incoming(
+            attempt=self._attempt,
+            offer=self._offer,
+            layout=layout,
+            slot=self.slot,
+            transport=transport,
+            transfer_s=self._config.transfer_s,
+        )
+        return DestinationEvent.OFFER
+
+    def _check_environment(self) -> None:
+        differences = self._host.environment.difference(Environment(fields=self._offer.environment))
+        if differences:
+            raise MoveRefused("environment", "; ".join(str(difference) for difference in differences))
+
+    # one effect each: do it, and say what came of it; None ends the driver
+
+    async def _reserve(self) -> DestinationEvent:
+        incoming = self._incoming()
+        failure = await until_given_up(incoming.run(), self._listen(incoming), None)
+        if failure is None and incoming.verified is not None:
+            self.boundary = incoming.verified.block
+            return DestinationEvent.MATCHED
+        if failure is None:
+            raise ProtocolError("an incoming state ended without being verified")
+        ended = given_up(failure, on_time_out=DestinationEvent.TIME_OUT, otherwise=DestinationEvent.ABANDON)
+        self._why = (ended.reason, ended.detail)
+        event: DestinationEvent = ended.event
+        return event
+
+    async def _nothing(self) -> DestinationEvent:
+        self._beside.start("state digest", self._take_state_digest())
+        return DestinationEvent.ALWAYS
+
+    async def _give_up(self) -> DestinationEvent:
+        """Nothing was asked of the ledger yet, so the attempt can still be closed from here."""
+        self._shadow().discard()
+        reason, detail = self._why
+        self._attempt.send(self._attempt.peer, Abandon, reason=reason, detail=detail[:2048])
+        answer = await self._host.ledger.ask(
+            CloseAttempt(
+                session=self.session,
+                attempt=self._attempt.id,
+                epoch=self._attempt.epoch,
+                worker=self._host.worker,
+                incarnation=self._host.incarnation,
+                boundary=self.boundary,
+            )
+        )
+        self._tell("aborted", reason, detail)
+        if isinstance(answer, Yours):
+            self.epoch = answer.epoch
+            return DestinationEvent.YOURS
+        return await self._let_go()
+
+    async def _commit(self) -> DestinationEvent:
+        self._attempt.times.start("commit")
+        answer = await self._host.ledger.ask(
+            CommitAttempt(
+                session=self.session,
+                attempt=self._attempt.id,
+                epoch=self._attempt.epoch,
+                boundary=self.boundary,
+                worker=self._host.worker,
+                incarnation=self._host.incarnation,
+            )
+        )
+        event = self._event(answer)
+        if event is not None:
+            self._attempt.times.stop("commit")
+            return event
+        if not self._told_doubt:
+            self._told_doubt = True
+            self._tell("in_doubt", "no_answer", "the ledger has not answered the commit yet")
+        await self._pause()
+        return DestinationEvent.TIME_OUT
+
+    async def _promote(self) -> None:
+        await self._beside.join("state digest")
+        with self._attempt.times.phase("promote"):
+            self._shadow().promote(self.epoch, self.boundary)
+        self._attempt.send(self._attempt.peer, Inquire)
+        self._tell("committed", "done", "")
+        await self._incoming().release()
+
+    async def _discard(self) -> DestinationEvent:
+        self._shadow().discard()
+        self._tell("aborted", *self._why)
+        return await self._let_go()
+
+    async def _hold(self) -> DestinationEvent:
+        """Wait, then ask for it back: granted only where the owner is gone or suspected, and showed nothing."""
+        await self._pause()
+        reclaim = Reclaim(
+            session=self.session,
+            epoch=self.epoch,
+            acknowledged=self.boundary,
+            computed=self.boundary,
+            worker=self._host.worker,
+            incarnation=self._host.incarnation,
+        )
+        event = self._event(await self._host.ledger.ask(reclaim))
+        return DestinationEvent.YOURS if event is DestinationEvent.YOURS else DestinationEvent.TIME_OUT
+
+    async def _retire(self) -> None:
+        self._shadow().retire()
+        self._tell("aborted", "superseded", "the session goes on elsewhere, and has passed this copy's boundary")
+        await self._incoming().release()
+
+    async def _release(self) -> None:
+        self._shadow().release()
+
+    async def _answer_gone(self) -> DestinationEvent | None:
+        self._attempt.send(CONTROLLER, Gone, owned_epoch=self.epoch)
+        return await self._let_go() if self.phase is DestinationPhase.QUARANTINE else None
+
+    # waiting, naming, telling
+
+    async def _listen(self, incoming: Incoming) -> None:
+        """Hand on what the attempt waits for; raise when there is a reason to give up."""
+        while True:
+            message = await self._inbox.get()
+            if not self._attempt.owns(message):
+                continue
+            match message:
+                case Offer():
+                    incoming.repeat_reserved()
+                case Boundary():
+                    incoming.take_boundary(message)
+                case Proof():
+                    incoming.take_proof(message)
+                case Cancel():
+                    raise GaveUpError(DestinationEvent.ABANDON, "cancelled", "it was cancelled")
+                case Abandon(reason=reason, detail=detail):
+                    raise GaveUpError(DestinationEvent.ABANDON, reason, detail)
+
+    async def _pause(self) -> None:
+        """Wait a little before the ledger is asked again, or until somebody hints at an answer."""
+        try:
+            async with asyncio.timeout(self._config.commit_retry_s):
+                while True:
+                    message = await self._inbox.get()
+                    if isinstance(message, Inquire) and message.session == self.session:
+                        return
+        except TimeoutError:
+            return
+
+    async def _take_state_digest(self) -> None:
+        verified, digester = self._incoming().verified, self._host.digester
+        if verified is not None and verified.capture.num_bytes <= self._config.digest_up_to_bytes:
+            with self._attempt.times.phase("state_digest"):
+                digest = await self._host.blocking(lambda: state_digest(verified.capture, digester))
+            self._state_digest = digest.text
+
+    async def _let_go(self) -> DestinationEvent:
+        await self._incoming().release()
+        return DestinationEvent.RELEASED
+
+    def _event(self, answer: Answer | None) -> DestinationEvent | None:
+        match answer:
+            case Yours(epoch=epoch):
+                self.epoch = epoch
+                return DestinationEvent.YOURS
+            case Closed():
+                return DestinationEvent.CLOSED
+            case Theirs(epoch=epoch, passed=passed):
+                self.epoch = epoch
+                return DestinationEvent.PASSED if passed else DestinationEvent.THEIRS
+        return None
+
+    def _tell(self, outcome: str, reason: str, detail: str) -> None:
+        verified = self._incoming().verified
+        manifest = verified.capture.manifest if verified else None
+        self._attempt.end(
+            "destination",
+            outcome,
+            reason,
+            detail,
+            num_bytes=manifest.num_bytes if manifest else 0,
+            num_leaves=len(manifest.leaves) if manifest else 0,
+            num_groups=verified.num_groups if verified else 0,
+            state_digest=self._state_digest,
+        )
+
+    def _incoming(self) -> Incoming:
+        if self._in is None:
+            raise ProtocolError(f"{self.session} has nothing incoming while {self.phase.value}")
+        return self._in
+
+    def _shadow(self) -> ShadowSlot:
+        if self.slot is None:
+            raise ProtocolError(f"{self.session} has no slot while {self.phase.value}")
+        return self.slot

@@ -1,0 +1,84 @@
+"""What a source has laid out for one attempt: its layout described, its arena open to be read."""
+
+from dataclasses import dataclass
+
+from worldmove.errors import MoveRefused, WorldMoveError
+from worldmove.move.hosts import Host, SourceCopy
+from worldmove.move.messages import Declined, Prepare, Prepared, Start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """One ticket, and the layout that the attempt's nonce is bound to."""
+
+    transport: str
+    layout_digest: bytes
+    reply: Prepared
+
+
+class Exports:
+    """The one export of a copy: the newest attempt's."""
+
+    def __init__(self, *, host: Host, copy: SourceCopy) -> None:
+        self._host = host
+        self._copy = copy
+        self._current: Export | None = None
+
+    def of(self, start: Start) -> Export | None:
+        """Return what was prepared for this attempt, if it was."""
+        return self._current if self._current and self._current.reply.attempt == start.attempt else None
+
+    async def prepare(self, asked: Prepare) -> None:
+        """Describe the session, export its arena, and answer; or decline, and nothing is exported.
+
+        Asked again, it gives the same ticket: a destination may be using it already.
+        """
+        if self._current is None or self._current.reply.attempt != asked.attempt:
+            await self.withdraw()
+            try:
+                self._current = await self._export(asked)
+            except MoveRefused as error:
+                self._decline(asked, error.reason, error.detail)
+            except WorldMoveError as error:
+                self._decline(asked, error.code, str(error))
+        if self._current is not None:
+            self._host.post(self._current.reply)
+
+    async def withdraw(self) -> None:
+        """End the export, if there is one."""
+        export, self._current = self._current, None
+        if export is not None:
+            await self._host.transports[export.transport].withdraw(export.reply.ticket)
+
+    async def _export(self, asked: Prepare) -> Export:
+        transport = self._host.transports.get(asked.transport)
+        if transport is None:
+            raise MoveRefused("transport", f"{self._host.worker} has no path named {asked.transport}")
+        layout = await self._copy.layout()
+        reply = Prepared(
+            to=asked.sender,
+            sender=self._host.worker,
+            incarnation=self._host.incarnation,
+            session=asked.session,
+            attempt=asked.attempt,
+            epoch=asked.epoch,
+            layout=layout.to_bytes(),
+            environment=dict(self._host.environment.fields),
+            ticket=await transport.export(self._copy.arena),
+            block_s=self._copy.block_s,
+        )
+        return Export(transport=asked.transport, layout_digest=layout.digest, reply=reply)
+
+    def _decline(self, asked: Prepare, reason: str, detail: str) -> None:
+        self._host.post(
+            Declined(
+                to=asked.sender,
+                sender=self._host.worker,
+                incarnation=self._host.incarnation,
+                session=asked.session,
+                attempt=asked.attempt,
+                epoch=asked.epoch,
+                reason=reason,
+                detail=detail[:2048],
+            )
+        )

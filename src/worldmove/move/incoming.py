@@ -1,0 +1,192 @@
+"""The destination's half of a boundary copy: reserve, land, install, verify what will be played.
+
+    reserve      poison and touch the slot, connect                       before the freeze
+    land         pull every extent into the slot, close the write window
+    install      build the session over what landed, resolve its state anew
+    verify       digest every group of that state                         beside the source's second pass
+    wait_proof   then compare all of it
+
+The bytes are pulled once. A boundary that comes again is answered and not pulled again, so the window that was
+closed before the verifying pass stays closed.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import TypeVar
+
+from worldmove.errors import TransportError
+from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.hosts import ShadowSlot
+from worldmove.move.messages import CONTROLLER, Boundary, Landed, Offer, Proof, Reserved
+from worldmove.move.protocol import DestinationEvent
+from worldmove.state.arena import check_placement, extents
+from worldmove.state.capture import Capture
+from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.proof import Mismatch, MoveProof, prove
+from worldmove.transport.base import Channel, Transport
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """What is installed, and proven equal to what was frozen."""
+
+    block: int
+    capture: Capture
+    num_groups: int
+
+
+class Incoming:
+    """One session's state on its way in."""
+
+    def __init__(
+        self,
+        *,
+        attempt: Attempt,
+        offer: Offer,
+        layout: Layout,
+        slot: ShadowSlot,
+        transport: Transport,
+        transfer_s: float,
+    ) -> None:
+        self.verified: Verified | None = None
+        self._attempt = attempt
+        self._offer = offer
+        self._layout = layout
+        self._slot = slot
+        self._transport = transport
+        self._transfer_s = transfer_s
+        self._channel: Channel | None = None
+        self._boundary: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
+        self._proof: asyncio.Future[Proof] = asyncio.get_running_loop().create_future()
+        self._reserved = False
+        self._landed = False
+
+    # what the driver's filter lets through
+
+    def repeat_reserved(self) -> None:
+        """The offer came again: the answer may have been lost."""
+        if self._reserved:
+            self._attempt.send(CONTROLLER, Reserved)
+
+    def take_boundary(self, boundary: Boundary) -> None:
+        """The session is frozen. Again: the answer may have been lost."""
+        if not self._boundary.done():
+            self._boundary.set_result(boundary)
+        elif self._landed:
+            self._attempt.send(self._attempt.peer, Landed)
+
+    def take_proof(self, proof: Proof) -> None:
+        if not self._proof.done():
+            self._proof.set_result(proof)
+
+    async def run(self) -> None:
+        """Return when what is installed is proven to be what was frozen, ``verified``.
+
+        Raises GaveUpError(MISMATCH | TIME_OUT), TransportError, ManifestError, StateRefused or ArenaFull.
+        """
+        times = self._attempt.times
+        with times.phase("reserve"):
+            await self._reserve()
+        boundary = await self._heard(self._boundary, "the session was not frozen in time")
+        manifest = self._checked(boundary)
+        with times.phase("land"):
+            await self._land(manifest, boundary.placement)
+        with times.phase("install"):
+            capture = await self._install(manifest, boundary.placement)
+        with times.phase("verify"):
+            ours = await self._prove(capture, boundary.block)
+        with times.phase("wait_proof"):
+            proof = await self._heard(self._proof, "the source's proof did not come in time")
+        self._compare(ours, proof, manifest)
+        self.verified = Verified(block=boundary.block, capture=capture, num_groups=len(ours.groups))
+
+    async def release(self) -> None:
+        """Let go of the path. When it returns, nothing of the transport's holds the slot or the source."""
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def _reserve(self) -> None:
+        await self._slot.poison()
+        async with asyncio.timeout(self._offer.lease_s):
+            self._channel = await self._transport.connect(self._offer.ticket)
+        self._reserved = True
+        self._attempt.send(CONTROLLER, Reserved)
+
+    async def _heard(self, word: asyncio.Future[T], otherwise: str) -> T:
+        """Wait as long as the lease allows."""
+        try:
+            async with asyncio.timeout(self._offer.lease_s):
+                return await word
+        except TimeoutError as error:
+            raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", otherwise) from error
+
+    def _checked(self, boundary: Boundary) -> Manifest:
+        manifest = Manifest.from_bytes(boundary.manifest)
+        check_placement(manifest, boundary.placement, self._slot.arena.size)
+        return manifest
+
+    async def _land(self, manifest: Manifest, placement: tuple[int, ...]) -> None:
+        """Pull every byte, then close the write window: what was lent for writing can be written no more."""
+        if self._channel is None:
+            raise TransportError("there is no channel")
+        window = memoryview(self._slot.arena.buffer)
+        try:
+            async with asyncio.timeout(self._transfer_s):
+                await self._channel.pull(extents(manifest, placement), window)
+        finally:
+            _close_window(window)
+        self._landed = True
+        self._attempt.send(self._attempt.peer, Landed)
+
+    async def _install(self, manifest: Manifest, placement: tuple[int, ...]) -> Capture:
+        capture = await self._slot.install(manifest, placement)
+        if capture.manifest != manifest:
+            differences = manifest.difference(capture.manifest)
+            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", f"as installed, {differences[0]}")
+        return capture
+
+    async def _prove(self, capture: Capture, block: int) -> MoveProof:
+        attempt, nonce, layout_digest = self._attempt, self._offer.nonce, self._layout.digest
+        return await attempt.host.blocking(
+            lambda: prove(
+                capture,
+                attempt.host.digester,
+                attempt=attempt.id,
+                epoch=attempt.epoch,
+                boundary=block,
+                nonce=nonce,
+                layout_digest=layout_digest,
+            )
+        )
+
+    def _compare(self, ours: MoveProof, proof: Proof, manifest: Manifest) -> None:
+        theirs = MoveProof(
+            attempt=proof.attempt,
+            epoch=proof.epoch,
+            boundary=proof.block,
+            num_bytes=proof.num_bytes,
+            manifest_digest=proof.manifest_digest,
+            groups=proof.groups,
+        )
+        differences = ours.compare(theirs, manifest)
+        if differences:
+            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences))
+
+
+def _close_window(window: memoryview) -> None:
+    """Release what a path was given to write to. Raises TransportError if it holds on to it."""
+    try:
+        window.release()
+    except BufferError as error:
+        raise TransportError("the path still holds the memory that it was given to write to") from error
+
+
+def _say(differences: tuple[Mismatch, ...]) -> str:
+    paths = list(dict.fromkeys(path for difference in differences for path in difference.paths))
+    groups = sum(difference.group is not None for difference in differences)
+    if not paths:
+        return str(differences[0])
+    named = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
+    return f"{groups} of its groups arrived damaged: {named}"

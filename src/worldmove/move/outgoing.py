@@ -1,0 +1,147 @@
+"""The source's half of a boundary copy: freeze, let the bytes be read, prove that they were still.
+
+    freeze         |-----|
+    boundary             |---- the destination pulls ----|
+    digest               |-- first pass --|
+    acknowledge          |-- frames --|
+    second_digest                                        |-- second pass --|  proof
+
+The first pass costs nothing beside the transfer. The second is taken when the transfer is over: only then do two
+equal passes say that nobody wrote between the freeze and the last byte read.
+"""
+
+import asyncio
+
+from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.hosts import Frozen, SourceCopy
+from worldmove.move.messages import Boundary, Proof
+from worldmove.move.protocol import SourceEvent
+from worldmove.state.digest import state_digest
+from worldmove.state.proof import MoveProof, prove
+
+
+class Outgoing:
+    """One session's state on its way out."""
+
+    def __init__(
+        self, *, attempt: Attempt, copy: SourceCopy, nonce: bytes, layout_digest: bytes, resend_s: float
+    ) -> None:
+        self.attempt = attempt
+        self.landed = asyncio.Event()
+        """Set when the destination has said so."""
+        self.num_proofs = 0
+        """How often the proof was sent."""
+        self._copy = copy
+        self._nonce = nonce
+        self._layout_digest = layout_digest
+        self._resend_s = resend_s
+        self._frozen: Frozen | None = None
+        self._proof: MoveProof | None = None
+        self._state_digest = ""
+        self._told = ""
+
+    async def run(self) -> None:
+        """Return when the proof may be sent. Raises GaveUpError(PASSES_DIFFER), StateRefused or ArenaFull."""
+        frozen = self._frozen = await self._freeze()
+        async with asyncio.TaskGroup() as beside:
+            taken = beside.create_task(self._acknowledged(frozen.block))
+            first = beside.create_task(self._pass(frozen, "digest"))
+            await self._until_landed(frozen)
+            proof = await first
+            await self._check_still(frozen, proof)
+            await taken
+        self._proof = proof
+
+    def send_proof(self) -> None:
+        """Post the proof. From the first time on, the source is in doubt."""
+        if self._proof is None:
+            raise ValueError("there is no proof yet")
+        self.num_proofs += 1
+        self.attempt.times.start("doubt")
+        self.attempt.send(
+            self.attempt.peer,
+            Proof,
+            block=self._proof.boundary,
+            num_bytes=self._proof.num_bytes,
+            manifest_digest=self._proof.manifest_digest,
+            groups=self._proof.groups,
+        )
+
+    async def take_state_digest(self) -> None:
+        """Digest the frozen state under the published seed, while it waits in doubt anyway."""
+        frozen, digester = self._frozen, self.attempt.host.digester
+        if frozen is not None:
+            digest = await self.attempt.host.blocking(lambda: state_digest(frozen.capture, digester))
+            self._state_digest = digest.text
+
+    def tell(self, outcome: str, reason: str, detail: str) -> None:
+        """Tell the controller what became of the attempt here; once for each outcome."""
+        if outcome == self._told:
+            return
+        self._told = outcome
+        if outcome != "in_doubt":
+            self.attempt.times.stop("doubt")
+        manifest = self._frozen.capture.manifest if self._frozen else None
+        self.attempt.end(
+            "source",
+            outcome,
+            reason,
+            detail,
+            num_bytes=manifest.num_bytes if manifest else 0,
+            num_leaves=len(manifest.leaves) if manifest else 0,
+            num_groups=len(self._proof.groups) if self._proof else 0,
+            state_digest=self._state_digest if outcome == "committed" else "",
+        )
+
+    async def _freeze(self) -> Frozen:
+        times = self.attempt.times
+        asked = self.attempt.host.clock()
+        frozen = await self._copy.freeze()
+        stopped = asked if frozen.stopped_at is None else frozen.stopped_at
+        times.begin_at(stopped)
+        times.start("freeze", at=stopped)
+        times.stop("freeze")
+        return frozen
+
+    async def _acknowledged(self, block: int) -> None:
+        with self.attempt.times.phase("acknowledge"):
+            await self._copy.acknowledged(block)
+
+    async def _until_landed(self, frozen: Frozen) -> None:
+        """Say that the bytes may be pulled, again if need be, until the destination has closed its window."""
+        manifest = frozen.capture.manifest.to_bytes()
+        with self.attempt.times.phase("boundary"):
+            while not self.landed.is_set():
+                self.attempt.send(
+                    self.attempt.peer, Boundary, block=frozen.block, manifest=manifest, placement=frozen.placement
+                )
+                try:
+                    async with asyncio.timeout(self._resend_s):
+                        await self.landed.wait()
+                except TimeoutError:
+                    continue
+
+    async def _check_still(self, frozen: Frozen, first: MoveProof) -> None:
+        second = await self._pass(frozen, "second_digest")
+        differences = first.compare(second, frozen.capture.manifest)
+        if differences:
+            paths = dict.fromkeys(path for difference in differences for path in difference.paths)
+            where = ", ".join(paths) or str(differences[0])
+            raise GaveUpError(
+                SourceEvent.PASSES_DIFFER, "engine_wrote", f"the engine wrote after its block boundary: {where}"
+            )
+
+    async def _pass(self, frozen: Frozen, phase: str) -> MoveProof:
+        attempt = self.attempt
+        with attempt.times.phase(phase):
+            return await attempt.host.blocking(
+                lambda: prove(
+                    frozen.capture,
+                    attempt.host.digester,
+                    attempt=attempt.id,
+                    epoch=attempt.epoch,
+                    boundary=frozen.block,
+                    nonce=self._nonce,
+                    layout_digest=self._layout_digest,
+                )
+            )

@@ -1,0 +1,99 @@
+"""Putting one worker together from its engine, its threads and its link."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from worldmove.engine.base import Engine
+from worldmove.move.hosts import Host
+from worldmove.state.arena import Arena
+from worldmove.state.environment import Environment
+from worldmove.transport.base import Blocking, Transport
+from worldmove.worker.background import Background
+from worldmove.worker.config import WorkerConfig
+from worldmove.worker.copies import CopyTable
+from worldmove.worker.drivers import Drivers
+from worldmove.worker.ledger_client import LinkLedger
+from worldmove.worker.loop import Tools
+from worldmove.worker.meter import Meter
+from worldmove.worker.slots import SlotPool
+from worldmove.worker.states import DIGESTER
+from worldmove.worker.turns import Turns
+from worldmove.worker.warm_up import WarmUp
+from worldmove.worker.worker import Identity, Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """A worker and what its process must hold on to."""
+
+    worker: Worker
+    background: Background
+    arena_bytes: int
+    log: Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edges:
+    """What a worker is given of the world outside."""
+
+    engine_thread: Blocking
+    copy_thread: Blocking
+    transports: dict[str, Transport]
+    send: Callable[[Any], None]
+    clock: Callable[[], float]
+    """Seconds, monotonic, for block times."""
+    pid: int
+    log: Callable[..., None]
+    on_failure: Callable[[str, BaseException], None]
+    on_shutdown: Callable[[], None]
+
+
+def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Assembly:
+    """Make the slots and wire the parts. Runs inside the event loop."""
+    arena_bytes = config.arena_bytes or warm.arena_bytes
+    pool = SlotPool([Arena(arena_bytes, f"{config.worker}-slot-{number}") for number in range(config.num_slots)])
+    tools = Tools(
+        engine=engine,
+        turns=Turns(edges.engine_thread),
+        copying=edges.copy_thread,
+        send=edges.send,
+        clock=edges.clock,
+        meter=Meter(warm.rates),
+        check_blocks=config.check_blocks,
+    )
+    background = Background(edges.on_failure)
+    copies = CopyTable(pool, tools, background, lambda: worker.report())
+    ledger = LinkLedger(
+        worker=config.worker, incarnation=config.incarnation, send=edges.send, answer_s=config.ledger_answer_s
+    )
+    host = Host(
+        worker=config.worker,
+        incarnation=config.incarnation,
+        environment=Environment(fields=warm.environment),
+        post=edges.send,
+        ledger=ledger,
+        blocking=edges.copy_thread,
+        digester=DIGESTER,
+        transports=edges.transports,
+        clock=asyncio.get_running_loop().time,
+    )
+    drivers = Drivers(host=host, copies=copies, tools=tools, background=background, log=edges.log)
+    worker = Worker(
+        identity=Identity(
+            worker=config.worker,
+            incarnation=config.incarnation,
+            pid=edges.pid,
+            environment=warm.environment,
+            rates=warm.rates,
+        ),
+        pool=pool,
+        tools=tools,
+        copies=copies,
+        drivers=drivers,
+        ledger=ledger,
+        background=background,
+        on_shutdown=edges.on_shutdown,
+    )
+    return Assembly(worker=worker, background=background, arena_bytes=arena_bytes, log=edges.log)

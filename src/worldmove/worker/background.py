@@ -1,0 +1,42 @@
+"""Tasks that run beside a component: kept, watched, and ended with it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+
+class Background:
+    """Starts tasks and keeps them. A task that fails is handed to ``on_failure``: silence would hide a bug."""
+
+    def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._started = 0
+        self._on_failure = on_failure
+
+    def start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run a coroutine beside everything else."""
+        self._started += 1
+        number = self._started
+        task = asyncio.create_task(coroutine, name=name)
+        self._tasks[number] = task
+        task.add_done_callback(lambda ended: self._ended(number, name, ended))
+        return task
+
+    async def end(self, name: str) -> None:
+        """Cancel what runs under a name, and wait for it."""
+        for task in [task for task in self._tasks.values() if task.get_name() == name]:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Cancel what still runs, and wait for it. Whoever stops from inside a task goes on."""
+        left = [task for task in self._tasks.values() if task is not asyncio.current_task()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def _ended(self, number: int, name: str, task: asyncio.Task[None]) -> None:
+        del self._tasks[number]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._on_failure(name, error)

@@ -1,0 +1,31 @@
+"""One worker's configuration, as one value that travels to its process."""
+
+from typing import Annotated
+
+import msgspec
+
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All that a worker's process is told. The host fills in ``worker``, ``incarnation`` and ``socket_path``."""
+
+    worker: str = ""
+    incarnation: Annotated[int, msgspec.Meta(ge=0)] = 0
+    socket_path: str = ""
+    engine: str
+    """``reference:PRESET``, or ``python:package.module:factory`` for an engine of your own."""
+    num_threads: Annotated[int, msgspec.Meta(ge=1)] = 1
+    """Threads of one block's arithmetic."""
+    num_slots: Annotated[int, msgspec.Meta(ge=1, le=64)] = 3
+    arena_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Size of one slot's arena. 0: what the engine's largest state needs."""
+    check_blocks: Annotated[int, msgspec.Meta(ge=0, le=64)] = 2
+    """Blocks that a retired copy steps after a move; as many of the new owner's carry a state digest."""
+    keep_s: Seconds = 20.0
+    """How long sessions are kept while the server's link is gone. Then the process ends."""
+    ledger_answer_s: Seconds = 1.0
+    """Silence after which a question to the ledger counts as unanswered."""
+    phase_s: Seconds = 10.0
+    """Silence after which an end of a move that may give up does so."""
+    log_level: str = "info"

@@ -1,0 +1,84 @@
+"""The copies that a worker holds: at most one of a session, each with the task that plays it."""
+
+import asyncio
+from collections.abc import Callable
+
+from worldmove.errors import MoveRefused
+from worldmove.state.manifest import Layout
+from worldmove.worker.background import Background
+from worldmove.worker.loop import Tools, play
+from worldmove.worker.messages import Copies, Copy
+from worldmove.worker.outbox import Outbox
+from worldmove.worker.session import SessionCopy
+from worldmove.worker.shadow import Shadow
+from worldmove.worker.slots import Slot, SlotPool, SlotState
+
+
+class CopyTable:
+    """All copies of one worker, and its slots (``move.hosts.Slots``)."""
+
+    def __init__(self, pool: SlotPool, tools: Tools, background: Background, on_change: Callable[[], None]) -> None:
+        self._pool = pool
+        self._tools = tools
+        self._background = background
+        self._on_change = on_change
+        self._copies: dict[str, SessionCopy] = {}
+        self._told = False
+
+    def get(self, session: str) -> SessionCopy | None:
+        return self._copies.get(session)
+
+    def add(self, session: str, state: SlotState, needed_bytes: int) -> SessionCopy:
+        """Make a copy in a free slot and let it play as soon as it may.
+
+        Raises MoveRefused('copy_held' | 'no_slot' | 'state_too_large').
+        """
+        if session in self._copies:
+            phase = self._copies[session].phase.value
+            raise MoveRefused("copy_held", f"the destination still holds a {phase} copy of {session}")
+        slot = self._pool.take(state, needed_bytes)
+        copy = SessionCopy(session, slot, Outbox(self._tools.send), self._changed)
+        self._copies[session] = copy
+        self._background.start(f"play {session}", self._play(copy, slot))
+        self._changed()
+        return copy
+
+    def reserve(self, session: str, layout: Layout) -> Shadow:
+        """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held')."""
+        return Shadow(self.add(session, SlotState.SHADOW, layout.arena_bytes), self._tools)
+
+    def report(self, worker: str, incarnation: int, poll: int = 0) -> Copies:
+        """Say what is held."""
+        return Copies(
+            worker=worker,
+            incarnation=incarnation,
+            copies=self.held(),
+            slots_free=self._pool.count(SlotState.FREE),
+            slots_quarantined=self._pool.count(SlotState.QUARANTINED),
+            poll=poll,
+        )
+
+    def held(self) -> tuple[Copy, ...]:
+        return tuple(
+            Copy(session=c.name, phase=c.phase.value, epoch=c.epoch, block=c.next_block, attempt=c.attempt)
+            for c in self._copies.values()
+        )
+
+    async def _play(self, copy: SessionCopy, slot: Slot) -> None:
+        await play(copy, self._tools)
+        copy.engine_session = None
+        del self._copies[copy.name]
+        if slot.state is SlotState.BOUND:
+            slot.enter(SlotState.FREE)
+        copy.ended.set()
+        self._changed()
+
+    def _changed(self) -> None:
+        """Report once for all changes of one turn of the event loop."""
+        if not self._told:
+            self._told = True
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        self._told = False
+        self._on_change()

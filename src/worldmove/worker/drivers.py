@@ -1,0 +1,122 @@
+"""The drivers of moves in one worker: a source for every copy that is played, a destination for every offer.
+
+A destination that ends as an owner, or as a copy of last resort, hands its copy on to a source.
+"""
+
+from collections.abc import Callable
+
+from worldmove.move.destination import Destination
+from worldmove.move.hosts import Host
+from worldmove.move.messages import AnyMoveMessage, Declined, Gone, MoveMessage, Offer, Prepare
+from worldmove.move.protocol import DestinationPhase
+from worldmove.move.source import Source, TakenOver
+from worldmove.worker.background import Background
+from worldmove.worker.copies import CopyTable
+from worldmove.worker.loop import Tools
+from worldmove.worker.session import SessionCopy
+from worldmove.worker.source_copy import SourceOfMove
+
+
+class Drivers:
+    """Starts drivers, and hands each message to the one that it is for."""
+
+    def __init__(
+        self, *, host: Host, copies: CopyTable, tools: Tools, background: Background, log: Callable[..., None]
+    ) -> None:
+        self._host = host
+        self._copies = copies
+        self._tools = tools
+        self._background = background
+        self._log = log
+        self._sources: dict[str, Source] = {}
+        self._destinations: dict[str, Destination] = {}
+        self._early: dict[str, list[AnyMoveMessage]] = {}
+        """What came for a copy between its promotion and the start of its source."""
+
+    def play(self, copy: SessionCopy, *, retired_at: int | None = None) -> None:
+        """Drive a copy that is played, or is kept as a copy of last resort, from now on."""
+        source = Source(
+            host=self._host,
+            session=copy.name,
+            copy=SourceOfMove(copy, self._tools),
+            epoch=copy.epoch,
+            retired_at=retired_at,
+        )
+        self._sources[copy.name] = source
+        for message in self._early.pop(copy.name, []):
+            source.deliver(message)
+        self._background.start(f"source {copy.name}", self._drive_source(source))
+
+    def take(self, message: AnyMoveMessage) -> None:
+        """Hand a message to its driver; an offer begins one."""
+        destination = self._destinations.get(message.session)
+        source = self._sources.get(message.session)
+        if destination is not None:
+            destination.deliver(message)
+            if destination.phase is DestinationPhase.LIVE:
+                self._early.setdefault(message.session, []).append(message)
+        elif isinstance(message, Offer):
+            self._begin(message)
+        elif source is not None:
+            source.deliver(message)
+        elif isinstance(message, Prepare):
+            self._decline(message)
+
+    def taken_over(self, session: str, epoch: int, block: int) -> None:
+        """The ledger has granted a session to this worker's retired copy. Without one, say that it is gone."""
+        source = self._sources.get(session)
+        if source is not None:
+            source.deliver(TakenOver(epoch=epoch, block=block))
+            return
+        self._host.post(
+            Gone(
+                to="controller",
+                sender=self._host.worker,
+                incarnation=self._host.incarnation,
+                session=session,
+                attempt="-",
+                epoch=epoch,
+                owned_epoch=epoch,
+            )
+        )
+
+    async def end(self, session: str) -> None:
+        """Stop driving a session that is closed."""
+        self._sources.pop(session, None)
+        await self._background.end(f"source {session}")
+
+    def _begin(self, offer: Offer) -> None:
+        destination = Destination(host=self._host, slots=self._copies, offer=offer)
+        self._destinations[offer.session] = destination
+        self._background.start(f"destination {offer.session}", self._drive_destination(destination))
+
+    async def _drive_source(self, source: Source) -> None:
+        await source.run()
+        if self._sources.get(source.session) is source:
+            del self._sources[source.session]
+
+    async def _drive_destination(self, destination: Destination) -> None:
+        session = destination.session
+        phase = await destination.run()
+        del self._destinations[session]
+        self._log("move_ended_here", session=session, side="destination", phase=phase.value, epoch=destination.epoch)
+        copy = self._copies.get(session)
+        if copy is not None and phase is DestinationPhase.LIVE:
+            self.play(copy)
+        elif copy is not None and phase is DestinationPhase.RETIRED:
+            self.play(copy, retired_at=destination.boundary)
+        self._early.pop(session, None)
+
+    def _decline(self, asked: MoveMessage) -> None:
+        self._host.post(
+            Declined(
+                to=asked.sender,
+                sender=self._host.worker,
+                incarnation=self._host.incarnation,
+                session=asked.session,
+                attempt=asked.attempt,
+                epoch=asked.epoch,
+                reason="no_copy",
+                detail=f"{self._host.worker} does not play {asked.session}",
+            )
+        )

@@ -1,0 +1,34 @@
+"""The closed input lists that a copy holds: what it will step next, and what it may be asked to step again."""
+
+from collections.abc import Sequence
+
+from worldmove.engine.base import KeyChange
+
+MAX_LISTS = 4096
+"""More would be a gateway that never hears of acknowledged blocks; the oldest are dropped."""
+
+
+class InputLists:
+    """Lists by block. A list once taken is never replaced: another one for the same block is a repeat."""
+
+    def __init__(self) -> None:
+        self._lists: dict[int, tuple[KeyChange, ...]] = {}
+        self._first = 0
+
+    def put(self, block: int, changes: Sequence[KeyChange]) -> None:
+        """Keep a block's list, unless it is held already or no longer needed."""
+        if block < self._first or block in self._lists:
+            return
+        self._lists[block] = tuple(changes)
+        if len(self._lists) > MAX_LISTS:
+            del self._lists[min(self._lists)]
+
+    def get(self, block: int) -> tuple[KeyChange, ...] | None:
+        """Return a block's list, or None while it is not here."""
+        return self._lists.get(block)
+
+    def forget_before(self, block: int) -> None:
+        """Drop the lists of earlier blocks, now and when they come again."""
+        self._first = max(self._first, block)
+        for old in [number for number in self._lists if number < block]:
+            del self._lists[old]

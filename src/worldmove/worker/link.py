@@ -1,0 +1,90 @@
+"""The edge between a worker and its server: typed messages over one ordered stream.
+
+A frame is 4 bytes of length (big endian) and a msgpack message of the direction's tagged union. A frame
+that is too long, or is no message of ours, ends the link: nothing after it could be trusted.
+"""
+
+import asyncio
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+import msgspec
+
+from worldmove.errors import MessageError
+from worldmove.worker.messages import ToServer, ToWorker
+
+MAX_FRAME_BYTES = (16 << 20) + (1 << 20)
+MAX_UNSENT_BYTES = 256 << 20
+_LENGTH = struct.Struct(">I")
+
+SentT = TypeVar("SentT")
+TakenT = TypeVar("TakenT")
+
+
+class Link(Generic[SentT, TakenT]):
+    """One end of a link. ``send`` queues; ``take_all`` hands over what arrives until the other end is gone."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, decoder: msgspec.msgpack.Decoder[TakenT]
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._decoder = decoder
+        self._encoder = msgspec.msgpack.Encoder()
+
+    def send(self, message: SentT) -> None:
+        """Queue a message; never waits. A dead link drops it, and one whose reader stalls is closed."""
+        if self._writer.is_closing():
+            return
+        body = self._encoder.encode(message)
+        if len(body) > MAX_FRAME_BYTES:
+            raise MessageError(f"a message of {len(body):,} bytes is longer than {MAX_FRAME_BYTES:,}")
+        self._writer.write(_LENGTH.pack(len(body)))
+        self._writer.write(body)
+        if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            self._writer.transport.abort()
+
+    async def take(self) -> TakenT | None:
+        """Return the next message, or None once the other end is gone. Raises MessageError."""
+        try:
+            (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+            if length > MAX_FRAME_BYTES:
+                raise MessageError(f"a frame of {length:,} bytes is longer than {MAX_FRAME_BYTES:,}")
+            body = await self._reader.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+        try:
+            return self._decoder.decode(body)
+        except msgspec.DecodeError as error:
+            raise MessageError(f"not a message of ours: {error}") from error
+
+    async def take_all(self, on_message: Callable[[TakenT], None]) -> None:
+        """Hand each message to ``on_message`` until the other end is gone."""
+        while (message := await self.take()) is not None:
+            on_message(message)
+
+    async def drain(self) -> None:
+        """Wait until what was sent has left this process."""
+        with suppress(ConnectionError):
+            await self._writer.drain()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+ServerLink = Link[ToServer, ToWorker]
+"""The worker's end."""
+WorkerEnd = Link[ToWorker, ToServer]
+"""The server's end."""
+
+
+def server_link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ServerLink:
+    """Return the worker's end of a connected stream."""
+    return Link(reader, writer, msgspec.msgpack.Decoder(ToWorker))
+
+
+def worker_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> WorkerEnd:
+    """Return the server's end of a connected stream."""
+    return Link(reader, writer, msgspec.msgpack.Decoder(ToServer))

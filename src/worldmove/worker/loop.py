@@ -1,0 +1,140 @@
+"""The block loop of one copy: wait for the next block's list, step, hash the frames, send.
+
+Rules:
+
+1. Nothing here stands between a list's arrival and its step but one hop to the engine's thread.
+2. The turn is taken before the last look at the phase: a freeze that was asked while this copy waited for the
+   engine is met without a further block.
+3. A retired copy sends checks, never blocks; what it computed is kept, since it may have to take over.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from worldmove.engine.base import Block, Engine, KeyChange
+from worldmove.move.hosts import Blocking
+from worldmove.worker.messages import BlockDone, CheckDone, Note, ToServer
+from worldmove.worker.meter import Meter
+from worldmove.worker.session import CopyPhase, SessionCopy
+from worldmove.worker.states import digest_of
+from worldmove.worker.turns import Turn, Turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What every copy of a worker shares."""
+
+    engine: Engine[Any]
+    turns: Turns
+    copying: Blocking
+    """The thread that copies and hashes, beside the engine's."""
+    send: Callable[[ToServer], None]
+    clock: Callable[[], float]
+    """Seconds, monotonic, for block times."""
+    meter: Meter
+    check_blocks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepped:
+    """What the engine's thread brings back of one block."""
+
+    block: Block
+    frames: bytes
+    frame_sha256: tuple[bytes, ...]
+    compute_s: float
+    state_digest: str
+
+
+async def play(copy: SessionCopy, tools: Tools) -> None:
+    """Step a copy whenever it can, until its slot may be given back."""
+    while copy.phase is not CopyPhase.FREEING:
+        copy.wake.clear()
+        if copy.can_step:
+            await _take_step(copy, tools)
+        else:
+            await copy.wake.wait()
+
+
+async def _take_step(copy: SessionCopy, tools: Tools) -> None:
+    copy.begin_step()
+    try:
+        turn = Turn.OWNER if copy.phase is CopyPhase.LIVE else Turn.SPARE
+        async with tools.turns.take(turn) as engine_thread:
+            changes = copy.inputs.get(copy.next_block)
+            if changes is None or not copy.may_compute:
+                return
+            wants_digest = copy.num_digests_owed > 0 or copy.phase is CopyPhase.RETIRED
+            job = partial(step, tools.engine, copy.engine_session, changes, tools.clock, wants_digest=wants_digest)
+            stepped = await engine_thread(job)
+        _record(copy, tools, stepped)
+    finally:
+        copy.end_step()
+
+
+def step(
+    engine: Engine[Any],
+    session: Any,
+    changes: tuple[KeyChange, ...],
+    clock: Callable[[], float],
+    *,
+    wants_digest: bool,
+) -> Stepped:
+    """Step one block and take its digests. Runs in the engine's thread."""
+    begin = clock()
+    block = engine.step(session, changes)
+    compute_s = clock() - begin
+    return Stepped(
+        block=block,
+        frames=block.frames.tobytes(),
+        frame_sha256=tuple(hashlib.sha256(frame.data).digest() for frame in block.frames),
+        compute_s=compute_s,
+        state_digest=digest_of(engine, session) if wants_digest else "",
+    )
+
+
+def _record(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
+    """A step has ended: account for it, and send what it brought."""
+    number = copy.next_block
+    copy.next_block = number + 1
+    copy.ended_at = asyncio.get_running_loop().time()
+    done = block_done(copy, number, stepped)
+    if copy.phase is CopyPhase.RETIRED:
+        copy.outbox.put(done)
+        tools.send(check_done(copy, number, stepped))
+        copy.check_stepped()
+        return
+    tools.meter.block(stepped.compute_s)
+    copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
+    if number >= copy.skip_before:
+        copy.outbox.send(done)
+
+
+def block_done(copy: SessionCopy, number: int, stepped: Stepped) -> BlockDone:
+    """Return the message of an owner's block."""
+    notes = stepped.block.notes
+    return BlockDone(
+        session=copy.name,
+        epoch=copy.epoch,
+        block=number,
+        frames=stepped.frames,
+        frame_sha256=stepped.frame_sha256,
+        notes=tuple(Note(y=n.pose[0], x=n.pose[1], action=n.action, number=n.number) for n in notes),
+        compute_s=stepped.compute_s,
+        state_digest=stepped.state_digest,
+    )
+
+
+def check_done(copy: SessionCopy, number: int, stepped: Stepped) -> CheckDone:
+    """Return the message of a retired copy's block."""
+    return CheckDone(
+        session=copy.name,
+        attempt=copy.attempt,
+        block=number,
+        frame_sha256=stepped.frame_sha256,
+        state_digest=stepped.state_digest,
+    )

@@ -1,0 +1,28 @@
+"""What a worker measured of itself, for admission: block times while playing, copy and hash rates at warm-up."""
+
+from collections import deque
+
+NUM_KEPT = 256
+
+
+class Meter:
+    """Recent block times of one worker, and the rates that its warm-up measured."""
+
+    def __init__(self, rates: dict[str, float]) -> None:
+        self._rates = dict(rates)
+        self._blocks: deque[float] = deque(maxlen=NUM_KEPT)
+
+    def block(self, compute_s: float) -> None:
+        """Record one owner's block."""
+        self._blocks.append(compute_s)
+
+    def block_s(self, quantile: float) -> float:
+        """Return a quantile of the recent block times; that of the warm-up while none was played."""
+        if not self._blocks:
+            return self._rates.get("block_s", 0.0)
+        ordered = sorted(self._blocks)
+        return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]
+
+    def rates(self) -> dict[str, float]:
+        """Return the warm-up's rates: copy_bytes_per_s, hash_bytes_per_s, block_s."""
+        return dict(self._rates)

@@ -1,0 +1,62 @@
+"""The blocks that a copy has sent and that the gateway has not acknowledged."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from worldmove.worker.messages import BlockDone
+
+
+class Outbox:
+    """Keeps each block until it is acknowledged, and sends them again as the owner of a later epoch."""
+
+    def __init__(self, send: Callable[[BlockDone], None]) -> None:
+        self._send = send
+        self._unacknowledged: dict[int, BlockDone] = {}
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+
+    def put(self, done: BlockDone) -> None:
+        """Keep a block without sending it (a check block: it may have to stand in for the owner's)."""
+        self._unacknowledged[done.block] = done
+
+    def send(self, done: BlockDone) -> None:
+        """Send a block and keep it."""
+        self.put(done)
+        self._send(done)
+
+    def send_again(self, epoch: int, first: int = 0) -> None:
+        """Send every block from ``first`` on that is kept, in order, in the name of ``epoch``; drop earlier ones."""
+        kept = {block: self._unacknowledged[block] for block in sorted(self._unacknowledged) if block >= first}
+        self._unacknowledged.clear()
+        for done in kept.values():
+            self.send(msgspec.structs.replace(done, epoch=epoch))
+
+    def acknowledge(self, block: int) -> None:
+        """The gateway has taken every block up to this one."""
+        for old in [number for number in self._unacknowledged if number <= block]:
+            del self._unacknowledged[old]
+        still = []
+        for before, done in self._waiting:
+            if self.first_kept(before) >= before:
+                _finish(done)
+            else:
+                still.append((before, done))
+        self._waiting = still
+
+    def first_kept(self, otherwise: int) -> int:
+        """Return the first block that is not acknowledged; ``otherwise`` if all are."""
+        return min(self._unacknowledged, default=otherwise)
+
+    async def acknowledged(self, before: int) -> None:
+        """Return once no block before this one is kept."""
+        if self.first_kept(before) >= before:
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((before, done))
+        await done
+
+
+def _finish(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

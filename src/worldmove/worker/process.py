@@ -1,0 +1,137 @@
+"""The edge: a worker's process. ``python -m worldmove.worker.process JSON``, started by a host.
+
+Standard error carries one JSON line per change of phase. Exit status: 0 after a clean end (SIGTERM, Shutdown,
+or the server gone for longer than ``keep_s``), 1 after a failure.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from worldmove.errors import MessageError, WorldMoveError
+from worldmove.worker.assemble import Assembly, Edges, assemble
+from worldmove.worker.config import WorkerConfig
+from worldmove.worker.engines import build_engine
+from worldmove.worker.link import ServerLink, server_link
+from worldmove.worker.threads import OneThread
+from worldmove.worker.transports import local_transports
+from worldmove.worker.warm_up import warm_up
+
+RECONNECT_S = 0.2
+SWITCH_INTERVAL_S = 0.0005
+"""How long one thread may keep Python's lock while another wants it. The default, 5 ms, is what a list's arrival
+would otherwise wait for while the engine's thread runs Python."""
+
+
+class Uplink:
+    """The server's link, over whichever connection there is now. What is sent while there is none is dropped."""
+
+    def __init__(self) -> None:
+        self.connection: ServerLink | None = None
+
+    def send(self, message: object) -> None:
+        if self.connection is not None:
+            self.connection.send(message)  # type: ignore[arg-type]
+
+
+async def serve(config: WorkerConfig) -> int:
+    """Build the engine, say hello, and serve until told to end. Returns the exit status."""
+    log = structlog.get_logger().bind(worker=config.worker, incarnation=config.incarnation)
+    stop = asyncio.Event()
+    failed: list[BaseException] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+
+    def on_failure(task: str, error: BaseException) -> None:
+        log.error("task_failed", task=task, exc_info=error)
+        failed.append(error)
+        stop.set()
+
+    engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
+    uplink = Uplink()
+    engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
+    warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
+    edges = Edges(
+        engine_thread=engine_thread,
+        copy_thread=copy_thread,
+        transports=local_transports(copy_thread),
+        send=uplink.send,
+        clock=time.perf_counter,
+        pid=os.getpid(),
+        log=log.info,
+        on_failure=on_failure,
+        on_shutdown=stop.set,
+    )
+    assembly = assemble(config, engine, warm, edges)
+    log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
+    serving = asyncio.create_task(_stay_linked(config, assembly, uplink, stop.set))
+    await stop.wait()
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+    await assembly.background.stop()
+    engine_thread.close()
+    copy_thread.close()
+    log.info("worker_ended", clean=not failed)
+    return 1 if failed else 0
+
+
+async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
+    """Keep a link to the server; end the process when it was gone for too long."""
+    loop = asyncio.get_running_loop()
+    gone_since = loop.time()
+    while loop.time() - gone_since < config.keep_s:
+        try:
+            reader, writer = await asyncio.open_unix_connection(config.socket_path)
+        except OSError:
+            await asyncio.sleep(RECONNECT_S)
+            continue
+        link = server_link(reader, writer)
+        uplink.connection = link
+        try:
+            link.send(assembly.worker.hello())
+            await link.take_all(assembly.worker.take)
+        except MessageError as error:
+            assembly.log("link_broken", why=str(error))
+        finally:
+            uplink.connection = None
+            link.close()
+        gone_since = loop.time()
+    stop()
+
+
+def configure_log(level: str) -> None:
+    """Write JSON lines to standard error."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def main() -> None:
+    """Run a worker from its configuration, the one argument."""
+    config = msgspec.json.decode(sys.argv[1], type=WorkerConfig)
+    configure_log(config.log_level)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    try:
+        status = asyncio.run(serve(config))
+    except WorldMoveError as error:
+        structlog.get_logger().error("worker_not_started", worker=config.worker, code=error.code, why=str(error))
+        status = 1
+    sys.stderr.flush()
+    os._exit(status)  # the slots' memory is shared with nobody who could miss a farewell; torch's threads need none
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""One copy of a session in its slot: what phase it is in, what it may compute, what it still owes.
+
+    shadow -promote-> live -freeze-> frozen -thaw-> live
+                                     frozen -retire-> retired -replay-> live
+                        live, frozen -supersede-> superseded -thaw | retire->
+
+Rules:
+
+1. A step begins only in a phase that may compute, with the next block's list at hand. Whoever leaves such a
+   phase waits for the step in hand (``still``), so a freeze is met exactly at a block boundary.
+2. ``next_block`` changes only when a step has ended.
+3. What was sent stays in the outbox until it is acknowledged, in every phase.
+4. Only who orders a copy about frees it: its move's driver, or the worker when its session is closed.
+"""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from worldmove.errors import ProtocolError
+from worldmove.worker.inputs import InputLists
+from worldmove.worker.outbox import Outbox
+from worldmove.worker.slots import Slot
+
+
+class CopyPhase(Enum):
+    """Where a copy stands. FREEING: its step in hand ends, then the slot is given back."""
+
+    SHADOW = "shadow"
+    LIVE = "live"
+    FROZEN = "frozen"
+    SUPERSEDED = "superseded"
+    RETIRED = "retired"
+    THROWAWAY = "throwaway"
+    FREEING = "freeing"
+
+
+class SessionCopy:
+    """A copy's book-keeping. It computes nothing itself: ``worker.loop`` steps it."""
+
+    def __init__(self, name: str, slot: Slot, outbox: Outbox, on_change: Callable[[], None]) -> None:
+        self.name = name
+        self.slot = slot
+        self.inputs = InputLists()
+        self.outbox = outbox
+        self.phase = CopyPhase.SHADOW
+        self.epoch = 0
+        self.next_block = 0
+        self.attempt = ""
+        self.engine_session: Any = None
+        self.num_digests_owed = 0
+        """How many of the next blocks carry a state digest."""
+        self.num_checks_owed = 0
+        """How many more blocks a retired copy steps."""
+        self.left_gateway = 0
+        """Blocks before this one have left the gateway."""
+        self.skip_before = 0
+        """Blocks before this one are computed and not sent (a replay)."""
+        self.ended_at = float("-inf")
+        """Loop time at which the last step ended."""
+        self.wake = asyncio.Event()
+        self.ended = asyncio.Event()
+        """Set once its slot is given back, or is in quarantine."""
+        self._still = asyncio.Event()
+        self._still.set()
+        self._ended = asyncio.Event()
+        self._passing: list[tuple[int, asyncio.Future[None]]] = []
+        self._on_change = on_change
+
+    def changed(self) -> None:
+        """Let the worker say that this copy, or its slot, is another."""
+        self._on_change()
+
+    def enter(self, phase: CopyPhase) -> None:
+        """Change the phase, wake the loop, and let the worker say so."""
+        if self.phase is CopyPhase.FREEING:
+            raise ProtocolError(f"{self.name} is being freed and cannot become {phase.value}")
+        self.phase = phase
+        self.wake.set()
+        self.changed()
+
+    @property
+    def may_compute(self) -> bool:
+        """Whether this phase steps blocks: an owner, a throw-away copy, a retired copy with checks to do."""
+        if self.phase is CopyPhase.RETIRED:
+            return self.num_checks_owed > 0
+        return self.phase in (CopyPhase.LIVE, CopyPhase.THROWAWAY)
+
+    @property
+    def can_step(self) -> bool:
+        """Whether a step may begin now."""
+        return self.may_compute and self.inputs.get(self.next_block) is not None
+
+    @property
+    def stepping(self) -> bool:
+        """Whether a step is in hand."""
+        return not self._still.is_set()
+
+    def begin_step(self) -> None:
+        """A step takes its turn."""
+        self._still.clear()
+
+    def end_step(self) -> None:
+        """The step has ended, or gave its turn back."""
+        self._still.set()
+        self._ended.set()
+
+    async def step_ended(self) -> None:
+        """Return at the end of the step in hand, or of the next one."""
+        self._ended.clear()
+        await self._ended.wait()
+
+    async def still(self) -> None:
+        """Return once no step is in hand."""
+        await self._still.wait()
+
+    def acknowledge(self, block: int) -> None:
+        """Every block up to this one has left the gateway."""
+        self.left_gateway = max(self.left_gateway, block + 1)
+        self.outbox.acknowledge(block)
+        self.inputs.forget_before(min(self.next_block, self.outbox.first_kept(block + 1)))
+        self._tell_passed()
+
+    async def passed(self, block: int) -> None:
+        """Return once ``block`` has left the gateway and no check is owed."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._passing.append((block, done))
+        self._tell_passed()
+        await done
+
+    def check_stepped(self) -> None:
+        """One check block is done."""
+        self.num_checks_owed = max(0, self.num_checks_owed - 1)
+        self._tell_passed()
+
+    def promote(self, epoch: int, block: int, num_digests: int) -> None:
+        """Play from ``block`` on, as the owner in ``epoch``."""
+        self.epoch, self.next_block, self.num_digests_owed = epoch, block, num_digests
+        self.inputs.forget_before(block)
+        self.enter(CopyPhase.LIVE)
+
+    def thaw(self, epoch: int) -> None:
+        """Go on as the owner in ``epoch``, and send again what nobody acknowledged."""
+        self.epoch, self.num_checks_owed = epoch, 0
+        self.enter(CopyPhase.LIVE)
+        self.outbox.send_again(epoch)
+
+    def retire(self, attempt: str, num_checks: int) -> None:
+        """Own nothing more; step ``num_checks`` blocks from the input lists alone."""
+        self.attempt, self.num_checks_owed = attempt, num_checks
+        self.enter(CopyPhase.RETIRED)
+
+    def replay(self, epoch: int, block: int) -> None:
+        """Compute up to ``block`` in silence, then play from it on, as the owner in ``epoch``."""
+        self.epoch, self.num_checks_owed, self.skip_before = epoch, 0, block
+        self.enter(CopyPhase.LIVE)
+        self.outbox.send_again(epoch, block)
+
+    def _tell_passed(self) -> None:
+        if self.num_checks_owed:
+            return
+        waiting, self._passing = self._passing, []
+        for block, done in waiting:
+            if block >= self.left_gateway:
+                self._passing.append((block, done))
+            elif not done.done():
+                done.set_result(None)

@@ -1,0 +1,51 @@
+"""A slot that waits for a session, as the driver of its move sees it (``move.hosts.ShadowSlot``)."""
+
+from functools import partial
+
+from worldmove.state.arena import Arena, Placement
+from worldmove.state.capture import Capture
+from worldmove.state.manifest import Manifest
+from worldmove.worker.loop import Tools
+from worldmove.worker.session import CopyPhase, SessionCopy
+from worldmove.worker.slots import SlotState
+from worldmove.worker.states import install_in
+from worldmove.worker.turns import Turn
+
+
+class Shadow:
+    """Orders one copy about on behalf of a move's destination."""
+
+    def __init__(self, copy: SessionCopy, tools: Tools) -> None:
+        self._copy = copy
+        self._tools = tools
+
+    @property
+    def arena(self) -> Arena:
+        return self._copy.slot.arena
+
+    async def poison(self) -> None:
+        await self._tools.copying(self.arena.poison)
+
+    async def install(self, manifest: Manifest, placement: Placement) -> Capture:
+        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+            job = partial(install_in, self._tools.engine, manifest, placement, self.arena)
+            self._copy.engine_session, captured = await engine_thread(job)
+        return captured
+
+    def promote(self, epoch: int, block: int) -> None:
+        self._copy.slot.enter(SlotState.BOUND)
+        self._copy.promote(epoch, block, self._tools.check_blocks)
+
+    def retire(self) -> None:
+        self._copy.slot.enter(SlotState.BOUND)
+        self._copy.retire(self._copy.attempt, 0)
+
+    def discard(self) -> None:
+        """Drop the session. The slot is in quarantine until ``release``."""
+        self._copy.engine_session = None
+        self._copy.slot.enter(SlotState.QUARANTINED)
+        self._copy.enter(CopyPhase.FREEING)
+
+    def release(self) -> None:
+        self._copy.slot.enter(SlotState.FREE)
+        self._copy.changed()

@@ -1,0 +1,97 @@
+"""A copy as the driver of its move sees it at the source (``move.hosts.SourceCopy``)."""
+
+import asyncio
+from functools import partial
+
+from worldmove.errors import ProtocolError
+from worldmove.move.hosts import Frozen
+from worldmove.state.arena import Arena
+from worldmove.state.manifest import Layout
+from worldmove.worker.loop import Tools
+from worldmove.worker.session import CopyPhase, SessionCopy
+from worldmove.worker.states import freeze_in, layout_in
+from worldmove.worker.turns import Turn
+
+HIGH = 0.95
+"""The quantile of block times that an offer names."""
+FRESH = 0.1
+"""A boundary is fresh for this share of a block's period; a freeze then has nearly a whole period ahead."""
+RESTING = 1.25
+"""Periods without a step after which a session counts as resting, and is frozen where it stands."""
+
+
+class SourceOfMove:
+    """Orders one copy about on behalf of a move's source."""
+
+    def __init__(self, copy: SessionCopy, tools: Tools) -> None:
+        self._copy = copy
+        self._tools = tools
+
+    @property
+    def arena(self) -> Arena:
+        return self._copy.slot.arena
+
+    @property
+    def block_s(self) -> float:
+        return self._tools.meter.block_s(HIGH)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        return self._copy.outbox.first_kept(self._copy.next_block), self._copy.next_block
+
+    async def layout(self) -> Layout:
+        """Describe the state while it goes on being played. Raises StateRefused."""
+        async with self._tools.turns.take(Turn.OPEN) as engine_thread:
+            return await engine_thread(
+                partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
+            )
+
+    async def freeze(self) -> Frozen:
+        """Stop at the next block boundary, quiesce the engine, resolve and gather the state."""
+        await self._next_boundary()
+        if self._copy.phase is not CopyPhase.LIVE:
+            raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
+        self._copy.enter(CopyPhase.FROZEN)
+        await self._copy.still()
+        asked_at = asyncio.get_running_loop().time()
+        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+            job = partial(freeze_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
+            captured, placement = await engine_thread(job)
+        return Frozen(block=self._copy.next_block, capture=captured, placement=placement, stopped_at=asked_at)
+
+    def thaw(self, epoch: int) -> None:
+        self._copy.thaw(epoch)
+
+    def supersede(self) -> None:
+        self._copy.enter(CopyPhase.SUPERSEDED)
+
+    def retire(self, attempt: str) -> None:
+        self._copy.retire(attempt, self._tools.check_blocks)
+
+    def replay(self, epoch: int, block: int) -> None:
+        self._copy.replay(epoch, block)
+
+    async def acknowledged(self, block: int) -> None:
+        self._copy.outbox.send_again(self._copy.epoch)
+        await self._copy.outbox.acknowledged(block)
+
+    async def passed(self, block: int) -> None:
+        await self._copy.passed(block)
+
+    def free(self) -> None:
+        self._copy.enter(CopyPhase.FREEING)
+
+    async def _next_boundary(self) -> None:
+        """Wait for the end of a step, so that the pause begins as far as can be from the next block's due time.
+
+        A session that rests has no due time: it is frozen at once.
+        """
+        period_s = self._tools.engine.spec.period_s
+        since_s = asyncio.get_running_loop().time() - self._copy.ended_at
+        if since_s < FRESH * period_s or (since_s > RESTING * period_s and not self._copy.stepping):
+            return
+        try:
+            async with asyncio.timeout(RESTING * period_s):
+                await self._copy.step_ended()
+        except TimeoutError:
+            return

@@ -1,0 +1,46 @@
+"""Where an engine's sessions meet the slots' memory. Everything here runs in the engine's thread.
+
+Opening and moving use one mechanism: a state is captured, laid into an arena, made a tree again over that
+arena, and installed. So a session that was never moved plays from the same kind of memory as one that was.
+"""
+
+from typing import Any
+
+from worldmove.engine.base import Engine
+from worldmove.state.arena import Arena, Placement, adopt, gather, materialise
+from worldmove.state.capture import Capture, capture
+from worldmove.state.digest import Xxh3Digester, state_digest
+from worldmove.state.manifest import Layout, Manifest
+
+DIGESTER = Xxh3Digester()
+
+
+def open_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Any, Capture]:
+    """Move a new session's memory into a slot; return the session over it, and its state there. Raises ArenaFull."""
+    first = capture(engine.state(session), engine.state_types)
+    return install_in(engine, first.manifest, adopt(first, arena), arena)
+
+
+def install_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena) -> tuple[Any, Capture]:
+    """Make a session of what lies in an arena; return it, and its state as it will be played."""
+    session = engine.install(materialise(manifest, placement, arena, engine.state_types))
+    return session, capture(engine.state(session), engine.state_types)
+
+
+def layout_in(engine: Engine[Any], session: Any, arena: Arena) -> Layout:
+    """Describe a session that goes on being played; the bound is its slot's size. Raises StateRefused."""
+    engine.quiesce(session)
+    return Layout.of(capture(engine.state(session), engine.state_types).manifest, arena_bytes=arena.size)
+
+
+def freeze_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Capture, Placement]:
+    """Quiesce a session, resolve its state, and bring into the arena what has left it."""
+    engine.quiesce(session)
+    captured = capture(engine.state(session), engine.state_types)
+    return captured, gather(captured, arena)
+
+
+def digest_of(engine: Engine[Any], session: Any) -> str:
+    """Return the state digest of a session at a boundary."""
+    engine.quiesce(session)
+    return state_digest(capture(engine.state(session), engine.state_types), DIGESTER).text

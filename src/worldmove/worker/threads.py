@@ -1,0 +1,38 @@
+"""The edge for blocking work: one thread that runs functions one after another, away from the event loop."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class OneThread:
+    """A ``Blocking`` of one named thread.
+
+    A caller that is cancelled waits until its function is done: otherwise the function would go on writing
+    a session's memory after whoever cancelled believes that it is still.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+    async def __call__(self, function: Callable[[], T], /) -> T:
+        future = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        cancelled: asyncio.CancelledError | None = None
+        while not future.done():
+            try:
+                await asyncio.shield(future)
+            except asyncio.CancelledError as error:
+                cancelled = error
+            except BaseException:  # it is raised again below, from the future
+                break
+        if cancelled is not None:
+            future.exception()  # retrieved, so that a failure behind a cancel is not reported as forgotten
+            raise cancelled
+        return future.result()
+
+    def close(self) -> None:
+        """Wait for the function in hand and end the thread."""
+        self._executor.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,84 @@
+"""What a worker does before its hello: warm the engine up, step the canary, measure its own rates.
+
+The canary is one block of a scratch session from a fixed seed. Two workers whose canaries differ would not
+play an equal state on equally, whatever their other fields say.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from worldmove.engine.base import Engine
+from worldmove.state.arena import Arena
+from worldmove.state.capture import capture
+from worldmove.state.environment import collect
+from worldmove.state.manifest import Layout
+from worldmove.units import MIB, PAGE_BYTES, round_up
+from worldmove.worker.states import DIGESTER, digest_of, open_in
+
+CANARY_SEED = 20_070_607
+SAMPLE_BYTES = 32 * MIB
+ROOM = 1.25
+"""An arena's size against what a young session needs: leaves may grow or appear."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmUp:
+    """What the first seconds of a worker found out."""
+
+    environment: dict[str, str]
+    rates: dict[str, float]
+    arena_bytes: int
+    """What one slot needs."""
+
+
+def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
+    """Make ready. Runs in the thread that will compute, so that its settings are the ones that are compared."""
+    engine.warm_up()
+    session = engine.open(CANARY_SEED)
+    arena_bytes = _needed(engine, session)
+    arena = Arena(arena_bytes, "worldmove-canary")
+    session, _ = open_in(engine, session, arena)
+    begin = clock()
+    block = engine.step(session, ())
+    block_s = clock() - begin
+    spec = engine.spec
+    fields = {
+        "name": spec.name,
+        "preset": spec.preset,
+        "weights_sha256": spec.weights_sha256,
+        "geometry": f"{spec.height}x{spec.width}, {spec.frames_per_block} frames a block",
+        "num_threads": str(spec.num_threads),
+        "canary.frames": hashlib.sha256(block.frames.tobytes()).hexdigest(),
+        "canary.state": digest_of(engine, session),
+    }
+    del session
+    arena.close()
+    return WarmUp(
+        environment=dict(collect(fields).fields),
+        rates={"block_s": block_s, **_memory_rates(clock)},
+        arena_bytes=arena_bytes,
+    )
+
+
+def _needed(engine: Engine[Any], session: Any) -> int:
+    manifest = capture(engine.state(session), engine.state_types).manifest
+    return round_up(int(Layout.of(manifest).arena_bytes * ROOM), PAGE_BYTES)
+
+
+def _memory_rates(clock: Callable[[], float]) -> dict[str, float]:
+    """Copy and hash a sample twice each; the second time counts, when its pages are there."""
+    sample, copied = np.ones(SAMPLE_BYTES, dtype=np.uint8), np.empty(SAMPLE_BYTES, dtype=np.uint8)
+    rates = {}
+    for name, work in (
+        ("copy_bytes_per_s", lambda: np.copyto(copied, sample)),
+        ("hash_bytes_per_s", lambda: DIGESTER.digest(sample.data, 0)),
+    ):
+        work()
+        begin = clock()
+        work()
+        rates[name] = SAMPLE_BYTES / max(clock() - begin, 1e-9)
+    return rates

@@ -1,0 +1,135 @@
+"""One device's worker: what the server says goes to the copy, or to the driver of the move, that it concerns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from worldmove.engine.base import KeyChange
+from worldmove.move.messages import MoveMessage
+from worldmove.worker.background import Background
+from worldmove.worker.copies import CopyTable
+from worldmove.worker.drivers import Drivers
+from worldmove.worker.ledger_client import LinkLedger
+from worldmove.worker.loop import Tools
+from worldmove.worker.messages import (
+    Acknowledge,
+    Close,
+    Failed,
+    Freed,
+    Hello,
+    Inputs,
+    LedgerAnswer,
+    Open,
+    Poll,
+    Shutdown,
+    TakeOver,
+    ToWorker,
+)
+from worldmove.worker.opening import open_session
+from worldmove.worker.session import CopyPhase
+from worldmove.worker.slots import SlotPool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Which worker this is, and in which process."""
+
+    worker: str
+    incarnation: int
+    pid: int
+    environment: dict[str, str]
+    rates: dict[str, float]
+
+
+class Worker:
+    """Dispatches. It computes nothing: copies are played by ``loop``, moves are driven by ``move``."""
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        pool: SlotPool,
+        tools: Tools,
+        copies: CopyTable,
+        drivers: Drivers,
+        ledger: LinkLedger,
+        background: Background,
+        on_shutdown: Callable[[], None],
+    ) -> None:
+        self._identity = identity
+        self._pool = pool
+        self._tools = tools
+        self._copies = copies
+        self._drivers = drivers
+        self._ledger = ledger
+        self._background = background
+        self._on_shutdown = on_shutdown
+        self._server_life = 0
+
+    def hello(self) -> Hello:
+        """Return what this worker says first on every new link."""
+        return Hello(
+            worker=self._identity.worker,
+            incarnation=self._identity.incarnation,
+            pid=self._identity.pid,
+            environment=self._identity.environment,
+            num_slots=len(self._pool),
+            arena_bytes=self._pool.arena_bytes,
+            copies=self._copies.held(),
+            rates=self._identity.rates,
+        )
+
+    def take(self, message: ToWorker) -> None:
+        """Do, or begin, what a message asks for."""
+        match message:
+            case Inputs():
+                self._inputs(message)
+            case Acknowledge():
+                self._acknowledge(message)
+            case MoveMessage():
+                self._drivers.take(message)
+            case LedgerAnswer():
+                self._ledger.take(message)
+            case Open():
+                self._background.start(f"open {message.session}", self._open(message))
+            case Close():
+                self._background.start(f"close {message.session}", self._close(message))
+            case TakeOver():
+                self._drivers.taken_over(message.session, message.epoch, message.block)
+            case Poll():
+                self.report(message.poll)
+            case Shutdown():
+                self._on_shutdown()
+
+    def report(self, poll: int = 0) -> None:
+        """Tell the server which copies are held."""
+        self._tools.send(self._copies.report(self._identity.worker, self._identity.incarnation, poll))
+
+    def _inputs(self, message: Inputs) -> None:
+        copy = self._copies.get(message.session)
+        if copy is not None:
+            changes = tuple(KeyChange(number=c.number, key=c.key, down=c.down) for c in message.changes)
+            copy.inputs.put(message.block, changes)
+            copy.wake.set()
+
+    def _acknowledge(self, message: Acknowledge) -> None:
+        """Note what has left the gateway, unless an earlier server says so: the present one may not know of it."""
+        copy = self._copies.get(message.session)
+        if copy is not None and message.server_life >= self._server_life:
+            self._server_life = message.server_life
+            copy.acknowledge(message.block)
+
+    async def _open(self, message: Open) -> None:
+        answer = await open_session(message, self._copies, self._tools)
+        copy = self._copies.get(message.session)
+        if copy is not None and copy.phase is CopyPhase.LIVE and not isinstance(answer, Failed):
+            self._drivers.play(copy)
+        self._tools.send(answer)
+
+    async def _close(self, message: Close) -> None:
+        copy = self._copies.get(message.session)
+        if copy is not None:
+            await self._drivers.end(message.session)
+            if copy.phase is not CopyPhase.FREEING:
+                copy.enter(CopyPhase.FREEING)
+            await copy.ended.wait()
+        self._tools.send(Freed(session=message.session))

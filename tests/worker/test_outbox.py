@@ -1,0 +1,55 @@
+"""The blocks that nobody has acknowledged."""
+
+import asyncio
+
+from worldmove.worker.messages import BlockDone
+from worldmove.worker.outbox import Outbox
+
+
+def done(block, epoch=1):
+    return BlockDone(
+        session="s-1", epoch=epoch, block=block, frames=b"", frame_sha256=(), notes=(), compute_s=0.0
+    )
+
+
+def test_what_is_not_acknowledged_is_sent_again_in_order_in_the_name_of_the_new_epoch():
+    sent = []
+    outbox = Outbox(sent.append)
+    for block in range(4):
+        outbox.send(done(block))
+    outbox.acknowledge(1)
+    sent.clear()
+    outbox.send_again(7)
+    assert [(message.block, message.epoch) for message in sent] == [(2, 7), (3, 7)]
+    outbox.acknowledge(3)
+    sent.clear()
+    outbox.send_again(8)
+    assert sent == []
+
+
+def test_a_takeover_sends_only_what_is_still_to_be_shown():
+    sent = []
+    outbox = Outbox(sent.append)
+    for block in (4, 5, 6):
+        outbox.put(done(block))
+    outbox.send_again(3, 5)
+    assert [message.block for message in sent] == [5, 6]
+    assert outbox.first_kept(7) == 5
+
+
+def test_waiting_for_acknowledgements_ends_with_the_last_one_before_the_block():
+    async def play():
+        outbox = Outbox(lambda message: None)
+        for block in (0, 1, 2):
+            outbox.send(done(block))
+        waiting = asyncio.create_task(outbox.acknowledged(2))
+        await asyncio.sleep(0)
+        outbox.acknowledge(0)
+        await asyncio.sleep(0)
+        early = waiting.done()
+        outbox.acknowledge(1)
+        await asyncio.wait_for(waiting, 1)
+        await asyncio.wait_for(outbox.acknowledged(2), 1)
+        return early
+
+    assert asyncio.run(play()) is False

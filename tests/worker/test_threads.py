@@ -1,0 +1,50 @@
+"""One thread for blocking work."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from worldmove.worker.threads import OneThread
+
+
+def test_a_cancelled_caller_waits_until_its_function_has_ended():
+    async def play():
+        thread, ended = OneThread("test"), threading.Event()
+
+        def work():
+            time.sleep(0.1)
+            ended.set()
+
+        task = asyncio.create_task(thread(work))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        thread.close()
+        return ended.is_set()
+
+    assert asyncio.run(play())
+
+
+def test_a_failure_is_the_callers():
+    async def play():
+        thread = OneThread("test")
+        try:
+            await thread(lambda: 1 // 0)
+        finally:
+            thread.close()
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(play())
+
+
+def test_functions_run_one_after_another_in_the_same_thread():
+    async def play():
+        thread = OneThread("test")
+        seen = await asyncio.gather(*(thread(threading.get_ident) for _ in range(20)))
+        thread.close()
+        return seen
+
+    assert len(set(asyncio.run(play()))) == 1
