@@ -16,7 +16,7 @@ PORTS_ONLY = (
     *("asyncio.to_thread", "asyncio.wait", "asyncio.as_completed", "asyncio.get_event_loop", "asyncio.run"),
     *("asyncio.open_connection", "asyncio.open_unix_connection", "asyncio.start_server"),
     *("asyncio.start_unix_server", "asyncio.create_subprocess_exec", "asyncio.create_subprocess_shell"),
-    "weakref.finalize",
+    *("numpy.random.", "weakref.finalize"),
 )
 IMPURE_BUILTINS = frozenset({"__import__", "compile", "eval", "exec", "globals", "input", "open", "print"})
 PORTS_ONLY_METHODS = frozenset({"run_in_executor", "call_soon_threadsafe", "__del__"})
@@ -24,6 +24,7 @@ ALLOWED = frozenset({"random.Random"})  # as a type: the value is an argument
 
 UNSTABLE_BUILTINS = frozenset({"id", "hash"})
 SET_MAKERS = frozenset({"set", "frozenset"})
+UNORDERED = frozenset({"sorted", "set", "frozenset", "any", "all"})  # take a generator's items in whatever order
 ORDER_TAKERS = frozenset({"list", "tuple", "iter", "enumerate", "zip", "map", "filter", "join", "fromkeys"})
 
 Finding = tuple[int, str]
@@ -107,6 +108,18 @@ def _bound_to_sets(tree: ast.AST) -> frozenset[str]:
     return frozenset(bound)
 
 
+def _into_unordered(tree: ast.AST) -> list[ast.comprehension]:
+    """The loops of comprehensions whose results have no order, or get one afterwards."""
+    found: list[ast.comprehension] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.SetComp():
+                found.extend(node.generators)
+            case ast.Call(func=ast.Name(id=name), args=[ast.GeneratorExp() as items, *_]) if name in UNORDERED:
+                found.extend(items.generators)
+    return found
+
+
 def _ordered(node: ast.AST) -> list[ast.expr]:
     """The expressions whose order a node takes over."""
     match node:
@@ -121,24 +134,30 @@ def _ordered(node: ast.AST) -> list[ast.expr]:
 
 def unstable(tree: ast.AST) -> Iterator[Finding]:
     """What differs between two processes that run the same code."""
-    sets = _bound_to_sets(tree)
+    sets, unordered = _bound_to_sets(tree), _into_unordered(tree)
+    excused = [inner for node in ast.walk(tree) if getattr(node, "name", "") == "__hash__" for inner in ast.walk(node)]
     for node in ast.walk(tree):
         for expression in _ordered(node):
-            if _makes_set(expression, sets):
+            if node not in unordered and _makes_set(expression, sets):
                 yield expression.lineno, "takes an order from a set"
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in UNSTABLE_BUILTINS:
+        if node not in excused and isinstance(node, ast.Name) and node.id in UNSTABLE_BUILTINS and _is_read(node):
             yield node.lineno, f"uses {node.id}()"
+
+
+def _is_read(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
 
 
 def impure(tree: ast.AST, imports: frozenset[str]) -> Iterator[Finding]:
     """What a file that decides must not have."""
     yield from unstable(tree)
+    yield from unported(tree)
     for line, name in names(tree):
         if name.partition(".")[0] not in imports:
-            yield line, f"uses {name}"
+            yield line, f"imports {name}"
     for node in ast.walk(tree):
         if isinstance(node, ast.AsyncFunctionDef) and not _only_declared(node):
-            yield node.lineno, f"{node.name} is asynchronous"
+            yield node.lineno, f"waits in {node.name}"
         elif isinstance(node, ast.Name) and node.id in IMPURE_BUILTINS:
             yield node.lineno, f"uses {node.id}()"
 

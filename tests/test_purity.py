@@ -9,7 +9,7 @@ Two nets over the syntax of the package.
 """
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -19,30 +19,61 @@ from tests.purity import impure, matches, names, unported, unstable
 PACKAGE = Path(__file__).parents[1] / "src" / "worldmove"
 
 PURE = (
+    "engine/base.py",
     "fleet/ports.py",
+    "fleet/reports.py",
+    "fleet/views.py",
     "move/admission.py",
+    "move/ledger_messages.py",
+    "move/ledger_row.py",
     "move/ledger_rules.py",
     "move/messages.py",
     "move/protocol.py",
-    "move/report.py",
-    "move/strategy.py",
+    "serve/frames.py",
     "serve/sequencer.py",
     "serve/show.py",
+    "serve/tempo.py",
+    "state/check.py",
+    "state/dtypes.py",
+    "state/extent.py",
+    "state/frame.py",
+    "state/geometry.py",
+    "state/leaf.py",
     "state/manifest.py",
+    "state/storage.py",
+    "state/structure.py",
+    "units.py",
+    "worker/inputs.py",
     "worker/messages.py",
 )
+
+NEARLY_PURE: Mapping[str, str] = {
+    "errors.py": "exceptions",
+}
+"""What PURE files may import beside each other."""
 
 PURE_IMPORTS = frozenset(
     {
         *("abc", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq"),
         *("itertools", "math", "operator", "re", "struct", "types", "typing"),
-        *("msgspec", "worldmove", "xxhash"),
+        *("msgspec", "numpy", "worldmove", "xxhash"),
     }
 )
 
 DRIVEN = ("move", "worker", "fleet", "serve")
 
-EDGES: Mapping[str, str] = {}
+EDGES: Mapping[str, str] = {
+    "fleet/hosts_local.py": "starts worker processes, links them, and ends them by signal",
+    "serve/ids.py": "names, seeds and nonces by the system's randomness",
+    "serve/listen.py": "the listening socket",
+    "serve/server.py": "a server's process: its clocks, its signals, its end",
+    "worker/process.py": "a worker's process: its clock, its link, its signals, its exit status",
+    "worker/threads.py": "runs blocking work on one thread",
+}
+
+
+def _said(findings: Iterable[tuple[int, str]]) -> str:
+    return "\n".join(f"line {line}: {what}" for line, what in sorted(set(findings)))
 
 
 def _parse(name: str) -> ast.AST:
@@ -60,29 +91,28 @@ PURE_FILES = [name for name in PURE if (PACKAGE / name).exists()]
 
 @pytest.mark.parametrize("name", PURE_FILES)
 def test_a_file_that_decides_is_pure(name: str) -> None:
-    assert sorted(impure(_parse(name), PURE_IMPORTS)) == []
+    assert _said(impure(_parse(name), PURE_IMPORTS)) == ""
 
 
 @pytest.mark.parametrize("name", PURE_FILES)
 def test_a_file_that_decides_imports_only_such_files(name: str) -> None:
-    pure = {f"worldmove.{file.removesuffix('.py').replace('/', '.')}" for file in PURE}
-    pure |= {"worldmove.errors", "worldmove.units"}
-    ours = [found for _, found in names(_parse(name)) if found.startswith("worldmove.")]
-    assert [found for found in ours if not any(matches(found, module) for module in pure)] == []
+    pure = [f"worldmove.{file.removesuffix('.py').replace('/', '.')}" for file in (*PURE, *NEARLY_PURE)]
+    ours = [found for found in names(_parse(name)) if found[1].startswith("worldmove.")]
+    assert _said(found for found in ours if not any(matches(found[1], module) for module in pure)) == ""
 
 
 @pytest.mark.parametrize("name", [name for name in DRIVEN_FILES if name not in EDGES])
 def test_a_driver_meets_the_world_through_its_ports(name: str) -> None:
-    assert sorted(unported(_parse(name))) == []
+    assert _said(unported(_parse(name))) == ""
 
 
 @pytest.mark.parametrize("name", DRIVEN_FILES)
 def test_a_driver_does_the_same_in_every_process(name: str) -> None:
-    assert sorted(unstable(_parse(name))) == []
+    assert _said(unstable(_parse(name))) == ""
 
 
 def test_every_listed_file_exists() -> None:
-    missing = [name for name in (*PURE, *EDGES) if not (PACKAGE / name).exists()]
+    missing = [name for name in (*PURE, *NEARLY_PURE, *EDGES) if not (PACKAGE / name).exists()]
     assembled = (PACKAGE / "cli" / "main.py").exists()
     assert not (assembled and missing), missing
 
@@ -119,7 +149,7 @@ def test_an_edge_needs_to_be_one(name: str) -> None:
     ],
 )
 def test_an_impure_line_is_found(planted: str) -> None:
-    assert len(list(impure(ast.parse(planted), PURE_IMPORTS))) == 1
+    assert _said(impure(ast.parse(planted), PURE_IMPORTS)) != ""
 
 
 @pytest.mark.parametrize(
@@ -128,6 +158,7 @@ def test_an_impure_line_is_found(planted: str) -> None:
         "for x in {1, 2}:\n    pass",
         "for x in set(rows):\n    pass",
         "[x for x in {y for y in rows}]",
+        "list(x for x in {1, 2})",
         "list(frozenset(rows))",
         "','.join({'a', 'b'})",
         "f(*{1, 2})",
@@ -145,10 +176,13 @@ def test_an_order_taken_from_a_set_is_found(planted: str) -> None:
     "harmless",
     [
         "for x in sorted({1, 2}):\n    pass",
+        "sorted(x for x in {1, 2})",
+        "{x for x in {1, 2}}",
         "y in {1, 2}",
         "len(set(rows))",
         "for x in [1, 2]:\n    pass",
         "for x in rows.items():\n    pass",
+        "class Row:\n    def __hash__(self):\n        return hash(self.name)",
         "def hash_of(x):\n    return x.hash()",
         "class Row:\n    id: int\n    def f(self):\n        return self.id",
     ],

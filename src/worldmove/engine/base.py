@@ -23,6 +23,7 @@ Tree = Any
 """Nested dicts, lists, tuples and dataclasses with carried leaves: see ``worldmove.state``."""
 
 SessionT = TypeVar("SessionT")
+RecoveredT_co = TypeVar("RecoveredT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +121,9 @@ class Engine(Protocol[SessionT]):
         ...
 
 
-class Recovers(Protocol[SessionT]):
+class Recovers(Protocol[RecoveredT_co]):
     """An engine that can begin a world from a picture. What such a world lacks is what a move carries."""
 
-    def recover(self, frame: NDArray[np.uint8], seed: int) -> SessionT:
+    def recover(self, frame: NDArray[np.uint8], seed: int) -> RecoveredT_co:
         """Begin a world that shows ``frame`` (uint8 RGB, [height, width, 3]) and knows nothing else."""
         ...

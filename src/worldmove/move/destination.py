@@ -89,6 +89,11 @@ class Destination:
             DestinationEffect.ANSWER_GONE: self._answer_gone,
         }
 
+    @property
+    def attempt_id(self) -> str:
+        """The attempt that it serves."""
+        return self._offer.attempt
+
     def deliver(self, message: AnyMoveMessage) -> None:
         """Take a message of this session. What does not concern this attempt's present is dropped."""
         self._inbox.put_nowait(message)

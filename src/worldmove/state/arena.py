@@ -16,7 +16,7 @@ from worldmove.errors import ArenaFull, ManifestError
 from worldmove.state.array import Memory
 from worldmove.state.capture import Capture, HostStorage
 from worldmove.state.extent import Extent
-from worldmove.state.geometry import merge, to_extents
+from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
 from worldmove.state.tree import NO_TYPES
@@ -105,7 +105,7 @@ def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
     """Return what must travel, in arena offsets: sorted, disjoint, adjacent ones merged."""
     pairs = zip(manifest.storages, placement, strict=True)
     runs = [(at + e.offset, at + e.end) for storage, at in pairs for e in storage.used]
-    return to_extents(merge([np.array(runs, dtype=np.int64).reshape(-1, 2)]))
+    return to_extents(merge([NO_RUNS, np.array(runs, dtype=np.int64).reshape(-1, 2)]))
 
 
 def check_placement(manifest: Manifest, placement: Sequence[int], arena_size: int) -> None:

@@ -20,7 +20,7 @@ _TORCH_NAMES: Mapping[torch.dtype, str] = {
 _TENSOR_FAULTS: tuple[tuple[Callable[[torch.Tensor], Any], str], ...] = (
     (lambda t: t.layout is not torch.strided, "its layout is not strided"),
     (lambda t: t.is_nested, "it is a nested tensor"),
-    (lambda t: t.device.type != "cpu", "it does not lie in host memory, and device memory is not supported yet"),
+    (lambda t: not t.is_cpu, "it does not lie in host memory, and device memory is not supported yet"),
     (lambda t: t.requires_grad, "it requires grad, and its history is not state; detach it"),
     (lambda t: t.grad is not None, "it has a gradient, which would be dropped"),
     (lambda t: t._is_zerotensor(), "it is a zero tensor without memory of its own"),
@@ -33,12 +33,12 @@ _TENSOR_FAULTS: tuple[tuple[Callable[[torch.Tensor], Any], str], ...] = (
 class _Raw:
     """Bytes at an address, for numpy; keeps their owner alive as long as an array shows them."""
 
-    def __init__(self, address: int, num_bytes: int, owners: tuple[object, ...]) -> None:
+    def __init__(self, address: int, num_bytes: int, owners: list[object]) -> None:
         self.__array_interface__ = {"data": (address, False), "shape": (num_bytes,), "typestr": "|u1", "version": 3}
         self.owners = owners
 
 
-def raw_memory(address: int, num_bytes: int, owners: tuple[object, ...]) -> Memory:
+def raw_memory(address: int, num_bytes: int, owners: list[object]) -> Memory:
     """Return the bytes at an address, not copied. ``owners`` are kept alive with the result."""
     return np.asarray(_Raw(address, num_bytes, owners))
 

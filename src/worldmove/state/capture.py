@@ -1,5 +1,6 @@
 """A session's state at one boundary: its leaves found by path, its memory found by address. Copies no storage."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -22,7 +23,7 @@ from worldmove.state.leaf import (
     encode_scalar,
 )
 from worldmove.state.manifest import Manifest
-from worldmove.state.storage import TooManyPiecesError
+from worldmove.state.storage import LeafError
 from worldmove.state.tree import NO_TYPES, flatten
 
 
@@ -72,9 +73,9 @@ def capture(tree: Any, types: Mapping[str, type] = NO_TYPES) -> Capture:
     blocks = _blocks([part for part in parts if isinstance(part, _Buffer)])
     leaves = [part.leaf(blocks) if isinstance(part, _Buffer) else part for part in parts]
     try:
-        manifest = Manifest.of(flat.structure, leaves, reader.records)
-    except TooManyPiecesError as error:
-        raise StateRefused(error.path, str(error)) from error
+        manifest = Manifest.of(flat.structure, flat.paths, leaves, reader.records)
+    except LeafError as error:
+        raise StateRefused(error.path, error.why) from error
     except ManifestError as error:
         raise StateRefused("", str(error)) from error
     pairs = zip(blocks.in_order(), manifest.storages, strict=True)
@@ -84,7 +85,7 @@ def capture(tree: Any, types: Mapping[str, type] = NO_TYPES) -> Capture:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class _Buffer:
     """A tensor or array, and the memory that its buffer spans."""
 
@@ -112,11 +113,11 @@ class _Blocks:
 
     begins: Sequence[int]
     ends: Sequence[int]
-    owners: Sequence[tuple[object, ...]]
+    owners: Sequence[list[object]]
     order: dict[int, int]
 
     def find(self, address: int) -> tuple[int, int]:
-        index = int(np.searchsorted(np.asarray(self.begins), address, side="right")) - 1
+        index = bisect_right(self.begins, address) - 1
         return self.order.setdefault(index, len(self.order)), self.begins[index]
 
     def in_order(self) -> list[array.Memory]:
@@ -127,15 +128,15 @@ def _blocks(buffers: Sequence[_Buffer]) -> _Blocks:
     """Join buffers that have bytes in common: sharing is a matter of addresses, whoever allocated them."""
     begins: list[int] = []
     ends: list[int] = []
-    owners: list[tuple[object, ...]] = []
+    owners: list[list[object]] = []
     for buffer in sorted((b for b in buffers if b.length), key=lambda b: b.begin):
         if ends and buffer.begin < ends[-1]:
             ends[-1] = max(ends[-1], buffer.begin + buffer.length)
-            owners[-1] = (*owners[-1], buffer.view)
+            owners[-1].append(buffer.view)
         else:
             begins.append(buffer.begin)
             ends.append(buffer.begin + buffer.length)
-            owners.append((buffer.view,))
+            owners.append([buffer.view])
     return _Blocks(begins=begins, ends=ends, owners=owners, order={})
 
 
@@ -173,12 +174,12 @@ class _Reader:
     def _tensor(self, path: str, value: torch.Tensor) -> _Buffer:
         dtype = array.check_tensor(path, value)
         begin, length = array.tensor_window(path, value)
-        return _Buffer(dtype=dtype, view=value, begin=begin, length=length)
+        return _Buffer(dtype, value, begin, length)
 
     def _array(self, path: str, value: Any) -> _Buffer:
         dtype = array.check_array(path, value)
         begin, end = bounds(int(value.ctypes.data), value.itemsize, value.shape, value.strides)
-        return _Buffer(dtype=dtype, view=value, begin=begin, length=end - begin)
+        return _Buffer(dtype, value, begin, end - begin)
 
     def _member(self, path: str, value: Enum) -> Leaf:
         kind = type(value)
@@ -203,7 +204,7 @@ class _Reader:
 def _why_unknown(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{type(value).__name__} is a subclass of Tensor, and what it adds would be dropped"
-    bases = [base.__name__ for base in (*KINDS, dict, list, np.ndarray) if isinstance(value, base)]
+    bases = [base.__name__ for base in (*KINDS, dict, list, tuple, np.ndarray) if isinstance(value, base)]
     return f"{type(value).__qualname__} is not a kind of leaf" + (
         f", though it derives from {bases[0]}" if bases else ""
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from worldmove.errors import ManifestError
-from worldmove.state.dtypes import TORCH_COMPLEX, numpy_item_bytes
+from worldmove.state.dtypes import TORCH_COMPLEX, TORCH_ITEM_BYTES, numpy_item_bytes
 from worldmove.state.geometry import bounds
 from worldmove.state.leaf import (
     MAX_SCALAR_BYTES,
@@ -15,24 +15,28 @@ from worldmove.state.leaf import (
     TensorLeaf,
     decode_scalar,
 )
-from worldmove.state.storage import item_bytes
 
 MAX_DIMENSIONS = 64
 MAX_NUMBER = 1 << 48
 """No offset, stride or length in a state reaches this, so that no sum of them leaves 63 bits."""
 
 
-def check_leaf(leaf: Leaf) -> None:
-    """Raise ManifestError unless the leaf is canonical and lies inside its own window."""
+def check_value(leaf: Leaf) -> None:
+    """Raise ManifestError unless a scalar's bytes are canonical. Whatever else a leaf is, it passes."""
     if isinstance(leaf, ScalarLeaf):
-        _check_size(leaf.value)
+        if len(leaf.value) > MAX_SCALAR_BYTES:
+            raise ManifestError(f"a scalar has {len(leaf.value)} bytes, more than {MAX_SCALAR_BYTES}")
         decode_scalar(leaf)
-    elif isinstance(leaf, NumpyScalarLeaf):
-        _check_number(leaf)
-    elif isinstance(leaf, TensorLeaf):
-        _check_tensor(leaf)
-    elif isinstance(leaf, ArrayLeaf):
-        _check_array(leaf)
+    elif isinstance(leaf, NumpyScalarLeaf) and not _is_number(leaf):
+        raise ManifestError(f"{len(leaf.value)} bytes are no numpy scalar of dtype {leaf.dtype[:40]!r}")
+
+
+def check_view(view: TensorLeaf | ArrayLeaf) -> None:
+    """Raise ManifestError unless a tensor or array lies inside its own window, and all its numbers in range."""
+    if isinstance(view, TensorLeaf):
+        _check_tensor(view)
+    else:
+        _check_array(view)
 
 
 def check_generators(leaves: Iterable[Leaf], num_generators: int) -> None:
@@ -47,14 +51,16 @@ def check_generators(leaves: Iterable[Leaf], num_generators: int) -> None:
         raise ManifestError(f"{num_generators} generators are there and {known} are named")
 
 
-def _check_size(value: bytes) -> None:
-    if len(value) > MAX_SCALAR_BYTES:
-        raise ManifestError(f"a scalar has {len(value)} bytes, more than {MAX_SCALAR_BYTES}")
+def _is_number(leaf: NumpyScalarLeaf) -> bool:
+    return leaf.dtype[1:2] not in "SUV" and numpy_item_bytes(leaf.dtype) == len(leaf.value)
 
 
-def _check_number(leaf: NumpyScalarLeaf) -> None:
-    if leaf.dtype[1:2] in "SUV" or numpy_item_bytes(leaf.dtype) != len(leaf.value):
-        raise ManifestError(f"{len(leaf.value)} bytes are no numpy scalar of dtype {leaf.dtype[:40]!r}")
+def item_bytes(leaf: TensorLeaf | ArrayLeaf) -> int:
+    """Return the bytes of one element. Raises ManifestError where the dtype is not carried."""
+    size = TORCH_ITEM_BYTES.get(leaf.dtype) if isinstance(leaf, TensorLeaf) else numpy_item_bytes(leaf.dtype)
+    if size is None:
+        raise ManifestError(f"the dtype {leaf.dtype[:40]!r} is not carried")
+    return size
 
 
 def _check_tensor(leaf: TensorLeaf) -> None:

@@ -32,7 +32,7 @@ TORCH_REFUSED: Mapping[str, str] = MappingProxyType(
 TORCH_COMPLEX = frozenset({"complex32", "complex64", "complex128"})
 """The dtypes whose tensors may have the conjugate bit."""
 
-_NUMPY_NUMBER = re.compile(r"[<>|][?bBhHiIlLqQefdFD]")
+_NUMPY_NUMBER = re.compile(r"\|[?bB]|[<>][hHiIlLqQefdFD]")
 _NUMPY_TEXT = re.compile(r"([<>]U|\|S|\|V)([1-9][0-9]{0,8})")
 _NUMPY_TIME = re.compile(r"[<>][mM]8(\[([1-9][0-9]{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?")
 _NUMPY_ITEM_BYTES = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "e": 2, "i": 4, "I": 4, "f": 4, "l": 8, "L": 8} | {

@@ -33,6 +33,12 @@ _LAST_POSITION = {"pos": 624, "buffer_pos": 4}
 
 _RANDOM_WORDS = 625
 
+# What the libraries raise when they are given the state of no generator.
+_FAULTS = (
+    *(LookupError, TypeError, ValueError, OverflowError, RuntimeError),
+    *(struct.error, msgspec.MsgspecError, RecursionError),
+)
+
 
 def is_generator(value: object) -> bool:
     """Say whether a leaf is one of the carried generators (subclasses are not)."""
@@ -56,7 +62,7 @@ def load(record: GeneratorRecord) -> Any:
         raise ManifestError(f"there is no generator of kind {record.kind[:40]!r} with {len(record.state)} bytes")
     try:
         generator = _LOAD[record.kind](record.state)
-    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError, struct.error, msgspec.MsgspecError) as error:
+    except _FAULTS as error:
         raise ManifestError(f"this is no state of a {record.kind} generator") from error
     if save("", generator) != record:
         raise ManifestError(f"this state of a {record.kind} generator is not canonical")
@@ -101,7 +107,7 @@ def _load_random(state: bytes) -> random.Random:
 
 
 def _save_numpy(generator: np.random.Generator) -> bytes:
-    bits, seed = generator.bit_generator, _seed_sequence(generator)
+    bits, seed = _bit_generator(generator.bit_generator), _seed_sequence(generator)
     parts = [_plain(bits.state), [_plain(seed.entropy), _plain(seed.spawn_key), seed.pool_size]]
     return msgspec.msgpack.encode([*parts, seed.n_children_spawned])
 
@@ -118,6 +124,7 @@ def _load_numpy(state: bytes) -> np.random.Generator:
 
 
 def _save_random_state(generator: np.random.RandomState) -> bytes:
+    _bit_generator(generator._bit_generator)
     return msgspec.msgpack.encode(_plain(generator.get_state(legacy=False)))
 
 
@@ -126,6 +133,12 @@ def _load_random_state(state: bytes) -> np.random.RandomState:
     generator = np.random.RandomState(BIT_GENERATORS[values["bit_generator"]](0))
     generator.set_state(values)
     return generator
+
+
+def _bit_generator(bits: np.random.BitGenerator) -> np.random.BitGenerator:
+    if type(bits) not in BIT_GENERATORS.values():
+        raise TypeError(f"its bit generator is a {type(bits).__name__}")
+    return bits
 
 
 def _bit_state(plain: Any) -> dict[str, Any]:

@@ -28,10 +28,12 @@ def byte_runs(offset: int, item_bytes: int, shape: Sequence[int], strides: Seque
         return NO_RUNS
     offset += sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True) if stride < 0)
     length, outer = _run_and_outer(item_bytes, shape, strides)
+    if not outer:
+        return np.array([[offset, offset + length]], dtype=np.int64)
     begins = np.array([offset], dtype=np.int64)
     for stride, count in outer:
         begins = (begins[:, None] + np.arange(count, dtype=np.int64) * stride).reshape(-1)
-    return merge([np.stack((begins, begins + length), axis=1)])
+    return _union(np.stack((begins, begins + length), axis=1))
 
 
 def bounds(offset: int, item_bytes: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
@@ -43,17 +45,8 @@ def bounds(offset: int, item_bytes: int, shape: Sequence[int], strides: Sequence
 
 
 def merge(parts: Sequence[Runs]) -> Runs:
-    """Return the union of runs, sorted; runs that overlap or touch become one."""
-    if len(parts) == 1 and len(parts[0]) < 2:
-        return parts[0]
-    runs = np.concatenate([NO_RUNS, *parts])
-    if not len(runs):
-        return NO_RUNS
-    runs = runs[np.argsort(runs[:, 0], kind="stable")]
-    ends = np.maximum.accumulate(runs[:, 1])
-    first = np.concatenate(([True], runs[1:, 0] > ends[:-1]))
-    last = np.concatenate((first[1:], [True]))
-    return np.stack((runs[first, 0], ends[last]), axis=1)
+    """Return the union of what ``byte_runs`` returned for several views."""
+    return parts[0] if len(parts) == 1 else _union(np.concatenate([NO_RUNS, *parts]))
 
 
 def overlap(runs: Runs, others: Iterable[Extent]) -> bool:
@@ -68,6 +61,17 @@ def overlap(runs: Runs, others: Iterable[Extent]) -> bool:
 def to_extents(runs: Runs) -> tuple[Extent, ...]:
     """Return the runs as extents."""
     return tuple(Extent(offset=begin, length=end - begin) for begin, end in runs.tolist())
+
+
+def _union(runs: Runs) -> Runs:
+    """Sort runs; those that overlap or touch become one."""
+    if not len(runs):
+        return NO_RUNS
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(runs[:, 1])
+    first = np.concatenate(([True], runs[1:, 0] > ends[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return np.stack((runs[first, 0], ends[last]), axis=1)
 
 
 def _run_and_outer(item_bytes: int, shape: Sequence[int], strides: Sequence[int]) -> tuple[int, list[tuple[int, int]]]:

@@ -12,7 +12,7 @@ import msgspec
 
 from worldmove.errors import ManifestError
 
-MAX_SCALAR_BYTES = 1 << 24
+MAX_SCALAR_BYTES = 1 << 20
 
 Scalar = None | bool | int | float | complex | str | bytes
 

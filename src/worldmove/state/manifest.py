@@ -7,13 +7,13 @@ not encode to the very bytes it was read from is refused.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 
 from worldmove.errors import ManifestError
-from worldmove.state.check import check_generators, check_leaf
+from worldmove.state.check import check_generators, check_value
 from worldmove.state.frame import frame, unframe
 from worldmove.state.leaf import (
     ArrayLeaf,
@@ -26,14 +26,14 @@ from worldmove.state.leaf import (
     decode_scalar,
 )
 from worldmove.state.storage import StorageRecord, derive_storages
-from worldmove.state.tree import MAX_LEAVES, Node, leaf_paths
+from worldmove.state.structure import Node, leaf_paths
 from worldmove.units import ALIGNMENT_BYTES, PAGE_BYTES, round_up
 
 MANIFEST_MAGIC = b"WMMF"
 LAYOUT_MAGIC = b"WMLY"
 VERSION = 1
-MAX_MANIFEST_BYTES = 1 << 26
-MAX_LAYOUT_BYTES = 1 << 26
+MAX_MANIFEST_BYTES = 1 << 24
+MAX_LAYOUT_BYTES = 1 << 24
 
 T = TypeVar("T")
 
@@ -76,20 +76,21 @@ class LeafRecord:
         return self.content.shape if isinstance(self.content, TensorLeaf | ArrayLeaf) else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The exact account of a frozen state, but for the bytes of its storages. Equal if the bytes are equal."""
 
-    structure: Node
-    leaves: tuple[LeafRecord, ...]
-    storages: tuple[StorageRecord, ...]
-    generators: tuple[GeneratorRecord, ...]
-    encoded: bytes
+    structure: Node = field(compare=False, repr=False)
+    leaves: tuple[LeafRecord, ...] = field(compare=False)
+    storages: tuple[StorageRecord, ...] = field(compare=False)
+    generators: tuple[GeneratorRecord, ...] = field(compare=False, repr=False)
+    encoded: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, structure: Node, leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]) -> "Manifest":
+    def of(
+        cls, structure: Node, paths: Sequence[str], leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]
+    ) -> "Manifest":
         """Make a manifest of parts that came from a live state; from anywhere else they go through from_bytes."""
-        paths = leaf_paths(structure)
         body = _ManifestBody(structure, tuple(leaves), tuple(generators))
         encoded = frame(MANIFEST_MAGIC, VERSION, msgspec.msgpack.encode(body))
         if len(encoded) > MAX_MANIFEST_BYTES:
@@ -110,12 +111,13 @@ class Manifest:
     def from_bytes(cls, data: bytes) -> "Manifest":
         """Return the manifest. Raises ManifestError for anything but the canonical bytes of one."""
         body = _decode(_ManifestBody, unframe(MANIFEST_MAGIC, VERSION, data, MAX_MANIFEST_BYTES))
-        if len(body.leaves) > MAX_LEAVES or len(leaf_paths(body.structure)) != len(body.leaves):
-            raise ManifestError(f"the containers have no place for {len(body.leaves)} leaves")
+        paths = leaf_paths(body.structure)
+        if len(paths) != len(body.leaves):
+            raise ManifestError(f"the containers have places for {len(paths)} leaves, and {len(body.leaves)} are there")
         for leaf in body.leaves:
-            check_leaf(leaf)
+            check_value(leaf)
         check_generators(body.leaves, len(body.generators))
-        return cls.of(body.structure, body.leaves, body.generators)
+        return cls.of(body.structure, paths, body.leaves, body.generators)
 
     @property
     def num_bytes(self) -> int:
@@ -144,12 +146,6 @@ class Manifest:
             if path in there and _generator(self, leaf) != _generator(other, there[path]):
                 texts.append(f"{path} is a generator in another state")
         return tuple(texts) or ("the containers differ in type or in the order of their keys",)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Manifest) and self.encoded == other.encoded
-
-    def __hash__(self) -> int:
-        return hash(self.encoded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +197,8 @@ def leaf_kind(leaf: Leaf) -> str:
 
 def _say(leaf: Leaf) -> str:
     if isinstance(leaf, ScalarLeaf):
-        return f"{decode_scalar(leaf)!r:.60}"
+        # Python refuses to write out an integer of thousands of digits.
+        return f"{decode_scalar(leaf)!r:.60}" if len(leaf.value) <= 256 else f"{leaf.kind} of {len(leaf.value)} bytes"
     if isinstance(leaf, EnumLeaf):
         return f"{leaf.type}.{leaf.member}"
     if isinstance(leaf, TensorLeaf | ArrayLeaf):

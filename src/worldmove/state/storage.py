@@ -2,23 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from worldmove.errors import ManifestError
-from worldmove.state.dtypes import TORCH_ITEM_BYTES, numpy_item_bytes
+from worldmove.state.check import check_view, item_bytes
 from worldmove.state.extent import Extent
-from worldmove.state.geometry import MAX_PIECES, NO_RUNS, Runs, bounds, byte_runs, merge, num_pieces, to_extents
+from worldmove.state.geometry import MAX_PIECES, Runs, bounds, byte_runs, merge, num_pieces, to_extents
 from worldmove.state.leaf import ArrayLeaf, Leaf, TensorLeaf
 
 MAX_STORAGE_BYTES = 1 << 44
 MAX_EXTENTS = 1 << 16
 
 
-class TooManyPiecesError(ManifestError):
-    """The used bytes lie in more pieces than a manifest may name. ``path`` is the leaf at which that showed."""
+class LeafError(ManifestError):
+    """A manifest in which one leaf cannot be. ``path`` names it."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(f"the bytes of {path} lie in too many pieces")
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path or 'the state'}: {why}")
         self.path = path
+        self.why = why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,39 +59,52 @@ def leaf_runs(leaf: TensorLeaf | ArrayLeaf) -> Runs:
     return byte_runs(leaf.window_offset + leaf.offset * size, size, leaf.shape, strides)
 
 
-def item_bytes(leaf: TensorLeaf | ArrayLeaf) -> int:
-    """Return the bytes of one element. Raises ManifestError where the dtype is not carried."""
-    size = TORCH_ITEM_BYTES.get(leaf.dtype) if isinstance(leaf, TensorLeaf) else numpy_item_bytes(leaf.dtype)
-    if size is None:
-        raise ManifestError(f"the dtype {leaf.dtype[:40]!r} is not carried")
-    return size
-
-
 def derive_storages(paths: Sequence[str], leaves: Sequence[Leaf]) -> tuple[StorageRecord, ...]:
-    """Return the storages in the order in which the leaves first name them.
+    """Check the views among the leaves; return the storages in the order in which the leaves first name them.
 
-    Raises ManifestError where they are named in another order, where a storage's windows leave a gap or do not
-    begin at 0, and TooManyPiecesError beyond the limits.
+    Raises LeafError for a view that is out of range or in too many pieces, and where storages are named in
+    another order; ManifestError where a storage's windows leave a gap or do not begin at 0.
     """
+    return _derive(tuple((p, v) for p, v in zip(paths, leaves, strict=True) if isinstance(v, TensorLeaf | ArrayLeaf)))
+
+
+# From one boundary to the next a session's views mostly stay, and this is inside the pause of a move.
+@lru_cache(maxsize=8)
+def _derive(views: tuple[tuple[str, TensorLeaf | ArrayLeaf], ...]) -> tuple[StorageRecord, ...]:
     gathered: list[_Gathered] = []
     pieces = 0
-    for path, leaf in zip(paths, leaves, strict=True):
-        if not isinstance(leaf, TensorLeaf | ArrayLeaf) or leaf.storage is None:
-            continue
-        if leaf.storage > len(gathered):
-            raise ManifestError(f"{path} is in storage {leaf.storage}, and {len(gathered)} were named before it")
-        if leaf.storage == len(gathered):
-            gathered.append(_Gathered(path=path))
-        strides = leaf.stride if isinstance(leaf, TensorLeaf) else leaf.strides
-        pieces += num_pieces(1 if isinstance(leaf, TensorLeaf) else item_bytes(leaf), leaf.shape, strides)
+    for path, view in views:
+        pieces += _check(path, view)
         if pieces > MAX_PIECES:
-            raise TooManyPiecesError(path)
-        gathered[leaf.storage].windows.append(leaf_window(leaf))
-        gathered[leaf.storage].runs.append(leaf_runs(leaf))
+            raise LeafError(path, "its bytes lie in too many pieces")
+        if view.storage is None:
+            continue
+        if view.storage > len(gathered):
+            raise LeafError(path, f"its storage is {view.storage}, and {len(gathered)} were named before it")
+        if view.storage == len(gathered):
+            gathered.append(_Gathered(path=path))
+        gathered[view.storage].windows.append(leaf_window(view))
+        gathered[view.storage].runs.append(leaf_runs(view))
     records = tuple(_record(storage) for storage in gathered)
     if sum(len(record.used) for record in records) > MAX_EXTENTS:
-        raise TooManyPiecesError(gathered[max(range(len(records)), key=lambda i: len(records[i].used))].path)
+        worst = max(range(len(records)), key=lambda index: len(records[index].used))
+        raise LeafError(gathered[worst].path, f"its storage is used in {len(records[worst].used)} pieces")
     return records
+
+
+def _check(path: str, view: TensorLeaf | ArrayLeaf) -> int:
+    """Check one view; return in how many pieces it lies."""
+    try:
+        check_view(view)
+    except ManifestError as error:
+        raise LeafError(path, str(error)) from error
+    return _num_pieces(view)
+
+
+def _num_pieces(view: TensorLeaf | ArrayLeaf) -> int:
+    if isinstance(view, TensorLeaf):
+        return num_pieces(1, view.shape, view.stride)
+    return num_pieces(item_bytes(view), view.shape, view.strides)
 
 
 def _record(gathered: _Gathered) -> StorageRecord:
@@ -100,4 +115,4 @@ def _record(gathered: _Gathered) -> StorageRecord:
         end = max(end, window_end)
     if end > MAX_STORAGE_BYTES:
         raise ManifestError(f"the storage of {gathered.path} has {end} bytes, more than {MAX_STORAGE_BYTES}")
-    return StorageRecord(num_bytes=end, used=to_extents(merge(gathered.runs or [NO_RUNS])))
+    return StorageRecord(num_bytes=end, used=to_extents(merge(gathered.runs)))

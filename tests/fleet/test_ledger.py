@@ -1,0 +1,292 @@
+"""The ledger in SQL and its fake: one suite for both, then what only a file can get wrong."""
+
+import asyncio
+import sqlite3
+import stat
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from worldmove.errors import LedgerError
+from worldmove.fleet.ledger import SCHEMA_VERSION, Durability, LedgerConfig, SqlLedger, open_ledger
+from worldmove.fleet.ledger_memory import MemoryLedger
+from worldmove.move.ledger_rules import (
+    CloseAttempt,
+    Closed,
+    CommitAttempt,
+    Denied,
+    Done,
+    Facts,
+    Ledger,
+    MarkShown,
+    OpenAttempt,
+    Opened,
+    OpenedFor,
+    Row,
+    Yours,
+    attempt_id,
+)
+
+T = TypeVar("T")
+A1 = attempt_id(1, "aa")
+ROW = Row(session="s", owner="A", incarnation=1, epoch=1)
+OPEN = OpenAttempt(session="s", attempt=A1, epoch=1, destination="B", destination_incarnation=7)
+COMMIT = CommitAttempt(session="s", attempt=A1, epoch=1, boundary=3, worker="B", incarnation=7)
+CLOSE = CloseAttempt(session="s", attempt=A1, epoch=1, worker="A", incarnation=1, boundary=3)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(coroutine)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture(params=["memory", "sql in memory", "sql on disk"])
+def ledger(request: pytest.FixtureRequest, path: Path) -> Iterator[Ledger]:
+    if request.param == "memory":
+        yield MemoryLedger()
+        return
+    opened = open_ledger(LedgerConfig(path=path if "disk" in request.param else None))
+    yield opened
+    opened.close()
+
+
+# one suite for all
+
+
+def test_a_created_row_is_read_back_as_it_was(ledger: Ledger) -> None:
+    row = Row(
+        session="s",
+        owner="A",
+        incarnation=3,
+        epoch=9,
+        shown=True,
+        attempt=OpenedFor(attempt=A1, destination="B", incarnation=2),
+        granted_by="failover",
+        last_attempt=A1,
+        lost=True,
+    )
+    assert run(ledger.create(row)) is True
+    assert run(ledger.row("s")) == row
+
+
+def test_a_session_has_one_row(ledger: Ledger) -> None:
+    run(ledger.create(ROW))
+    assert run(ledger.create(replace(ROW, owner="B"))) is False
+    assert run(ledger.row("s")) == ROW
+
+
+def test_rows_come_in_the_order_of_their_names(ledger: Ledger) -> None:
+    for name in ("b", "c", "a"):
+        run(ledger.create(replace(ROW, session=name)))
+    assert [row.session for row in run(ledger.rows())] == ["a", "b", "c"]
+
+
+def test_an_unknown_session_has_no_row_and_nothing_can_be_asked_of_it(ledger: Ledger) -> None:
+    assert run(ledger.row("s")) is None
+    assert run(ledger.ask(OPEN, Facts())) == Denied(session="s", reason="unknown_session")
+
+
+def test_a_forgotten_session_is_gone_and_may_be_forgotten_again(ledger: Ledger) -> None:
+    run(ledger.create(ROW))
+    run(ledger.forget("s"))
+    run(ledger.forget("s"))
+    assert run(ledger.rows()) == ()
+
+
+def test_a_move_goes_through_the_ledger(ledger: Ledger) -> None:
+    run(ledger.create(ROW))
+    assert run(ledger.ask(OPEN, Facts())) == Opened(session="s", attempt=A1)
+    assert run(ledger.ask(COMMIT, Facts())) == Yours(session="s", epoch=2)
+    assert run(ledger.ask(COMMIT, Facts())) == Yours(session="s", epoch=2)
+    assert run(ledger.ask(MarkShown(session="s", epoch=2), Facts())) == Done(session="s", epoch=2)
+    row = run(ledger.row("s"))
+    assert row == Row(session="s", owner="B", incarnation=7, epoch=2, shown=True, granted_by=A1, last_attempt=A1)
+
+
+def test_a_closed_attempt_stays_closed(ledger: Ledger) -> None:
+    run(ledger.create(ROW))
+    run(ledger.ask(OPEN, Facts()))
+    assert run(ledger.ask(CLOSE, Facts())) == Closed(session="s", attempt=A1)
+    owner_answers = Facts(owner="A", incarnation=1, epoch=1, owner_gone=False)
+    assert run(ledger.ask(COMMIT, owner_answers)) == Closed(session="s", attempt=A1)
+
+
+def test_no_answer_yet_changes_nothing(ledger: Ledger) -> None:
+    run(ledger.create(ROW))
+    run(ledger.ask(OPEN, Facts()))
+    run(ledger.ask(CLOSE, Facts()))
+    before = run(ledger.row("s"))
+    assert run(ledger.ask(COMMIT, Facts())) is None
+    assert run(ledger.row("s")) == before
+
+
+def test_sessions_do_not_touch_each_other(ledger: Ledger) -> None:
+    run(ledger.create(ROW))
+    run(ledger.create(replace(ROW, session="t")))
+    run(ledger.ask(OPEN, Facts()))
+    run(ledger.ask(COMMIT, Facts()))
+    assert run(ledger.row("t")) == replace(ROW, session="t")
+
+
+# what only a file can get wrong
+
+
+def _opened(path: Path, **config: Any) -> SqlLedger:
+    return open_ledger(LedgerConfig(path=path, busy_s=0.05, **config))
+
+
+@pytest.fixture
+def written(path: Path) -> Path:
+    """A ledger's file with one row, closed."""
+    ledger = _opened(path)
+    run(ledger.create(ROW))
+    ledger.close()
+    return path
+
+
+def test_what_was_answered_is_there_for_the_next_process(written: Path) -> None:
+    ledger = _opened(written)
+    assert run(ledger.rows()) == (ROW,)
+    ledger.close()
+
+
+def test_what_was_answered_is_there_though_nobody_closed_the_file(path: Path, tmp_path: Path) -> None:
+    ledger = _opened(path)
+    run(ledger.create(ROW))
+    run(ledger.ask(OPEN, Facts()))
+    for file in tmp_path.iterdir():  # as a process that was killed leaves it: the log is not in the file yet
+        (tmp_path / file.name.replace("ledger", "copy")).write_bytes(file.read_bytes())
+    ledger.close()
+    copy = _opened(tmp_path / "copy.db")
+    assert run(copy.row("s")) == replace(
+        ROW, attempt=OpenedFor(attempt=A1, destination="B", incarnation=7), last_attempt=A1
+    )
+    copy.close()
+
+
+@pytest.mark.parametrize("durability", list(Durability))
+def test_the_file_is_as_durable_as_asked(path: Path, durability: Durability) -> None:
+    ledger = _opened(path, durability=durability)
+    with ledger.engine.connect() as connection:
+        settings = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "wal_autocheckpoint")
+        }
+    ledger.close()
+    assert settings == {
+        "journal_mode": "wal",
+        "synchronous": {Durability.NORMAL: 1, Durability.FULL: 2}[durability],
+        "wal_autocheckpoint": 10_000,
+    }
+
+
+def test_a_checkpoint_empties_the_log_into_the_file(path: Path) -> None:
+    ledger = _opened(path)
+    before = path.stat().st_size
+    for number in range(200):
+        run(ledger.create(replace(ROW, session=f"s-{number}")))
+    assert path.stat().st_size == before
+    run(ledger.checkpoint())
+    assert path.stat().st_size > before
+    ledger.close()
+
+
+def _older(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE worldmove_schema SET version = ?", (SCHEMA_VERSION - 1,))
+    connection.close()
+
+
+def _newer(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE worldmove_schema SET version = ?", (SCHEMA_VERSION + 1,))
+    connection.close()
+
+
+def _garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database at all" * 400)
+
+
+def _damaged(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[100:4000] = bytes(3900)
+    path.write_bytes(bytes(data))
+
+
+def _foreign(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (_older, "an older WorldMove"),
+        (_newer, "a newer WorldMove"),
+        (_garbage, "is damaged, or no ledger"),
+        (_damaged, "is damaged, or no ledger"),
+        (_foreign, "not a ledger of WorldMove's"),
+    ],
+)
+def test_a_file_that_is_not_ours_is_refused_in_one_sentence(
+    written: Path, harm: Callable[[Path], None], words: str
+) -> None:
+    harm(written)
+    before = written.read_bytes()
+    with pytest.raises(LedgerError, match=words) as caught:
+        _opened(written)
+    assert str(written) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert written.read_bytes() == before
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="cannot be opened: No such file or directory"):
+        _opened(tmp_path / "nowhere" / "ledger.db")
+
+
+def test_a_ledger_locked_by_another_process_says_so_and_works_again_afterwards(written: Path) -> None:
+    ledger = _opened(written)
+    other = sqlite3.connect(written, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="in use by another process"):
+        run(ledger.ask(OPEN, Facts()))
+    other.execute("ROLLBACK")
+    other.close()
+    assert run(ledger.ask(OPEN, Facts())) == Opened(session="s", attempt=A1)
+    ledger.close()
+
+
+def test_a_file_that_may_not_be_written_is_said(written: Path) -> None:
+    ledger = _opened(written)
+    with ledger.engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA query_only = 1")
+    with pytest.raises(LedgerError, match="cannot be written"):
+        run(ledger.ask(OPEN, Facts()))
+    ledger.close()
+
+
+def test_a_failed_transaction_leaves_the_row_as_it_was(written: Path) -> None:
+    ledger = _opened(written)
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER full_disk BEFORE UPDATE ON worldmove_ledger BEGIN SELECT RAISE(FAIL, 'disk is full'); END"
+        )
+    with pytest.raises(LedgerError, match="does not answer: disk is full"):
+        run(ledger.ask(OPEN, Facts()))
+    assert run(ledger.row("s")) == ROW
+    ledger.close()
+
+
+def test_the_file_is_its_owners_alone(path: Path) -> None:
+    _opened(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0

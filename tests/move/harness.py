@@ -1,0 +1,551 @@
+"""A whole small fleet in one loop: workers with toy worlds, a gateway, a ledger, a controller, a lossy post.
+
+Everything that a test wants to break is a seam: ``Post`` (``Fleet.post``), the ledger (``Fleet.ledger_fault``),
+the transport, and each worker's slots and copies. The drivers and the ledger's rules are the shipped ones.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+import msgspec
+
+from tests.move.toy import Toy, install
+from tests.move.virtual import inline
+from worldmove.errors import MoveRefused
+from worldmove.move.destination import Destination, DestinationConfig
+from worldmove.move.hosts import Frozen, Host
+from worldmove.move.ledger_rules import (
+    Answer,
+    CloseAttempt,
+    Denied,
+    Facts,
+    MarkShown,
+    OpenAttempt,
+    Operation,
+    Row,
+    decide,
+    next_attempt,
+)
+from worldmove.move.messages import (
+    CONTROLLER,
+    AnyMoveMessage,
+    Cancel,
+    Declined,
+    Ended,
+    Offer,
+    Prepare,
+    Prepared,
+    Reserved,
+    Start,
+)
+from worldmove.move.protocol import DestinationPhase
+from worldmove.move.source import Refused, Source, SourceConfig
+from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digester, gather
+from worldmove.state.arena import Arena
+from worldmove.state.capture import Capture
+from worldmove.transport.base import Transport
+from worldmove.transport.loopback import Loopback
+
+ARENA_BYTES = 64 << 10
+SESSION = "s-1"
+SEED = 11
+
+
+def inputs_of(block: int) -> tuple[str, ...]:
+    """The closed input list of a block."""
+    return (f"key {block % 7}",) if block % 3 else ()
+
+
+class Plays(Enum):
+    """What a copy does."""
+
+    LIVE = "live"
+    FROZEN = "frozen"
+    SHADOW = "shadow"
+    SUPERSEDED = "superseded"
+    RETIRED = "retired"
+    GONE = "gone"
+
+
+class Copy:
+    """A copy of a session in a slot: SourceCopy and ShadowSlot in one."""
+
+    def __init__(self, worker: "Worker", toy: Toy | None, plays: Plays, epoch: int) -> None:
+        self.worker = worker
+        self.arena = Arena(ARENA_BYTES, "toy")
+        self.toy = toy
+        self.plays = plays
+        self.epoch = epoch
+        self.acknowledged_block = toy.block if toy else 0
+        self.unacknowledged: dict[int, str] = {}
+        self.taken = asyncio.Event()
+        self.released = False
+        self.checked: list[tuple[int, bool]] = []
+        self.after_freeze: Callable[[Copy], None] = lambda copy: None
+        self.before_install: Callable[[Copy, Manifest, Placement], None] = lambda copy, manifest, placement: None
+
+    # as a source
+
+    @property
+    def block_s(self) -> float:
+        return 0.1
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        return self.acknowledged_block, self.world.block
+
+    @property
+    def world(self) -> Toy:
+        assert self.toy is not None
+        return self.toy
+
+    async def layout(self) -> Layout:
+        return Layout.of(self.world.capture().manifest, arena_bytes=self.arena.size)
+
+    async def freeze(self) -> Frozen:
+        self.plays = Plays.FROZEN
+        captured = self.world.capture()
+        frozen = Frozen(block=self.world.block, capture=captured, placement=gather(captured, self.arena))
+        self.after_freeze(self)
+        return frozen
+
+    def thaw(self, epoch: int) -> None:
+        self.plays, self.epoch = Plays.LIVE, epoch
+        self.worker.fleet.note_live(self)
+
+    def supersede(self) -> None:
+        self.plays = Plays.SUPERSEDED
+
+    def retire(self, attempt: str = "") -> None:
+        self.plays = Plays.RETIRED
+
+    def replay(self, epoch: int, block: int) -> None:
+        while self.world.block < block:
+            self.world.step(inputs_of(self.world.block))
+        self.acknowledged_block = block
+        self.thaw(epoch)
+
+    async def acknowledged(self, block: int) -> None:
+        while self.acknowledged_block < block:
+            self.send_again()
+            self.taken.clear()
+            if self.acknowledged_block < block:
+                await self.taken.wait()
+
+    async def passed(self, block: int) -> None:
+        gateway = self.worker.fleet.gateway
+        await gateway.left(block)
+        picture = self.world.step(inputs_of(block))
+        self.checked.append((block, picture == gateway.shown[block]))
+
+    def free(self) -> None:
+        self.plays = Plays.GONE
+        self.worker.drop(self)
+
+    def play(self) -> bool:
+        """Compute a block, if this copy is the one that plays, and offer its picture to the gateway."""
+        if self.plays is not Plays.LIVE:
+            return False
+        block = self.world.block
+        self.unacknowledged[block] = self.world.step(inputs_of(block))
+        self.send_again()
+        return True
+
+    def send_again(self) -> None:
+        for block, picture in list(self.unacknowledged.items()):
+            self.worker.fleet.gateway.take(self, block, picture)
+
+    def acknowledge(self, block: int) -> None:
+        self.unacknowledged.pop(block, None)
+        self.acknowledged_block = max(self.acknowledged_block, block + 1)
+        self.taken.set()
+
+    # as a shadow
+
+    async def poison(self) -> None:
+        self.arena.poison()
+
+    async def install(self, manifest: Manifest, placement: Placement) -> Capture:
+        self.before_install(self, manifest, placement)
+        self.toy = install(manifest, placement, self.arena)
+        return self.toy.capture()
+
+    def promote(self, epoch: int, block: int) -> None:
+        assert self.world.block == block
+        self.acknowledged_block = block
+        self.thaw(epoch)
+
+    def discard(self) -> None:
+        self.plays, self.toy = Plays.GONE, None
+
+    def release(self) -> None:
+        self.released = True
+        self.worker.drop(self)
+
+
+class Worker:
+    """One process's worth of copies and drivers."""
+
+    def __init__(self, fleet: "Fleet", name: str, incarnation: int = 1) -> None:
+        self.fleet = fleet
+        self.name = name
+        self.incarnation = incarnation
+        self.copies: list[Copy] = []
+        self.sources: list[Source] = []
+        self.destinations: list[Destination] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.offers: list[str] = []
+        self.on_reserve: Callable[[Copy], None] = lambda copy: None
+        self.host = Host(
+            worker=name,
+            incarnation=incarnation,
+            environment=Environment(fields={"cpu": "toy"}),
+            post=lambda message: fleet.post(self, message),
+            ledger=Client(fleet, self),
+            blocking=inline,
+            digester=Xxh3Digester(),
+            transports=fleet.transports,
+            clock=asyncio.get_running_loop().time,
+        )
+
+    def open(self) -> Copy:
+        """Begin the world here."""
+        copy = Copy(self, Toy(SEED), Plays.LIVE, 1)
+        self.copies.append(copy)
+        self._drive_source(Source(host=self.host, session=SESSION, copy=copy, epoch=1, config=self.fleet.source_config))
+        self.fleet.note_live(copy)
+        return copy
+
+    def reserve(self, session: str, layout: Layout) -> Copy:
+        """Take a slot for a shadow."""
+        if self.copies:
+            raise MoveRefused("copy_held", f"{self.name} still holds a copy")
+        if layout.arena_bytes > ARENA_BYTES:
+            raise MoveRefused("state_too_large", f"it needs {layout.arena_bytes} bytes")
+        copy = Copy(self, None, Plays.SHADOW, 0)
+        self.copies.append(copy)
+        self.on_reserve(copy)
+        return copy
+
+    def drop(self, copy: Copy) -> None:
+        self.copies.remove(copy)
+
+    def deliver(self, message: AnyMoveMessage) -> None:
+        """What arrives on this worker's link."""
+        if isinstance(message, Offer) and message.attempt not in self.offers:
+            self.offers.append(message.attempt)
+            driver = Destination(host=self.host, slots=self, offer=message, config=self.fleet.destination_config)
+            self.destinations.append(driver)
+            self.tasks.append(asyncio.create_task(self._run_destination(driver)))
+            return
+        for driver in [*self.sources, *self.destinations]:
+            driver.deliver(message)
+
+    def refuse(self, epoch: int) -> None:
+        for source in self.sources:
+            source.deliver(Refused(epoch=epoch))
+
+    def die(self) -> None:
+        """Power off: nothing more runs here, and every mapping is gone."""
+        for task in self.tasks:
+            task.cancel()
+        for copy in self.copies:
+            copy.plays = Plays.GONE
+            copy.arena.buffer[:] = bytes(len(copy.arena.buffer))
+        self.copies.clear()
+        self.sources.clear()
+        self.destinations.clear()
+
+    def _drive_source(self, source: Source) -> None:
+        self.sources.append(source)
+        self.tasks.append(asyncio.create_task(self._run_source(source)))
+
+    async def _run_source(self, source: Source) -> None:
+        await source.run()
+        self.sources.remove(source)
+
+    async def _run_destination(self, driver: Destination) -> None:
+        phase = await driver.run()
+        self.destinations.remove(driver)
+        if phase is DestinationPhase.NONE:
+            return
+        copy = driver.slot
+        assert isinstance(copy, Copy)
+        retired_at = driver.boundary if phase is DestinationPhase.RETIRED else None
+        self._drive_source(
+            Source(
+                host=self.host,
+                session=SESSION,
+                copy=copy,
+                epoch=driver.epoch,
+                config=self.fleet.source_config,
+                retired_at=retired_at,
+            )
+        )
+
+
+class Gateway:
+    """Shows frames: only the row's owner's, only the next block, and only once the epoch is marked as shown."""
+
+    def __init__(self, fleet: "Fleet") -> None:
+        self.fleet = fleet
+        self.shown: list[str] = []
+        self.closed_epoch: int | None = None
+        self.deaf = False
+        """Takes no frame: acknowledgements stay away."""
+        self._left = asyncio.Event()
+
+    def take(self, copy: Copy, block: int, picture: str) -> None:
+        if self.deaf:
+            return
+        row = self.fleet.row
+        if (row.owner, row.incarnation, row.epoch) != (copy.worker.name, copy.worker.incarnation, copy.epoch):
+            copy.worker.refuse(row.epoch)
+            return
+        if block == len(self.shown):
+            self.fleet.decide(MarkShown(session=SESSION, epoch=copy.epoch))
+            self.shown.append(picture)
+            self._left.set()
+            self._left = asyncio.Event()
+        if block < len(self.shown):
+            copy.acknowledge(block)
+
+    async def left(self, block: int) -> None:
+        while len(self.shown) <= block:
+            await self._left.wait()
+
+
+class Client:
+    """A worker's way to the ledger: it takes a moment, and may be silent."""
+
+    def __init__(self, fleet: "Fleet", worker: Worker) -> None:
+        self._fleet = fleet
+        self._worker = worker
+
+    async def ask(self, operation: Operation) -> Answer | None:
+        await asyncio.sleep(0.001)
+        fault = self._fleet.ledger_fault(self._worker, operation)
+        if fault is LedgerFault.BEFORE_EFFECT:
+            await asyncio.sleep(0.5)
+            return None
+        answer = self._fleet.decide(operation)
+        if fault is LedgerFault.AFTER_EFFECT:
+            await asyncio.sleep(0.5)
+            return None
+        await asyncio.sleep(0.001)
+        return answer
+
+
+class LedgerFault(Enum):
+    """When the ledger falls silent."""
+
+    BEFORE_EFFECT = "before"
+    AFTER_EFFECT = "after"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a controller knows at the end of a move."""
+
+    attempt: str
+    declined: Declined | None = None
+    denied: Denied | None = None
+    ended: list[Ended] = field(default_factory=list)
+
+    def of(self, side: str) -> Ended | None:
+        """The last word of one end."""
+        words = [ended for ended in self.ended if ended.side == side]
+        return words[-1] if words else None
+
+    @property
+    def outcomes(self) -> tuple[str, str]:
+        """(source, destination)."""
+        return tuple(end.outcome if (end := self.of(side)) else "" for side in ("source", "destination"))  # type: ignore[return-value]
+
+
+class Fleet:
+    """Everything, and the faults of it."""
+
+    def __init__(self, *, transports: dict[str, Transport] | None = None) -> None:
+        tokens = iter(range(1 << 40))
+        loopback = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
+        self.transports = transports or {"loopback": loopback}
+        self.source_config = SourceConfig()
+        self.destination_config = DestinationConfig()
+        self.gateway = Gateway(self)
+        self.ledger_fault: Callable[[Worker, Operation], LedgerFault | None] = lambda worker, operation: None
+        self.post_fault: Callable[[AnyMoveMessage], tuple[float, ...]] = lambda message: (0.0005,)
+        self.gone: list[tuple[str, int]] = []
+        self.suspected: list[str] = []
+        self.heard: asyncio.Queue[AnyMoveMessage] = asyncio.Queue()
+        self.sent: list[AnyMoveMessage] = []
+        self.row = Row(session=SESSION, owner="A", incarnation=1, epoch=1)
+        self.rows: list[Row] = []
+        self.workers = {name: Worker(self, name) for name in "AB"}
+        self.workers["A"].open()
+        self._timers: list[asyncio.TimerHandle] = []
+
+    # the server's part
+
+    def decide(self, operation: Operation) -> Answer | None:
+        """Run an operation on the ledger's row, with what the server knows."""
+        self.row, answer = decide(self.row, operation, self.facts())
+        self.rows.append(self.row)
+        return answer
+
+    def facts(self) -> Facts:
+        row = self.row
+        return Facts(
+            owner=row.owner,
+            incarnation=row.incarnation,
+            epoch=row.epoch,
+            owner_gone=(row.owner, row.incarnation) in self.gone,
+            owner_suspected=row.owner in self.suspected,
+            next_block=len(self.gateway.shown),
+            closed_epoch=self.gateway.closed_epoch,
+        )
+
+    def post(self, sender: Worker | None, message: AnyMoveMessage) -> None:
+        """Carry a message, as the fault of the day has it: each number is one delivery's delay."""
+        message = msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=AnyMoveMessage)
+        self.sent.append(message)
+        for delay in self.post_fault(message):
+            loop = asyncio.get_running_loop()
+            self._timers.append(loop.call_later(delay, self._arrive, message))
+
+    def _arrive(self, message: AnyMoveMessage) -> None:
+        if message.to == CONTROLLER:
+            self.heard.put_nowait(message)
+        elif message.to in self.workers:
+            self.workers[message.to].deliver(message)
+
+    # what tests look at
+
+    def copies(self, plays: Plays) -> list[Copy]:
+        return [copy for worker in self.workers.values() for copy in worker.copies if copy.plays is plays]
+
+    @property
+    def owner(self) -> Copy:
+        (copy,) = self.copies(Plays.LIVE)
+        return copy
+
+    def note_live(self, copy: Copy) -> None:
+        """Two live copies may be there only if one of them was suspected."""
+        live = [other for other in self.copies(Plays.LIVE) if other is not copy]
+        assert not live or self.suspected, f"{copy.worker.name} plays beside {live[0].worker.name}"
+        assert all(other.epoch != copy.epoch for other in live)
+
+    async def play(self, num_blocks: int) -> None:
+        """Let whoever owns the session play, for so many block times."""
+        for _ in range(num_blocks):
+            for copy in self.copies(Plays.LIVE):
+                copy.play()
+            await asyncio.sleep(0.02)
+
+    # a plain controller
+
+    async def move(self, to: str, *, limit_s: float = 20.0, cancel_at: type | None = None) -> Outcome:
+        """Move the session; come back when both ends have said their last word, or after ``limit_s``."""
+        attempt = next_attempt(self.row, "t")
+        outcome = Outcome(attempt=attempt)
+        try:
+            async with asyncio.timeout(limit_s):
+                await self._move(to, outcome)
+        except TimeoutError:
+            self._cancel(outcome, to)
+            self.decide(self._close(outcome))
+            await self._collect(outcome, 20.0)
+        return outcome
+
+    async def _move(self, to: str, outcome: Outcome) -> None:
+        row, peer = self.row, self.workers[to]
+        self.say(Prepare, row.owner, outcome.attempt, row.epoch, transport="loopback")
+        prepared = await self._expect(outcome, Prepared, Declined)
+        if isinstance(prepared, Declined):
+            outcome.declined = prepared
+            return
+        assert isinstance(prepared, Prepared)
+        self.say(
+            Offer,
+            to,
+            outcome.attempt,
+            row.epoch,
+            layout=prepared.layout,
+            environment=prepared.environment,
+            ticket=prepared.ticket,
+            nonce=bytes(range(32)),
+            source=row.owner,
+            source_incarnation=row.incarnation,
+            transport=self.path,
+            lease_s=2.0,
+        )
+        reserved = await self._expect(outcome, Reserved, Declined, Ended)
+        if not isinstance(reserved, Reserved):
+            outcome.declined = reserved if isinstance(reserved, Declined) else None
+            return
+        answer = self.decide(
+            OpenAttempt(
+                session=SESSION,
+                attempt=outcome.attempt,
+                epoch=row.epoch,
+                destination=to,
+                destination_incarnation=peer.incarnation,
+            )
+        )
+        if isinstance(answer, Denied):
+            outcome.denied = answer
+            self._cancel(outcome, to)
+            return
+        self.say(
+            Start,
+            row.owner,
+            outcome.attempt,
+            row.epoch,
+            destination=to,
+            destination_incarnation=peer.incarnation,
+            nonce=bytes(range(32)),
+        )
+        while not self._is_over(outcome):
+            await self._expect(outcome, Ended)
+
+    path = "loopback"
+
+    def say(self, kind: type[AnyMoveMessage], to: str, attempt: str, epoch: int, **fields: object) -> None:
+        self.post(
+            None,
+            kind(to=to, sender=CONTROLLER, incarnation=1, session=SESSION, attempt=attempt, epoch=epoch, **fields),  # type: ignore[arg-type]
+        )
+
+    def _cancel(self, outcome: Outcome, to: str) -> None:
+        for worker in (self.row.owner, to):
+            self.say(Cancel, worker, outcome.attempt, self.row.epoch)
+
+    def _close(self, outcome: Outcome) -> CloseAttempt:
+        return CloseAttempt(
+            session=SESSION, attempt=outcome.attempt, epoch=self.row.epoch, worker=CONTROLLER, incarnation=1, boundary=0
+        )
+
+    async def _expect(self, outcome: Outcome, *kinds: type) -> AnyMoveMessage:
+        """Return the next message of these kinds about this attempt; an ``Ended`` is noted."""
+        while True:
+            message = await self.heard.get()
+            if message.attempt != outcome.attempt:
+                continue
+            if isinstance(message, Ended):
+                outcome.ended.append(message)
+            if isinstance(message, kinds):
+                return message
+
+    async def _collect(self, outcome: Outcome, wait_s: float) -> None:
+        try:
+            async with asyncio.timeout(wait_s):
+                while not self._is_over(outcome):
+                    await self._expect(outcome, Ended)
+        except TimeoutError:
+            return
+
+    def _is_over(self, outcome: Outcome) -> bool:
+        ends = [outcome.of("source"), outcome.of("destination")]
+        return all(end and end.outcome != "in_doubt" for end in ends)

@@ -1,0 +1,150 @@
+import random
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from tests.state.trees import GENERATORS, plain
+from worldmove.errors import ManifestError, StateRefused
+from worldmove.state import capture
+from worldmove.state.arena import Arena, materialise
+from worldmove.state.generator import load, save
+from worldmove.state.leaf import GeneratorRecord
+
+
+def _draw(generator: Any) -> Any:
+    """Draw in every way that leaves something behind: halves of words, second normals, children."""
+    if isinstance(generator, torch.Generator):
+        values = torch.randn(7, generator=generator, dtype=torch.float64), torch.rand(3, generator=generator)
+        return [value.tolist() for value in values]
+    if isinstance(generator, random.Random):
+        return [generator.gauss(0, 1), generator.random(), generator.getrandbits(70)]
+    if isinstance(generator, np.random.RandomState):
+        return [generator.normal(size=3).tolist(), generator.randint(0, 9, 5).tolist()]
+    half = generator.integers(0, 100, size=3, dtype=np.uint32).tolist()
+    return [half, generator.normal(size=3).tolist(), generator.spawn(1)[0].random()]
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_restored_generator_draws_what_the_first_would_have(make: Callable[[int], Any], seed: int) -> None:
+    generator = make(seed)
+    restored = load(save("g", generator))
+    assert type(restored) is type(generator)
+    assert plain(restored) == plain(generator)
+    assert [_draw(restored), _draw(restored)] == [_draw(generator), _draw(generator)]
+    assert save("g", restored) == save("g", generator)
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_reading_a_generator_draws_nothing(make: Callable[[int], Any]) -> None:
+    read, unread = make(3), make(3)
+    save("g", read)
+    assert _draw(read) == _draw(unread)
+
+
+def test_a_seed_of_many_words_and_a_spawned_generator_are_restored() -> None:
+    for generator in (np.random.default_rng([1, 2, 2**40]), np.random.default_rng(5).spawn(3)[2]):
+        assert _draw(load(save("g", generator))) == _draw(generator)
+
+
+def test_one_generator_at_two_paths_is_made_again_as_one() -> None:
+    generator = np.random.default_rng(1)
+    state = capture({"a": generator, "b": [generator], "c": np.random.default_rng(1)})
+    assert len(state.manifest.generators) == 2
+    tree = materialise(state.manifest, (), Arena(1, "none"))
+    assert tree["a"] is tree["b"][0]
+    assert tree["a"] is not tree["c"]
+
+
+def test_generators_over_one_bit_generator_are_refused_by_path() -> None:
+    bits = np.random.PCG64(1)
+    with pytest.raises(StateRefused, match="PCG64 with a") as refused:
+        capture({"a": np.random.Generator(bits), "b": np.random.Generator(bits)})
+    assert refused.value.path == "b"
+    twister = np.random.MT19937(1)
+    with pytest.raises(StateRefused, match="MT19937 with a"):
+        capture({"a": np.random.RandomState(twister), "b": np.random.Generator(twister)})
+    seed = np.random.SeedSequence(1)
+    with pytest.raises(StateRefused, match="SeedSequence with a"):
+        capture({"a": np.random.Generator(np.random.PCG64(seed)), "b": np.random.Generator(np.random.SFC64(seed))})
+
+
+class OwnRandom(random.Random):
+    pass
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [
+        torch.default_generator,
+        random.random.__self__,  # type: ignore[attr-defined]
+        np.random.mtrand._rand,
+        random.SystemRandom(),
+        OwnRandom(),
+        np.random.PCG64(1),
+        np.random.SeedSequence(1),
+    ],
+)
+def test_a_generator_that_is_not_the_sessions_own_is_refused_by_path(generator: Any) -> None:
+    with pytest.raises(StateRefused) as refused:
+        capture({"rng": generator})
+    assert refused.value.path == "rng"
+
+
+def test_other_bit_generators_are_refused() -> None:
+    class Mine(np.random.PCG64):
+        pass
+
+    with pytest.raises(StateRefused, match="Mine"):
+        save("g", np.random.Generator(Mine(1)))
+
+
+def _changed(make: Callable[[int], Any], change: Callable[[Any], None]) -> GeneratorRecord:
+    record = save("g", make(1))
+    parts = msgspec.msgpack.decode(record.state)
+    change(parts)
+    return GeneratorRecord(record.kind, msgspec.msgpack.encode(parts))
+
+
+def _set(parts: Any, name: str, value: Any) -> None:
+    for key, item in parts[1]:
+        if key == name:
+            item[:] = value
+        elif item[0] == "dict":
+            _set(item, name, value)
+
+
+LEGACY, PHILOX, PCG = GENERATORS[2], GENERATORS[6], GENERATORS[3]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        GeneratorRecord("cuda", b""),
+        GeneratorRecord("torch", b""),
+        GeneratorRecord("torch", b"\0" * 5056),
+        GeneratorRecord("torch", b"\0" * (1 << 17)),
+        GeneratorRecord("random", b"\0" * 2499),
+        GeneratorRecord("random", b"\xff" * 2500),
+        GeneratorRecord("random", save("g", random.Random(1)).state + b"\0"),
+        GeneratorRecord("numpy", b""),
+        GeneratorRecord("numpy", b"\x93\xc0\xc0\xc0"),
+        GeneratorRecord("numpy", save("g", np.random.default_rng(1)).state + b"\0"),
+        _changed(PHILOX, lambda parts: _set(parts[0], "buffer_pos", ["int", b"\x70"])),
+        _changed(PHILOX, lambda parts: _set(parts[0], "buffer_pos", ["int", b"\xff"])),
+        _changed(LEGACY, lambda parts: _set(parts, "pos", ["int", b"\xff"])),
+        _changed(LEGACY, lambda parts: _set(parts, "pos", ["int", b"\x00\x70"])),
+        _changed(LEGACY, lambda parts: _set(parts, "bit_generator", ["str", "PCG65"])),
+        _changed(LEGACY, lambda parts: _set(parts, "key", ["array", "<u4", b"\0" * 4])),
+        _changed(PCG, lambda parts: _set(parts[0], "bit_generator", ["str", "SFC64"])),
+        _changed(PCG, lambda parts: _set(parts[0], "uinteger", ["int", b"\1" * 9])),
+        _changed(PCG, lambda parts: parts.__setitem__(2, -1)),
+    ],
+)
+def test_a_record_that_no_generator_wrote_is_refused(record: GeneratorRecord) -> None:
+    with pytest.raises(ManifestError):
+        load(record)

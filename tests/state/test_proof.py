@@ -1,0 +1,74 @@
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from worldmove.state import GROUP_BYTES, Layout, MoveProof, Xxh3Digester, capture, prove
+
+TREE = {
+    "caches": [{"k": torch.zeros(GROUP_BYTES + 5, dtype=torch.uint8), "v": torch.ones(7)}],
+    "cursor": 3,
+}
+STATE = capture(TREE)
+LAYOUT = Layout.of(STATE.manifest).digest
+
+
+def _prove(**changes: Any) -> MoveProof:
+    fields = {"attempt": "a1", "epoch": 4, "boundary": 17, "nonce": b"n" * 32, "layout_digest": LAYOUT} | changes
+    return prove(capture(TREE), Xxh3Digester(), **fields)
+
+
+def test_two_honest_proofs_of_one_state_agree() -> None:
+    assert _prove().compare(_prove(), STATE.manifest) == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"attempt": "a2"}, "attempt"),
+        ({"epoch": 5}, "epoch"),
+        ({"boundary": 18}, "boundary"),
+        ({"num_bytes": 1}, "num_bytes"),
+        ({"manifest_digest": b"x"}, "manifest_digest"),
+        ({"epoch": True}, "epoch"),
+        ({"groups": ()}, "number of groups"),
+    ],
+)
+def test_every_field_is_compared(change: dict[str, Any], what: str) -> None:
+    found = _prove().compare(replace(_prove(), **change), STATE.manifest)
+    assert [mismatch.what for mismatch in found] == [what]
+
+
+def test_every_group_is_compared_and_a_difference_names_its_leaves() -> None:
+    proof = _prove()
+    for index, paths in enumerate([("caches[0].k",), ("caches[0].k",), ("caches[0].v",)]):
+        groups = [*proof.groups]
+        groups[index] = bytes(16)
+        (found,) = proof.compare(replace(proof, groups=tuple(groups)), STATE.manifest)
+        assert (found.group, found.paths) == (index, paths)
+        assert f"group {index} ({paths[0]}) is" in str(found)
+
+
+def test_all_differences_are_returned_not_the_first() -> None:
+    other = _prove(nonce=b"m" * 32, epoch=9)
+    assert [m.what for m in _prove().compare(other, STATE.manifest)] == ["epoch", "group 0", "group 1", "group 2"]
+
+
+def test_a_proof_with_more_groups_than_the_state_is_a_mismatch_and_no_crash() -> None:
+    proof = _prove()
+    longer = replace(proof, groups=(*proof.groups, b"x"))
+    assert [m.what for m in longer.compare(proof, STATE.manifest)] == ["number of groups"]
+    assert len(longer.compare(replace(longer, groups=(b"",) * 4), STATE.manifest)) == 4
+
+
+def test_a_changed_scalar_is_seen_though_no_group_changes() -> None:
+    changed = capture({**TREE, "cursor": 4})
+    other = prove(changed, Xxh3Digester(), attempt="a1", epoch=4, boundary=17, nonce=b"n" * 32, layout_digest=LAYOUT)
+    assert [m.what for m in _prove().compare(other, STATE.manifest)] == ["manifest_digest"]
+
+
+def test_a_proof_travels_as_a_message() -> None:
+    proof = _prove()
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(proof), type=MoveProof) == proof

@@ -1,0 +1,152 @@
+"""A model in training: its average, its streams, and its two phases.
+
+Phase 1, flow matching, teaches it the world. Phase 2, straightening, freezes the average as a teacher that
+walks from noise to picture in ten steps; the student learns to reach the teacher's picture in one, from the
+same noise, so that the three passes of play do not blend what might have been.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from training.noise import blend, block_noise, damaged, levels, loss_of, per_block
+from training.optimiser import Optimiser
+from training.scenes import Scenes, nearest, paint, scenes
+from training.streams import Context, Streams
+from worldmove.engine.reference.config import ReferenceConfig
+from worldmove.engine.reference.model import ReferenceModel
+
+TEACHER_STEPS = 10
+SNAP_RMS = 0.12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingConfig:
+    """``seconds``: of phase 1 and phase 2. ``steps``: at most so many of each, if not None."""
+
+    batch: int = 24
+    num_frames: int = 64
+    device: str = "cuda"
+    seconds: tuple[float, float] = (210.0, 165.0)
+    steps: tuple[int | None, int | None] = (None, None)
+    seed: int = 0
+    num_walks: int = 20_000
+
+
+class Trainer:
+    """Owns model, average, optimiser and the generator of all training data."""
+
+    def __init__(self, model: ReferenceModel, config: TrainingConfig, walks: NDArray[np.int64]) -> None:
+        self.model = model
+        self.settings = config
+        self.config: ReferenceConfig = model.config
+        self.average = copy.deepcopy(model).requires_grad_(requires_grad=False)
+        self.streams = Streams(self.config, config.num_frames, config.device)
+        self.optimiser = Optimiser(model)
+        self.generator = torch.Generator(config.device).manual_seed(config.seed)
+        self.walks = torch.from_numpy(walks).to(config.device)
+        compiled: Callable[..., Callable[..., object]] = torch.compile if config.device == "cuda" else lambda f, **_: f
+        self._write = compiled(self.streams.write, dynamic=False)
+        self._read = compiled(self.streams.read, dynamic=False)
+
+    def batch(self) -> Scenes:
+        picked = torch.randint(
+            len(self.walks), (self.settings.batch,), generator=self.generator, device=self.settings.device
+        )
+        return scenes(self.config, self.walks[picked], self.generator)
+
+    def write(self, model: ReferenceModel, clean: Tensor, given: Scenes, turns: Tensor) -> Context:
+        with self._precision():
+            return self._write(model, clean, given.actions, turns)  # type: ignore[return-value]
+
+    def read(
+        self, model: ReferenceModel, noisy: Tensor, level: Tensor, given: Scenes, turns: Tensor, context: Context
+    ) -> Tensor:
+        with self._precision():
+            guess = self._read(model, noisy, level, given.actions, turns, context)
+        assert isinstance(guess, Tensor)
+        return guess.float()
+
+    def flow_step(self, fraction: float, *, own_guesses: bool) -> Tensor:
+        """One step of phase 1. With ``own_guesses`` half of the context is the average model's."""
+        given = self.batch()
+        turns = self.streams.turns(given.poses)
+        noise = block_noise(self.config, given.poses, self.generator)
+        shape = (given.actions.shape[0], given.actions.shape[1])
+        context = damaged(self.config, given.patches, self.generator)
+        if own_guesses:
+            half = per_block(self.config, shape, 0.5, self.generator)
+            context = torch.where(half, self._one_step_guess(given, noise, turns), context)
+        level = levels(self.config, shape, (0.20, 0.55), self.generator)
+        written = self.write(self.model, context, given, turns)
+        guess = self.read(self.model, blend(given.patches, noise, level), level, given, turns, written)
+        return self._learn(loss_of(guess, given.patches, level), fraction)
+
+    def straighten_step(self, fraction: float, student: ReferenceModel | None) -> Tensor:
+        """One step of phase 2. With ``student``, half of the noisy blocks are what its own first pass makes of noise."""
+        given = self.batch()
+        turns = self.streams.turns(given.poses)
+        noise = block_noise(self.config, given.poses, self.generator)
+        shape = (given.actions.shape[0], given.actions.shape[1])
+        target = self.imagine(self.average, given, noise, turns, TEACHER_STEPS)
+        level = levels(self.config, shape, (0.35, 0.40), self.generator)
+        reached = target
+        if student is not None:
+            half = per_block(self.config, shape, 0.5, self.generator)
+            reached = torch.where(half, self._first_pass(student, given, noise, turns), target)
+        written = self.write(self.model, damaged(self.config, given.patches, self.generator), given, turns)
+        guess = self.read(self.model, blend(reached, noise, level), level, given, turns, written)
+        return self._learn(loss_of(guess, target, level), fraction)
+
+    @torch.no_grad()
+    def imagine(self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor, steps: int) -> Tensor:
+        """Every block drawn by Euler steps after its true past; almost-tiles become tiles."""
+        written = self.write(model, given.patches, given, turns)
+        x = noise
+        for step in range(steps):
+            level, lower = 1 - step / steps, 1 - (step + 1) / steps
+            at = torch.full(given.actions.shape, level, device=x.device)
+            x = torch.lerp(self.read(model, x, at, given, turns, written), x, lower / level)
+        index, distance = nearest(self.config, x)
+        return torch.where((distance < SNAP_RMS)[..., None], paint(self.config, index), x)
+
+    @torch.no_grad()
+    def _first_pass(self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor) -> Tensor:
+        written = self.write(model, given.patches, given, turns)
+        at = torch.ones(given.actions.shape, device=noise.device)
+        return self.read(model, noise, at, given, turns, written)
+
+    @torch.no_grad()
+    def _one_step_guess(self, given: Scenes, noise: Tensor, turns: Tensor) -> Tensor:
+        written = self.write(self.average, given.patches, given, turns)
+        blocks = (given.actions.shape[0], given.actions.shape[1] // self.config.frames_per_block)
+        drawn = 0.4 + 0.35 * torch.rand(blocks, generator=self.generator, device=noise.device)
+        level = drawn.repeat_interleave(self.config.frames_per_block, dim=1)
+        return self.read(self.average, blend(given.patches, noise, level), level, given, turns, written)
+
+    def _learn(self, loss: Tensor, fraction: float) -> Tensor:
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimiser.step(fraction)
+        return loss.detach()
+
+    @torch.no_grad()
+    def follow(self, average: ReferenceModel, decay: float) -> None:
+        """Let an average follow the model."""
+        torch._foreach_lerp_(list(average.parameters()), list(self.model.parameters()), 1 - decay)
+
+    def _precision(self) -> AbstractContextManager[object]:
+        return torch.autocast("cuda", dtype=torch.bfloat16) if self.settings.device == "cuda" else nullcontext()
+
+
+def fractions(progress: Callable[[], float], flat_until: float, most: int | None) -> Iterator[float]:
+    """Learning rates of a phase: full until ``flat_until`` of its time, then linear to 0."""
+    step = 0
+    while (done := progress()) < 1 and (most is None or step < most):
+        yield min(1.0, (1 - done) / (1 - flat_until))
+        step += 1
