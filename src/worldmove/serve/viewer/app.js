@@ -89,7 +89,7 @@ class App {
     recover: ({ state }) => (state === "opened" ? this.recovery.open(this.poses) : this.recovery.close()),
     lost: ({ sentence }) => this.end(sentence),
     taken_over: () => this.takenOver(),
-    pong: ({ t, server_ms }) => this.readings.ping(performance.now() - t - (server_ms ?? 0)),
+    pong: ({ t }) => this.readings.ping(performance.now() - t),
     error: ({ message }) => this.complain(message),
   };
 

@@ -24,7 +24,7 @@ export class Readings {
   }
 
   ping(milliseconds) {
-    this.#pingMs = Math.max(0, milliseconds);
+    this.#pingMs = milliseconds;
   }
 
   late(blocks) {
