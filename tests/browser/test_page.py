@@ -25,14 +25,15 @@ def test_a_first_visit_shows_a_world_that_goes_on_and_can_be_found_again(visit: 
 
 
 def test_one_press_is_one_tile_and_the_picture_says_which_key_it_used(visit: Visit) -> None:
-    visit.tap("ArrowDown")
-    visit.until("() => document.querySelector('.key.down').classList.contains('applied')")
-    visit.until("() => document.getElementById('stage').dataset.pose === '1,0'")
+    visit.walk("ArrowDown", 1)
     visit.until_frame(visit.frame + 4)
     assert visit.pose == (1, 0)
     visit.walk("ArrowLeft", 3)
     assert visit.pose == (1, -3)
-    visit.sees("#response", r"\d ms")
+    visit.sees("#response", r"\d m?s")
+    visit.page.keyboard.down("d")
+    visit.until("() => document.querySelector('.key.right').classList.contains('applied')")
+    visit.page.keyboard.up("d")
 
 
 def test_a_move_changes_the_owner_and_nothing_else(visit: Visit) -> None:
