@@ -22,7 +22,7 @@ from tests.browser.visit import Visit, visiting
 
 START_WITHIN_S = 90.0
 FAKE = (sys.executable, "-m", "tests.browser.fake_server")
-REAL = (sys.executable, "-m", "worldmove.cli.main", "serve", "--no-browser", "--workers", "2")
+REAL = (sys.executable, "-c", "from worldmove.cli.main import main; main()", "serve", "--no-browser", "--workers", "2")
 ROOT = Path(__file__).parents[2]
 
 
