@@ -10,7 +10,7 @@ from worldmove.move.admission import Measured, admit
 from worldmove.move.messages import Ended, Prepared
 from worldmove.state.manifest import Layout
 
-CORRUPTING = "corrupting:"
+CORRUPTING = "corrupting-"
 
 
 def measured(plan: Plan, prepared: Prepared, horizon_s: float | None) -> Measured:

@@ -96,13 +96,9 @@ class Worker:
             case TakeOver():
                 self._drivers.taken_over(message.session, message.epoch, message.block)
             case Poll():
-                self.report(message.poll)
+                self._copies.report(message.poll)
             case Shutdown():
                 self._on_shutdown()
-
-    def report(self, poll: int = 0) -> None:
-        """Tell the server which copies are held."""
-        self._tools.send(self._copies.report(self._identity.worker, self._identity.incarnation, poll))
 
     def _inputs(self, message: Inputs) -> None:
         copy = self._copies.get(message.session)
