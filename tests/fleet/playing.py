@@ -170,10 +170,10 @@ class PlayingGateway:
 
     async def _show(self, play: Play, message: BlockDone) -> bool:
         """Show the next block if the ledger's row says that its sender owns the session."""
-        owner = self.fleet.owner(message.session)
+        owner = self.fleet.owner(message.session) or (play.owner if message.epoch == 0 else None)
         if owner is None or owner.epoch != message.epoch or message.epoch <= play.closed_epoch:
             return False
-        if not play.shown or play.shown[-1].epoch != message.epoch:
+        if message.epoch and (not play.shown or play.shown[-1].epoch != message.epoch):
             await self.fleet.ask(MarkShown(session=message.session, epoch=message.epoch))
         shown = ShownBlock(
             block=message.block,
