@@ -16,7 +16,13 @@ LAYOUT = Layout.of(STATE.manifest).digest
 
 
 def _prove(**changes: Any) -> MoveProof:
-    fields = {"attempt": "a1", "epoch": 4, "boundary": 17, "nonce": b"n" * 32, "layout_digest": LAYOUT} | changes
+    fields: dict[str, Any] = {
+        "attempt": "a1",
+        "epoch": 4,
+        "boundary": 17,
+        "nonce": b"n" * 32,
+        "layout_digest": LAYOUT,
+    } | changes
     return prove(capture(TREE), Xxh3Digester(), **fields)
 
 

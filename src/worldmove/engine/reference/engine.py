@@ -57,6 +57,11 @@ class ReferenceEngine:
         return self._spec
 
     @property
+    def memory_blocks(self) -> int:
+        """How many blocks before the one in hand a world remembers."""
+        return max(layer.window for layer in self._config.layers) // self._config.frames_per_block - 1
+
+    @property
     def state_types(self) -> Mapping[str, type]:
         return {"KeyChange": KeyChange}
 

@@ -1,0 +1,104 @@
+"""``open``, ``move``, ``close``: what is done to a session."""
+
+from typing import Annotated, Any
+
+import typer
+
+from worldmove.cli.client import Client, ServerError
+from worldmove.cli.context import output_of
+from worldmove.cli.exits import BY_OUTCOME, ExitCode, epilog
+from worldmove.cli.options import DEFAULT_SERVER, Json, Server, Session
+from worldmove.cli.output import Output
+
+HELP = epilog(ExitCode.DONE, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE)
+HELP_OF_MOVE = epilog(
+    ExitCode.DONE,
+    ExitCode.USAGE,
+    ExitCode.REFUSED,
+    ExitCode.ABORTED,
+    ExitCode.IN_DOUBT,
+    ExitCode.LOST,
+    ExitCode.UNREACHABLE,
+)
+
+
+def add(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("open", epilog=HELP)(open_session)
+    app.command(epilog=HELP_OF_MOVE)(move)
+    app.command(epilog=HELP)(close)
+
+
+def open_session(
+    context: typer.Context,
+    *,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Equal seeds begin equal worlds.")] = None,
+    worker: Annotated[str | None, typer.Option("--worker", help="Where; left out: the one with most room.")] = None,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Begin a world and print its name.
+
+    \b
+    worldmove open
+    worldmove open --seed 7 --worker worker-2
+    """
+    output = output_of(context, as_json=as_json)
+    client = Client(server)
+    answer = client.post("sessions", body={"seed": seed, "worker": worker})
+    output.document("session", answer)
+    output.text(answer["session"])
+    output.note(f"Play it at {client.server}/play/{answer['session']}")
+
+
+def move(
+    context: typer.Context,
+    session: Session,
+    *,
+    to: Annotated[str | None, typer.Option("--to", metavar="WORKER", help="Left out: the roomiest other.")] = None,
+    damage: Annotated[bool, typer.Option("--damage", help="Break it: damage the bytes of every try.")] = False,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> int:
+    """Move a live world and wait for how that ends.
+
+    \b
+    worldmove move s-k3m9qa
+    worldmove move s-k3m9qa --to worker-2 --json
+    """
+    output = output_of(context, as_json=as_json)
+    try:
+        answer = Client(server).post("sessions", session, "move", body={"to": to, "damage": damage})
+    except ServerError as error:
+        if "move" not in error.body:
+            raise
+        answer = dict(error.body["move"])
+    tell(output, answer)
+    return BY_OUTCOME[answer["outcome"]]
+
+
+def close(context: typer.Context, session: Session, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """End a world.
+
+    \b
+    worldmove close s-k3m9qa
+    worldmove close s-k3m9qa --json
+    """
+    output = output_of(context, as_json=as_json)
+    Client(server).delete("sessions", session)
+    output.document("closed", {"session": session})
+    output.text(f"{session} closed")
+
+
+def tell(output: Output, answer: dict[str, Any]) -> None:
+    """Write how a move ended: the line of data where it was done, the sentence where it was not."""
+    output.document("move", answer)
+    if answer["outcome"] != "committed":
+        output.text(f"{answer['session']} not moved: {answer['outcome']} ({answer['reason']})")
+        output.note(answer["sentence"])
+        return
+    gap = "nothing was due" if answer["gap_ms"] is None else f"gap {answer['gap_ms']:.1f} ms"
+    pause = "-" if answer["pause_ms"] is None else f"{answer['pause_ms']:.1f} ms"
+    size = f"{(answer['num_bytes'] or 0) / 1e6:.1f} MB in {answer['took_ms'] / 1000:.2f} s"
+    parts = f"{answer['proof'].removeprefix('checked ')} parts identical"
+    output.text(f"{answer['session']} moved to {answer['to']}: pause {pause}, {gap}, {parts} ({size})")

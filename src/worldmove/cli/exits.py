@@ -1,0 +1,70 @@
+"""What a command's exit status says. Each command's ``--help`` lists those it can end with."""
+
+from enum import IntEnum
+
+from worldmove.errors import UserError, WorldMoveError
+
+
+class ExitCode(IntEnum):
+    DONE = 0
+    """Done; for a move: committed and proven."""
+    FAILED = 1
+    """An unexpected failure of ours, or of this machine."""
+    USAGE = 2
+    """The command cannot be meant so: an unknown name, a port that is taken, weights that are not the pinned ones."""
+    REFUSED = 3
+    """Refused, nothing changed. ``doctor``, ``bench``: a check failed."""
+    ABORTED = 4
+    """Given up on the way; the session runs on at its source."""
+    IN_DOUBT = 5
+    """Only the ledger knows who owns the session: ask again with its name."""
+    LOST = 6
+    """No complete copy is left."""
+    UNREACHABLE = 7
+    """The server does not answer."""
+    INTERRUPTED = 130
+
+
+BY_OUTCOME = {
+    "committed": ExitCode.DONE,
+    "refused": ExitCode.REFUSED,
+    "aborted": ExitCode.ABORTED,
+    "in_doubt": ExitCode.IN_DOUBT,
+    "lost": ExitCode.LOST,
+}
+BY_CODE = {
+    **BY_OUTCOME,
+    "unreachable": ExitCode.UNREACHABLE,
+    "bad_weights": ExitCode.USAGE,
+    "no_slot": ExitCode.REFUSED,
+    "no_worker": ExitCode.REFUSED,
+    "worker_gone": ExitCode.REFUSED,
+    "moving": ExitCode.REFUSED,
+    "busy": ExitCode.REFUSED,
+    "already_there": ExitCode.REFUSED,
+    "walk_first": ExitCode.REFUSED,
+    "worker_start": ExitCode.FAILED,
+    "no_space": ExitCode.FAILED,
+    "internal": ExitCode.FAILED,
+}
+
+
+def exit_of(error: WorldMoveError) -> ExitCode:
+    """Return the exit status of an error."""
+    otherwise = ExitCode.USAGE if isinstance(error, UserError) else ExitCode.FAILED
+    return BY_CODE.get(error.code, otherwise)
+
+
+def epilog(*codes: ExitCode) -> str:
+    """Return the line of a command's help that says how it can end."""
+    words = {
+        ExitCode.DONE: "done",
+        ExitCode.FAILED: "unexpected failure",
+        ExitCode.USAGE: "usage",
+        ExitCode.REFUSED: "refused, nothing changed",
+        ExitCode.ABORTED: "aborted, the session runs at its source",
+        ExitCode.IN_DOUBT: "in doubt: ask again",
+        ExitCode.LOST: "lost",
+        ExitCode.UNREACHABLE: "the server does not answer",
+    }
+    return "Exit status: " + "; ".join(f"{int(code)} {words[code]}" for code in codes) + "."

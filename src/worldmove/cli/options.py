@@ -1,0 +1,25 @@
+"""Options that mean the same in every command."""
+
+from typing import Annotated
+
+import typer
+
+DEFAULT_SERVER = "http://127.0.0.1:8787"
+
+Json = Annotated[bool, typer.Option("--json", help="Write JSON on standard output, errors too.")]
+Server = Annotated[
+    str, typer.Option("--server", metavar="URL", envvar="WORLDMOVE_SERVER", help="The server to talk to.")
+]
+Session = Annotated[str, typer.Argument(metavar="SESSION", help="As `worldmove sessions` names it.")]
+Host = Annotated[str, typer.Option("--host", help="The address to answer at; 127.0.0.1 is this machine alone.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to answer at; 0: any free one.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many worker processes to start.")]
+Threads = Annotated[int, typer.Option("--threads", min=1, help="Threads of one worker's arithmetic.")]
+Slots = Annotated[int, typer.Option("--slots", min=1, max=64, help="Sessions that one worker has room for.")]
+Engine = Annotated[
+    str,
+    typer.Option("--engine", metavar="NAME", help="reference:PRESET, or python:package.module:factory."),
+]
+Keep = Annotated[float, typer.Option("--keep-s", min=1, help="Seconds that a session nobody watches is kept.")]
+
+DEFAULT_ENGINE = "reference:island"

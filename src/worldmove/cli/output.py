@@ -1,0 +1,98 @@
+"""Data on standard output, everything else on standard error; as text for people, or as JSON for programs."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from rich.console import Console
+
+from worldmove.errors import WorldMoveError
+
+VERSION = 1
+"""Of every document: fields are added to it, never renamed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verbosity:
+    """How much is said beside the data."""
+
+    quiet: bool = False
+    verbose: bool = False
+    color: bool = True
+    debug: bool = False
+
+
+class Output:
+    """Where one command writes."""
+
+    def __init__(
+        self, verbosity: Verbosity, *, as_json: bool, out: TextIO | None = None, err: TextIO | None = None
+    ) -> None:
+        self.as_json = as_json
+        self._out = out or sys.stdout
+        self._quiet = verbosity.quiet
+        self.notes = Console(file=err or sys.stderr, no_color=not verbosity.color, highlight=False, soft_wrap=True)
+        """Standard error. Rich honours NO_COLOR and TERM=dumb by itself."""
+
+    def document(self, schema: str, fields: Mapping[str, Any]) -> None:
+        """Write one JSON document, if that is asked for."""
+        if self.as_json:
+            self.line(json.dumps({"schema": f"worldmove.{schema}", "version": VERSION, **fields}))
+
+    def text(self, line: str) -> None:
+        """Write one line of data, unless JSON is asked for."""
+        if not self.as_json:
+            self.line(line)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[object]], *, nothing: str) -> None:
+        """Write a table without borders, numbers to the right, unless JSON is asked for."""
+        if self.as_json:
+            return
+        cells = [list(header), *([_cell(value) for value in row] for row in rows)]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+        right = [bool(rows) and all(_is_number(row[column]) for row in rows) for column in range(len(header))]
+        for row in cells:
+            parts = [c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)]
+            self.line("  ".join(parts).rstrip())
+        if not rows:
+            self.note(nothing)
+
+    def note(self, text: str) -> None:
+        """Say something beside the data, unless asked to be quiet."""
+        if not self._quiet:
+            self.notes.print(text, markup=False)
+
+    def line(self, text: str) -> None:
+        """Write one line of data."""
+        self._out.write(text + "\n")
+        self._out.flush()
+
+    def error(self, error: WorldMoveError) -> None:
+        """Say what went wrong, in one sentence; as JSON on standard output where that is asked for."""
+        if self.as_json:
+            self.document("error", {"error": error_fields(error)})
+        else:
+            self.notes.print(str(error), markup=False)
+
+
+def error_fields(error: WorldMoveError) -> dict[str, Any]:
+    """Return an error as every interface shows it."""
+    return {
+        "code": error.code,
+        "message": str(error),
+        "fault": error.fault.value,
+        "session_runs": error.session_runs,
+        "retry_after_s": getattr(error, "retry_after_s", None),
+    }
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, int | float)

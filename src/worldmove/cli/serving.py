@@ -1,0 +1,77 @@
+"""``demo`` and ``serve``: run a server here, until Ctrl-C or SIGTERM."""
+
+from typing import Annotated
+
+import typer
+
+from worldmove.cli.context import output_of, verbosity_of
+from worldmove.cli.exits import ExitCode, epilog
+from worldmove.cli.options import DEFAULT_ENGINE, Engine, Host, Json, Keep, Port, Slots, Threads, Workers
+from worldmove.cli.start import Start, start
+
+HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE)
+Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser when it answers.")]
+
+
+def add(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command(epilog=HELP)(demo)
+    app.command(epilog=HELP)(serve)
+
+
+def demo(
+    context: typer.Context,
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    workers: Workers = 2,
+    browser: Browser = True,
+    engine: Engine = DEFAULT_ENGINE,
+    threads: Threads = 1,
+    slots: Slots = 3,
+    keep_s: Keep = 600.0,
+    as_json: Json = False,
+) -> None:
+    """Open a live world in your browser.
+
+    \b
+    worldmove demo
+    worldmove demo --port 9000 --no-browser
+    """
+    _start(
+        context,
+        Start(host=host, port=port, workers=workers, engine=engine, threads=threads, slots=slots, keep_s=keep_s),
+        as_json=as_json,
+        browser=browser,
+    )
+
+
+def serve(
+    context: typer.Context,
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8787,
+    workers: Workers = 2,
+    browser: Browser = False,
+    engine: Engine = DEFAULT_ENGINE,
+    threads: Threads = 1,
+    slots: Slots = 3,
+    keep_s: Keep = 600.0,
+    as_json: Json = False,
+) -> None:
+    """Run a server, without a browser.
+
+    \b
+    worldmove serve
+    worldmove serve --port 9000 --workers 3
+    """
+    _start(
+        context,
+        Start(host=host, port=port, workers=workers, engine=engine, threads=threads, slots=slots, keep_s=keep_s),
+        as_json=as_json,
+        browser=browser,
+    )
+
+
+def _start(context: typer.Context, told: Start, *, as_json: bool, browser: bool) -> None:
+    start(told, output_of(context, as_json=as_json), verbosity_of(context), browser=browser)

@@ -1,0 +1,94 @@
+"""Starting a server from the command line: what it is told, its loading line, its page."""
+
+import asyncio
+import os
+import sys
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.status import Status
+
+from worldmove.cli.output import Output, Verbosity
+from worldmove.serve.server_config import Hooks, ServerConfig
+from worldmove.worker.config import WorkerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a server is told on the command line."""
+
+    host: str
+    port: int
+    workers: int
+    engine: str
+    threads: int
+    slots: int
+    keep_s: float
+
+
+def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -> None:
+    """Run a server until it is told to end."""
+    # torch takes seconds to import: only the commands that compute pay for it.
+    from worldmove.serve.server import run  # noqa: PLC0415
+
+    with loading(output, verbosity) as line:
+
+        def ready(url: str) -> None:
+            line.stop()
+            output.document("serve", {"url": url, "pid": os.getpid(), "workers": told.workers})
+            output.text(url)
+            if told.host not in ("127.0.0.1", "localhost", "::1"):
+                output.note(f"Everybody who reaches {told.host} can use it: there is no password.")
+            output.note("Ctrl-C ends it, and every world with it.")
+            if browser:
+                show(url, output)
+
+        asyncio.run(run(config_of(told, verbosity), Hooks(stage=line.stage, ready=ready)))
+
+
+def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
+    """Return the server's configuration."""
+    level = "info" if verbosity.verbose else "warning"
+    worker = WorkerConfig(engine=told.engine, num_threads=told.threads, num_slots=told.slots, log_level=level)
+    return ServerConfig(host=told.host, port=told.port, num_workers=told.workers, worker=worker, keep_s=told.keep_s)
+
+
+class LoadingLine:
+    """One line that names the stage: rewritten on a terminal, one line a stage elsewhere."""
+
+    def __init__(self, output: Output, status: Status | None) -> None:
+        self._output = output
+        self._status = status
+
+    def stage(self, text: str) -> None:
+        """Name the stage."""
+        if self._status is None:
+            self._output.note(text)
+        else:
+            self._status.update(text)
+            self._status.start()
+
+    def stop(self) -> None:
+        """Take the line away."""
+        if self._status is not None:
+            self._status.stop()
+
+
+@contextmanager
+def loading(output: Output, verbosity: Verbosity) -> Iterator[LoadingLine]:
+    """Give a loading line, and take it away at the end."""
+    rewritten = output.notes.is_terminal and not (verbosity.quiet or verbosity.verbose)
+    line = LoadingLine(output, Status("", console=output.notes) if rewritten else None)
+    try:
+        yield line
+    finally:
+        line.stop()
+
+
+def show(url: str, output: Output) -> None:
+    """Open the page in a browser, if this machine has a screen."""
+    has_screen = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if not has_screen or not webbrowser.open(url):
+        output.note(f"Open {url} in a browser.")

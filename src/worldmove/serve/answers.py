@@ -1,0 +1,115 @@
+"""What the controller and the gateway know, as bodies of HTTP answers."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from worldmove.errors import UserError, WorldMoveError
+from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.views import SessionView, WorkerView
+from worldmove.serve import http_models as body
+from worldmove.serve.live import Live
+from worldmove.serve.results import milliseconds, missed_frames, proof, sentence
+from worldmove.serve.wording import num_sessions
+
+RETRY_AFTER_S = {"no_slot": 5.0, "worker_gone": 2.0, "busy": 10.0, "moving": 2.0}
+"""Codes of errors that go away by themselves, and how soon one may ask again."""
+
+
+def session_body(view: SessionView, live: Live | None) -> body.Session:
+    """Return one session, as the ledger's row and the gateway say."""
+    return body.Session(
+        session=view.name,
+        state=view.state.value,
+        worker=view.owner,
+        epoch=view.epoch,
+        seed=view.seed,
+        next_block=0 if live is None else live.screen.next_block,
+        resting=None if live is None else live.feed.resting_why,
+        num_watchers=0 if live is None else live.audience.num_watchers,
+        num_bytes=view.num_bytes or None,
+        num_parts=view.num_leaves or None,
+        holders=list(view.holders),
+        move_attempt=view.attempt,
+    )
+
+
+def worker_body(view: WorkerView) -> body.Worker:
+    """Return one worker."""
+    return body.Worker(
+        worker=view.name,
+        pid=view.pid,
+        incarnation=view.incarnation,
+        state=view.state.value,
+        num_sessions=num_sessions(view),
+        slots=view.num_slots,
+        slots_free=view.slots_free,
+        slots_quarantined=view.slots_quarantined,
+        arena_bytes=view.arena_bytes,
+    )
+
+
+def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
+    """Return one move."""
+    return body.Move(
+        session=report.session,
+        attempt=report.attempt,
+        outcome=report.outcome.value,
+        reason=report.reason,
+        detail=report.detail,
+        sentence=sentence(report, frame_period_s),
+        source=report.source,
+        to=report.destination,
+        epoch=report.epoch,
+        tries=report.tries,
+        transport=report.transport,
+        started_at=datetime.fromtimestamp(report.started_at, UTC).isoformat(timespec="milliseconds"),
+        took_ms=round(report.took_s * 1000, 3),
+        pause_ms=milliseconds(report.pause_s),
+        gap_ms=milliseconds(report.gap_s),
+        missed_frames=missed_frames(report, frame_period_s),
+        phases=[
+            body.Phase(
+                side=phase.side,
+                name=phase.name,
+                start_ms=round(phase.start_s * 1000, 3),
+                end_ms=round(phase.end_s * 1000, 3),
+            )
+            for phase in report.phases
+        ],
+        num_bytes=report.num_bytes or None,
+        num_parts=report.num_leaves or None,
+        num_groups=report.num_groups or None,
+        source_digest=report.source_digest,
+        destination_digest=report.destination_digest,
+        proof=proof(report),
+    )
+
+
+def environment_body(workers: Sequence[WorkerView]) -> body.Environment:
+    """Return every worker's environment, and each field in which they are not all equal."""
+    fields = {view.name: dict(view.environment) for view in workers if view.environment}
+    names = sorted({name for environment in fields.values() for name in environment})
+    differences = []
+    for name in names:
+        values = {worker: environment.get(name) for worker, environment in fields.items()}
+        if len(set(values.values())) > 1:
+            differences.append(body.Difference(field=name, values=values))
+    return body.Environment(workers=fields, differences=differences)
+
+
+def error_fields(error: WorldMoveError) -> body.ErrorFields:
+    """Return an error as every interface shows it."""
+    return body.ErrorFields(
+        code=error.code,
+        message=str(error),
+        fault=error.fault.value,
+        session_runs=error.session_runs,
+        retry_after_s=RETRY_AFTER_S.get(error.code),
+    )
+
+
+def status_of(error: WorldMoveError) -> int:
+    """Return the HTTP status of an error."""
+    if isinstance(error, UserError):
+        return error.status
+    return {"lost": 410, "ledger": 503, "refused": 409}.get(error.code, 500)

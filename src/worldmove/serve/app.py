@@ -1,0 +1,202 @@
+"""The routes, and nothing but the routes. See docs/http.md; /openapi.json has the models."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from worldmove import __version__
+from worldmove.errors import UserError, WorldMoveError
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.views import SessionView
+from worldmove.serve import http_models as body
+from worldmove.serve.answers import (
+    environment_body,
+    error_fields,
+    move_body,
+    session_body,
+    status_of,
+    worker_body,
+)
+from worldmove.serve.desk import Desk
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.metrics import Metrics
+from worldmove.serve.page import PageFile
+from worldmove.serve.play_socket import play
+
+Responses = dict[int | str, dict[str, Any]]
+
+ERRORS: Responses = {status: {"model": body.ErrorAnswer} for status in (400, 403, 404, 409, 422, 503)}
+REFUSED: Responses = {**ERRORS, 409: {"model": body.RefusedMove | body.ErrorAnswer}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the routes stand on."""
+
+    desk: Desk
+    gateway: Gateway
+    metrics: Metrics
+    page: Mapping[str, PageFile]
+
+
+def build_app(parts: Parts) -> FastAPI:
+    """Return the application. It makes no call to the outside and its documentation needs none."""
+    app = FastAPI(title="WorldMove", version=__version__, docs_url=None, redoc_url=None, responses=ERRORS)
+    _errors(app)
+    _sessions(app, parts)
+    _fleet(app, parts)
+    _page(app, parts)
+    return app
+
+
+def _sessions(app: FastAPI, parts: Parts) -> None:
+    desk, gateway, fleet = parts.desk, parts.gateway, parts.gateway.fleet
+    frame_period_s = 1 / gateway.config.live.spec.frames_per_s
+
+    def session_of(view: SessionView) -> body.Session:
+        return session_body(view, gateway.lives.get(view.name))
+
+    @app.post("/api/sessions", status_code=201)
+    async def open_session(request: body.OpenSession | None = None) -> body.Session:
+        """Begin a world."""
+        request = request or body.OpenSession()
+        return session_of(await desk.open(seed=request.seed, on=request.worker))
+
+    @app.get("/api/sessions")
+    async def sessions() -> body.Sessions:
+        """List the worlds that are open."""
+        return body.Sessions(sessions=[session_of(view) for view in fleet.sessions() if not view.throwaway])
+
+    @app.get("/api/sessions/{session}")
+    async def session(session: str) -> body.Session:
+        """Show one world."""
+        return session_of(desk.view(session))
+
+    @app.delete("/api/sessions/{session}", status_code=204)
+    async def close_session(session: str) -> None:
+        """End a world."""
+        await desk.close(session)
+
+    @app.post("/api/sessions/{session}/move", responses=REFUSED)
+    async def move(session: str, request: body.MoveSession | None = None) -> body.Move:
+        """Move a world and answer when it is known how that ended: the outcome is in the body. 409: refused."""
+        request = request or body.MoveSession()
+        report = await desk.move(session, request.to, damage=request.damage)
+        answer = move_body(report, frame_period_s)
+        if report.outcome is Outcome.REFUSED:
+            raise Refused(answer)
+        return answer
+
+    @app.post("/api/sessions/{session}/recover", status_code=202)
+    async def recover(session: str) -> body.Recovered:
+        """Show, beside the world, a throw-away copy of it that was rebuilt from its last picture alone."""
+        return body.Recovered(name=await desk.recover(session))
+
+    @app.websocket("/api/sessions/{session}/play")
+    async def play_session(websocket: WebSocket, session: str, *, watch: bool = False) -> None:
+        await play(websocket, desk, session, controls=not watch)
+
+
+def _fleet(app: FastAPI, parts: Parts) -> None:
+    fleet, live = parts.gateway.fleet, parts.gateway.config.live
+    frame_period_s = 1 / live.spec.frames_per_s
+
+    @app.get("/api/workers")
+    async def workers() -> body.Workers:
+        """List the workers."""
+        return body.Workers(workers=[worker_body(view) for view in fleet.workers()])
+
+    @app.get("/api/moves")
+    async def moves() -> body.Moves:
+        """List the last moves, oldest first."""
+        return body.Moves(moves=[move_body(report, frame_period_s) for report in fleet.moves()])
+
+    @app.get("/api/environment")
+    async def environment() -> body.Environment:
+        """Show what decides whether two workers compute the same bytes, and where they differ."""
+        return environment_body(fleet.workers())
+
+    @app.get("/healthz")
+    async def health() -> body.Health:
+        """Say that the server answers, and what it serves."""
+        return body.Health(
+            status="ok",
+            version=__version__,
+            server_life=live.server_life,
+            engine=live.spec.name,
+            preset=live.spec.preset,
+            weights_sha256=live.spec.weights_sha256,
+            num_sessions=len(parts.gateway.lives),
+        )
+
+    @app.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """Show the counters in Prometheus' text format."""
+        return Response(parts.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _page(app: FastAPI, parts: Parts) -> None:
+    @app.get("/", include_in_schema=False)
+    async def new_world() -> Response:
+        return _file(parts.page, "index.html")
+
+    @app.get("/play/{session}", include_in_schema=False)
+    async def old_world(session: str) -> Response:
+        return _file(parts.page, "index.html")
+
+    @app.get("/viewer/{path:path}", include_in_schema=False)
+    async def viewer(path: str) -> Response:
+        return _file(parts.page, path)
+
+
+def _file(page: Mapping[str, PageFile], path: str) -> Response:
+    if path not in page:
+        raise UserError(f"There is no file {path}.", code="not_found", status=404)
+    return Response(page[path].content, media_type=page[path].media_type, headers={"cache-control": "no-cache"})
+
+
+class Refused(Exception):
+    """Carries a refused move to its answer."""
+
+    def __init__(self, move: body.Move) -> None:
+        super().__init__(move.sentence)
+        self.move = move
+
+
+def _errors(app: FastAPI) -> None:
+    @app.exception_handler(WorldMoveError)
+    async def ours(_: Request, error: WorldMoveError) -> JSONResponse:
+        return _error(status_of(error), error_fields(error))
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, refused: Refused) -> JSONResponse:
+        answer = body.RefusedMove(error=_fields("refused", refused.move.sentence, session_runs=True), move=refused.move)
+        return JSONResponse(answer.model_dump(by_alias=True), status_code=409)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return _error(422, _fields("usage", f"The request is not understood: {where}: {first['msg']}."))
+
+    @app.exception_handler(HTTPException)
+    async def http(_: Request, error: HTTPException) -> JSONResponse:
+        return _error(error.status_code, _fields("not_found" if error.status_code == 404 else "http", error.detail))
+
+    @app.exception_handler(Exception)
+    async def unexpected(_: Request, error: Exception) -> JSONResponse:
+        return _error(500, _fields("internal", f"The server failed: {type(error).__name__}; its log says more."))
+
+
+def _fields(code: str, message: str, *, session_runs: bool | None = None) -> body.ErrorFields:
+    return body.ErrorFields(code=code, message=message, fault="remote", session_runs=session_runs, retry_after_s=None)
+
+
+def _error(status: int, fields: body.ErrorFields) -> JSONResponse:
+    headers = {} if fields.retry_after_s is None else {"retry-after": str(round(fields.retry_after_s))}
+    return JSONResponse({"error": fields.model_dump()}, status_code=status, headers=headers)

@@ -1,0 +1,47 @@
+"""The check of the future: what a retired copy computed beside what the owner showed. Pure."""
+
+from typing import TypeVar
+
+from worldmove.serve.play_messages import Check, Digests
+
+K = TypeVar("K")
+
+KEPT = 64
+"""Blocks of which the digests are remembered, so that neither side's word waits for ever."""
+
+
+class CheckBook:
+    """Matches the two sides of a block, whichever comes first.
+
+    Equal means: the same state digest and the same frames. A side without a state digest is equal to nothing:
+    what was not compared is not called equal.
+    """
+
+    def __init__(self) -> None:
+        self._shown: dict[int, Digests] = {}
+        self._waiting: dict[tuple[int, str], Digests] = {}
+
+    def shown(self, block: int, owner: Digests) -> tuple[Check, ...]:
+        """Note what the owner showed; return the checks that this completes."""
+        _remember(self._shown, block, owner)
+        ready = [key for key in self._waiting if key[0] == block]
+        return tuple(self._check(key, self._waiting.pop(key)) for key in ready)
+
+    def stepped(self, block: int, attempt: str, retired: Digests) -> tuple[Check, ...]:
+        """Note what a retired copy computed; return the check, if the owner's block has been shown."""
+        if block not in self._shown:
+            _remember(self._waiting, (block, attempt), retired)
+            return ()
+        return (self._check((block, attempt), retired),)
+
+    def _check(self, key: tuple[int, str], retired: Digests) -> Check:
+        block, attempt = key
+        owner = self._shown[block]
+        equal = bool(owner.state_digest) and owner == retired
+        return Check(block=block, attempt=attempt, owner=owner, retired=retired, equal=equal)
+
+
+def _remember(book: dict[K, Digests], key: K, digests: Digests) -> None:
+    book[key] = digests
+    while len(book) > KEPT:
+        book.pop(next(iter(book)))

@@ -1,0 +1,149 @@
+"""What HTTP and the players ask of the gateway: open, close, move, recover; join, leave, hear."""
+
+import asyncio
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Protocol
+
+from worldmove.errors import MessageError, UserError
+from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.views import SessionView, WorkerState, WorkerView
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Ping, Pong, Received, Resting, decode
+from worldmove.serve.player import Player
+from worldmove.serve.recover import Recovery
+from worldmove.serve.wording import hello, workers_now
+
+
+class Ids(Protocol):
+    """Where new names and seeds come from."""
+
+    def session(self) -> str:
+        """Return a name that no session has had."""
+        ...
+
+    def seed(self) -> int:
+        """Return a world's seed."""
+        ...
+
+
+class Desk:
+    """The gateway's side that faces people. Raises UserError for what cannot be met."""
+
+    def __init__(self, gateway: Gateway, *, engine: EngineInfo, ids: Ids) -> None:
+        self._gateway = gateway
+        self._fleet = gateway.fleet
+        self._engine = engine
+        self._ids = ids
+
+    async def open(self, *, seed: int | None, on: str | None) -> SessionView:
+        """Begin a world. Raises UserError: unknown worker, no slot."""
+        session = self._ids.session()
+        on = None if on is None else self._worker(on)
+        self._gateway.begin(session)
+        try:
+            return await self._fleet.open(session, self._ids.seed() if seed is None else seed, on)
+        except BaseException:
+            self._gateway.forget(session, "This world could not be opened.")
+            raise
+
+    async def close(self, session: str) -> None:
+        """End a session. Raises UserError: unknown, or a move of it is under way."""
+        self._gateway.live(session)
+        await self._fleet.close(session)
+        self._gateway.forget(session, "This session was closed.")
+
+    def view(self, session: str) -> SessionView:
+        """Return what the controller says of a session. Raises UserError for an unknown one."""
+        self._gateway.live(session)
+        for view in self._fleet.sessions():
+            if view.name == session:
+                return view
+        raise UserError(f"The session {session} has ended.", code="unknown_session", status=404)
+
+    async def move(self, session: str, to: str | None, *, damage: bool) -> MoveReport:
+        """Move a session; the report has the gap, where a block was due. Raises UserError."""
+        view = self.view(session)
+        destination = roomiest_other(self._fleet.workers(), view.owner) if to is None else self._worker(to)
+        report = await self._fleet.move(session, destination, damage=damage)
+        return await self._gateway.settled(session, report)
+
+    async def recover(self, session: str) -> str:
+        """Show a throw-away copy beside a session and return its name. Raises UserError."""
+        recoveries = self._gateway.recoveries
+        recovery = Recovery(self._gateway.live(session), fleet=self._fleet, seed=self._ids.seed())
+        if session in recoveries:
+            raise UserError("A throw-away copy of this world is open; wait for its end.", code="busy", status=409)
+        recoveries[session] = recovery
+        try:
+            name = await recovery.open()
+        except BaseException:
+            del recoveries[session]
+            raise
+        self._gateway.spawn(self._run_recovery(session, recovery))
+        return name
+
+    def join(self, session: str, player: Player, *, controls: bool) -> None:
+        """Let a player in: say hello, show the newest block again. Raises UserError for an unknown session."""
+        live = self._gateway.live(session)
+        live.join(player, controls=controls)
+        owner, workers = self._fleet.owner(session), self._fleet.workers()
+        player.say(hello(live, owner, workers, self._engine, controls=controls))
+        player.say(workers_now(workers, owner))
+        player.say(live.counts)
+        if live.feed.resting_why is not None:
+            player.say(Resting(resting=True, why=live.feed.resting_why))
+        if live.screen.last is not None:
+            for message in live.screen.messages(live.screen.last):
+                player.put(message)
+
+    def leave(self, session: str, player: Player) -> None:
+        """A player's connection has ended."""
+        try:
+            live = self._gateway.live(session)
+        except UserError:
+            return  # the session ended first
+        live.leave(player)
+
+    def hear(self, session: str, player: Player, text: str) -> None:
+        """Take one message of a player's. Raises UserError where the session has ended."""
+        live = self._gateway.live(session)
+        try:
+            message = decode(text)
+        except MessageError as error:
+            player.say(Error(code=error.code, message=str(error)))
+            return
+        match message:
+            case Keys():
+                live.press(player, message)
+            case Keep(keep=keep):
+                live.keep(player, keep=keep)
+            case Received(block=block, server_life=life) if life == live.server_life:
+                player.received_block = max(block, player.received_block or 0)
+            case Ping(t=t):
+                player.say(Pong(t=t, server_ms=asyncio.get_running_loop().time() * 1000))
+
+    def _worker(self, name: str) -> str:
+        """Return a worker's name. Raises UserError, naming the nearest, for an unknown one."""
+        names = [view.name for view in self._fleet.workers()]
+        if name in names:
+            return name
+        near = get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}."
+        raise UserError(f"There is no worker {name}; {hint}", code="unknown_worker", status=404)
+
+    async def _run_recovery(self, session: str, recovery: Recovery) -> None:
+        try:
+            await recovery.run()
+        finally:
+            del self._gateway.recoveries[session]
+
+
+def roomiest_other(workers: Sequence[WorkerView], owner: str) -> str:
+    """Return the ready worker with most free slots that is not the owner. Raises UserError if there is none."""
+    others = [view for view in workers if view.name != owner and view.state is WorkerState.READY]
+    if not others:
+        raise UserError(
+            "There is no other worker to move to; start the server with --workers 2.", code="no_worker", status=409
+        )
+    return max(others, key=lambda view: view.slots_free).name

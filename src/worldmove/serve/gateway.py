@@ -1,0 +1,211 @@
+"""The gateway: one ``Live`` for each session, between the players and the workers' blocks.
+
+To the controller it is a ``fleet.ports.Gateway``. What HTTP asks of it stands in ``serve.desk``.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+import structlog
+
+from worldmove.errors import UserError
+from worldmove.fleet.ports import Fleet, Owner
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.serve.live import Live, LiveConfig
+from worldmove.serve.metrics import Metrics
+from worldmove.serve.play_messages import MovePhase, Workers
+from worldmove.serve.player import CloseCode
+from worldmove.serve.recover import Recovery
+from worldmove.serve.results import result_of, visitor_phase
+from worldmove.serve.wording import owner_now, workers_now
+from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened
+
+FAREWELL_S = 1.0
+"""How long players may take to close their connections when the server ends."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """Seconds. ``keep_s``: how long a session that nobody watches is kept."""
+
+    live: LiveConfig
+    keep_s: float = 600.0
+    gap_within_s: float = 2.0
+    """How long a committed move's result waits for the first new block."""
+    look_every_s: float = 0.5
+    """How often workers and unwatched sessions are looked at."""
+
+
+class Gateway:
+    """All sessions of one server."""
+
+    def __init__(self, *, fleet: Fleet, config: GatewayConfig, metrics: Metrics) -> None:
+        self.fleet = fleet
+        self.config = config
+        self.lives: dict[str, Live] = {}
+        self.recoveries: dict[str, Recovery] = {}
+        """By session: its throw-away copy."""
+        self._metrics = metrics
+        self._playing: dict[str, asyncio.Task[None]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._told: dict[str, Workers] = {}
+        self._unwatched_since: dict[str, float] = {}
+
+    def begin(self, session: str) -> Live:
+        """Make room for a session, before the controller names its owner."""
+        live = Live(session, config=self.config.live, fleet=self.fleet, metrics=self._metrics)
+        self.lives[session] = live
+        self._playing[session] = self.spawn(live.run())
+        return live
+
+    def live(self, session: str) -> Live:
+        """Return a session. Raises UserError, naming the nearest, for one that is not here."""
+        if session in self.lives:
+            return self.lives[session]
+        near = get_close_matches(session, self.lives, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}?" if near else "`worldmove sessions` lists those that are open."
+        raise UserError(f"There is no session {session}; {hint}", code="unknown_session", status=404)
+
+    def forget(self, session: str, why: str) -> None:
+        """A session has ended: close its connections and play it no more. Does nothing for one not here."""
+        if live := self.lives.pop(session, None):
+            live.end(why)
+            self._playing.pop(session).cancel()
+            self._told.pop(session, None)
+            self._unwatched_since.pop(session, None)
+
+    async def settled(self, session: str, report: MoveReport) -> MoveReport:
+        """Wait for the first new block of a committed move; return its report with the gap."""
+        live = self.lives.get(session)
+        if live is not None and report.outcome is Outcome.COMMITTED:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.config.gap_within_s):
+                    await live.first_shown(report.epoch)
+            return self._with_gap(live, report)
+        return report
+
+    async def run(self) -> None:
+        """Look after the sessions until cancelled: who works where, and which are kept for nobody."""
+        while True:
+            await asyncio.sleep(self.config.look_every_s)
+            workers = self.fleet.workers()
+            for session, live in tuple(self.lives.items()):
+                message = workers_now(workers, self.fleet.owner(session))
+                if self._told.get(session) != message:
+                    self._told[session] = message
+                    live.audience.say(message)
+                await self._expire(session, live)
+
+    async def end(self) -> None:
+        """The server ends: close every connection, and stop. Idempotent."""
+        lives = tuple(self.lives.items())
+        for _, live in lives:
+            live.audience.end(CloseCode.SERVER_ENDS, "the server ends")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                await asyncio.gather(*(live.audience.emptied() for _, live in lives))
+        for session, _ in lives:
+            self.forget(session, "the server ends")
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run something beside the rest; what it fails with is logged."""
+        task = asyncio.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._done)
+        return task
+
+    # For the controller: ``fleet.ports.Gateway``.
+
+    def take(self, worker: str, message: BlockDone | CheckDone | Opened | Failed | Freed) -> None:
+        match message:
+            case BlockDone(session=name) if (recovery := self._recovery(name)) is not None:
+                recovery.take(message)
+            case BlockDone(session=name) | CheckDone(session=name) | Opened(session=name) if name in self.lives:
+                self.lives[name].take(worker, message)
+            case Failed():
+                log.warning("failed", session=message.session, worker=worker, code=message.code, why=message.message)
+
+    def owned(self, session: str, owner: Owner) -> None:
+        if live := self.lives.get(session):
+            live.owned(owner)
+            live.audience.say(owner_now(owner, self.fleet.workers()))
+
+    def holders(self, session: str, workers: Sequence[str]) -> None:
+        if live := self.lives.get(session):
+            live.hold(workers)
+
+    def close_epoch(self, session: str, epoch: int) -> None:
+        if live := self.lives.get(session):
+            live.screen.close_epoch(epoch)
+
+    def next_block(self, session: str) -> int | None:
+        live = self.lives.get(session)
+        return None if live is None else live.screen.next_block
+
+    def log_reaches(self, session: str) -> int:
+        live = self.lives.get(session)
+        return 0 if live is None else live.sequencer.reaches
+
+    def horizon_s(self, session: str) -> float | None:
+        live = self.lives.get(session)
+        return None if live is None else live.horizon_s()
+
+    def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
+        live = self.lives.get(session)
+        if live is None:
+            return
+        if event == "phase" and (phase := visitor_phase(str(fields["phase"]))):
+            live.audience.say(MovePhase(attempt=str(fields["attempt"]), phase=phase, to=str(fields["destination"])))
+        report = fields.get("report")
+        if event == "result" and isinstance(report, MoveReport):
+            self.spawn(self._tell_result(live, report))
+
+    def lost(self, session: str, why: str) -> None:
+        if recovery := self._recovery(session):
+            recovery.lose()
+        if live := self.lives.get(session):
+            live.lose(why)
+
+    # Behind these.
+
+    def _with_gap(self, live: Live, report: MoveReport) -> MoveReport:
+        """Note how late the new owner's first block came, unless a newer move has been reported since."""
+        newest = [made for made in self.fleet.moves() if made.session == live.name and made.outcome is report.outcome]
+        gap_s = live.first_late_s.get(report.epoch)
+        if gap_s is None or not newest or newest[-1].attempt != report.attempt:
+            return report
+        self.fleet.note_gap(live.name, gap_s)
+        return replace(report, gap_s=gap_s)
+
+    async def _tell_result(self, live: Live, report: MoveReport) -> None:
+        settled = await self.settled(live.name, report)
+        if settled.gap_s is not None:
+            self._metrics.moved_with_gap(settled.gap_s)
+        live.count(settled.outcome)
+        live.audience.say(result_of(settled, 1 / live.spec.frames_per_s))
+
+    def _recovery(self, name: str) -> Recovery | None:
+        return next((recovery for recovery in self.recoveries.values() if recovery.name == name), None)
+
+    async def _expire(self, session: str, live: Live) -> None:
+        now = asyncio.get_running_loop().time()
+        if live.audience.watched:
+            self._unwatched_since.pop(session, None)
+        elif now - self._unwatched_since.setdefault(session, now) >= self.config.keep_s:
+            with suppress(UserError):  # a move is under way: at the next look
+                await self.fleet.close(session)
+                log.info("closed: nobody watched", session=session, seconds=self.config.keep_s)
+                self.forget(session, "Nobody watched this world for a while.")
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a task of the gateway failed", exc_info=error)

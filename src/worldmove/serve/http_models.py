@@ -1,0 +1,143 @@
+"""The bodies of the HTTP interface: see docs/http.md and /openapi.json. Times in ms, instants in UTC ISO 8601."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SessionName = Annotated[str, Field(min_length=1, max_length=64)]
+WorkerName = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Body(BaseModel):
+    """The root of what a client may send: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OpenSession(Body):
+    seed: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
+    worker: WorkerName | None = None
+
+
+class MoveSession(Body):
+    to: WorkerName | None = Field(default=None, description="Left out: the other worker with most free slots.")
+    damage: bool = Field(default=False, description="Break it: damage the bytes of every try on their way.")
+
+
+class Answer(BaseModel):
+    """The root of what the server sends."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+class ErrorFields(Answer):
+    code: str
+    message: str
+    fault: str
+    session_runs: bool | None
+    retry_after_s: float | None
+
+
+class ErrorAnswer(Answer):
+    error: ErrorFields
+
+
+class Session(Answer):
+    session: str
+    state: str
+    worker: str
+    epoch: int
+    seed: int
+    next_block: int
+    resting: str | None = Field(description="Why the world rests; null while it goes on.")
+    num_watchers: int
+    num_bytes: int | None
+    num_parts: int | None
+    holders: list[str]
+    move_attempt: str | None
+
+
+class Sessions(Answer):
+    sessions: list[Session]
+
+
+class Worker(Answer):
+    worker: str
+    pid: int
+    incarnation: int
+    state: str
+    num_sessions: int
+    slots: int
+    slots_free: int
+    slots_quarantined: int
+    arena_bytes: int
+
+
+class Workers(Answer):
+    workers: list[Worker]
+
+
+class Phase(Answer):
+    side: str
+    name: str
+    start_ms: float
+    end_ms: float
+
+
+class Move(Answer):
+    session: str
+    attempt: str
+    outcome: str
+    reason: str
+    detail: str
+    sentence: str
+    source: str = Field(serialization_alias="from")
+    to: str
+    epoch: int
+    tries: int
+    transport: str
+    started_at: str
+    took_ms: float
+    pause_ms: float | None
+    gap_ms: float | None
+    missed_frames: int | None
+    phases: list[Phase]
+    num_bytes: int | None
+    num_parts: int | None
+    num_groups: int | None
+    source_digest: str
+    destination_digest: str
+    proof: str
+
+
+class RefusedMove(Answer):
+    error: ErrorFields
+    move: Move
+
+
+class Moves(Answer):
+    moves: list[Move]
+
+
+class Recovered(Answer):
+    name: str
+
+
+class Difference(Answer):
+    field: str
+    values: dict[str, str | None]
+
+
+class Environment(Answer):
+    workers: dict[str, dict[str, str]]
+    differences: list[Difference]
+
+
+class Health(Answer):
+    status: str
+    version: str
+    server_life: int
+    engine: str
+    preset: str
+    weights_sha256: str
+    num_sessions: int

@@ -1,0 +1,233 @@
+"""One session at the gateway: who watches, what they pressed, what was closed, what was shown."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from worldmove.engine.base import EngineSpec, KeyChange
+from worldmove.fleet.ports import Fleet, Owner
+from worldmove.fleet.reports import Outcome
+from worldmove.serve.audience import Audience
+from worldmove.serve.checks import CheckBook
+from worldmove.serve.feed import Feed
+from worldmove.serve.metrics import Metrics
+from worldmove.serve.play_messages import Check, Counts, Digests, Error, Keys, KeysTaken, Lost, Resting
+from worldmove.serve.player import CloseCode, Player
+from worldmove.serve.screen import Screen, Shown
+from worldmove.serve.sequencer import Sequencer, Taken
+from worldmove.serve.tempo import Situation, Tempo, TempoConfig
+from worldmove.worker.messages import BlockDone, CheckDone, Opened
+
+RECENT_BLOCKS = 16
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveConfig:
+    """What every session of a gateway shares. ``queue_limit``: messages that may wait for one watcher."""
+
+    spec: EngineSpec
+    server_life: int
+    rest_after_s: float = 4.0
+    queue_limit: int = 64
+
+
+class Live:
+    """One session. Calls return at once; ``run`` closes lists and shows blocks until it is cancelled."""
+
+    def __init__(self, name: str, *, config: LiveConfig, fleet: Fleet, metrics: Metrics) -> None:
+        self.name = name
+        self.spec = config.spec
+        self.audience = Audience()
+        self.sequencer = Sequencer()
+        self.opened: Opened | None = None
+        self.counts = Counts(moved=0, refused=0, aborted=0, lost=0, blocks_late=0)
+        self.lost_why: str | None = None
+        self.first_late_s: dict[int, float] = {}
+        """By epoch, of the newest that followed another: how late its first block came."""
+        self._kept = False
+        self.server_life = config.server_life
+        self._metrics = metrics
+        self._checks = CheckBook()
+        period_s = config.spec.period_s
+        self._tempo = Tempo(TempoConfig(period_s=period_s, lead_s=period_s, rest_after_s=config.rest_after_s))
+        self.feed = Feed(
+            name, sequencer=self.sequencer, tempo=self._tempo, fleet=fleet, look=self._look, on_rest=self._rested
+        )
+        self.screen = Screen(
+            name,
+            spec=config.spec,
+            server_life=config.server_life,
+            fleet=fleet,
+            audience=self.audience,
+            tempo=self._tempo,
+            acknowledge=self._acknowledge,
+        )
+        self._arrived: asyncio.Queue[tuple[str, BlockDone, float]] = asyncio.Queue()
+        self._compute_s: deque[float] = deque(maxlen=RECENT_BLOCKS)
+        self._progress = asyncio.Event()
+
+    async def run(self) -> None:
+        """Play the session."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.feed.run())
+            tasks.create_task(self._show_blocks())
+
+    # What the workers and the controller say.
+
+    def take(self, worker: str, message: BlockDone | CheckDone | Opened) -> None:
+        """Take a worker's word about this session."""
+        match message:
+            case BlockDone():
+                self._arrived.put_nowait((worker, message, asyncio.get_running_loop().time()))
+            case CheckDone(block=block, attempt=attempt):
+                self._tell(self._checks.stepped(block, attempt, digests_of(message)))
+            case Opened():
+                self.opened = message
+
+    def owned(self, owner: Owner) -> None:
+        """The row names this owner: it is sent the lists from the next block on."""
+        self.feed.enabled = True
+        self.feed.send_from(owner.worker, self.screen.next_block)
+        self.feed.nudge()
+
+    def hold(self, workers: Sequence[str]) -> None:
+        """These workers hold a copy that needs the lists."""
+        self.feed.hold(workers, self.screen.next_block)
+
+    def lose(self, why: str) -> None:
+        """No copy is left."""
+        self.lost_why = why
+        self.feed.enabled = False
+        self._count("lost")
+        self.end(why)
+
+    def count(self, outcome: Outcome) -> None:
+        """Count a move that has ended, and tell."""
+        field = {Outcome.COMMITTED: "moved", Outcome.REFUSED: "refused", Outcome.ABORTED: "aborted"}.get(outcome)
+        if field is not None:
+            self._count(field)
+
+    def end(self, why: str) -> None:
+        """Close every connection, saying why."""
+        if self.lost_why is not None:
+            self.audience.say(Lost(sentence=why))
+        self.audience.end(CloseCode.SESSION_ENDED, why[:120])
+
+    def horizon_s(self) -> float | None:
+        """Seconds from a block's arrival to the next one's due time less its compute time.
+
+        None while no block time is known; without limit while the world rests, since no block is due.
+        """
+        if self.feed.resting_why is not None:
+            return float("inf")
+        if not self._compute_s:
+            return None
+        # A list is closed one period before its block is due: two periods lie between the closing of this
+        # block's list and the due time of the next one, and two blocks are computed in them.
+        return 2 * self.spec.period_s - 2 * max(self._compute_s)
+
+    # What the players say.
+
+    def join(self, player: Player, *, controls: bool) -> None:
+        """Let a player watch, and control if asked. Who controlled before lets go of every key."""
+        if controls and self.audience.controlling is not None:
+            self.sequencer.release()
+        self.audience.join(player, controls=controls)
+        self.feed.nudge()
+
+    def leave(self, player: Player) -> None:
+        """A player is gone; if they controlled, what was down is released and nothing keeps the world going."""
+        if self.audience.controlling is player:
+            self.sequencer.release()
+            self._kept = False
+        self.audience.leave(player)
+        self.feed.nudge()
+
+    def press(self, player: Player, keys: Keys) -> None:
+        """Take a player's key changes. One that breaks the numbering, or sends too many, is dropped."""
+        if player is not self.audience.controlling:
+            player.say(Error(code="watching_only", message="Another connection has the controls."))
+            return
+        for number, key, down in keys.changes:
+            if key not in self.spec.keys:
+                keys_known = ", ".join(self.spec.keys)
+                player.say(Error(code="unknown_key", message=f"There is no key {key!r} here; use {keys_known}."))
+                continue
+            taken = self.sequencer.take(KeyChange(number=number, key=key, down=down))
+            if taken in (Taken.FULL, Taken.TOO_FAR):
+                player.drop(CloseCode.BAD_MESSAGE, f"key change {number} was not taken: {taken.value}")
+                return
+        player.say(KeysTaken(number=self.sequencer.next_number - 1))
+        self.feed.nudge()
+
+    def keep(self, player: Player, *, keep: bool) -> None:
+        """Go on without keys, or stop doing so. Only who controls may say so."""
+        if player is self.audience.controlling:
+            self._kept = keep
+            self.feed.nudge()
+
+    # What goes on meanwhile.
+
+    async def first_shown(self, epoch: int) -> None:
+        """Return once a block of this epoch was shown, or the world rests and none will come."""
+        while (self.screen.shown_epoch or 0) < epoch and self.feed.resting_why is None and self.lost_why is None:
+            self._progress.clear()
+            await self._progress.wait()
+
+    async def _show_blocks(self) -> None:
+        while True:
+            worker, block, arrived = await self._arrived.get()
+            shown = await self.screen.take(worker, block, arrived)
+            if isinstance(shown, Shown):
+                self._after(shown)
+            else:
+                self._metrics.block_dropped(shown)
+                log.info("block not shown", session=self.name, worker=worker, block=block.block, why=shown.value)
+
+    def _after(self, shown: Shown) -> None:
+        self._compute_s.append(shown.block.compute_s)
+        self._metrics.block_shown(shown.late_s)
+        if shown.new_epoch and shown.late_s is not None:
+            self.first_late_s = {shown.block.epoch: shown.late_s}
+        if shown.late_s:
+            self._count("blocks_late")
+        self._tell(self._checks.shown(shown.block.block, digests_of(shown.block)))
+        self._progress.set()
+        self.feed.nudge()
+
+    def _count(self, field: str) -> None:
+        self.counts = msgspec.structs.replace(self.counts, **{field: getattr(self.counts, field) + 1})
+        self.audience.say(self.counts)
+
+    def _tell(self, checks: Sequence[Check]) -> None:
+        for check in checks:
+            self._metrics.checked(equal=check.equal)
+            self.audience.say(check)
+
+    def _rested(self, why: str | None) -> None:
+        self.audience.say(Resting(resting=why is not None, why=why or ""))
+        self._progress.set()
+
+    def _acknowledge(self, epoch: int, block: int) -> None:
+        self.feed.acknowledge(epoch, block, self.server_life)
+
+    def _look(self, now: float) -> Situation:
+        return Situation(
+            now=now,
+            block=self.sequencer.reaches,
+            shown=self.screen.next_block,
+            active=self.sequencer.active,
+            kept=self._kept,
+            watched=self.audience.watched,
+        )
+
+
+def digests_of(message: BlockDone | CheckDone) -> Digests:
+    """Return what one side says of a block."""
+    return Digests(state_digest=message.state_digest, frames=tuple(sha.hex() for sha in message.frame_sha256))

@@ -1,0 +1,100 @@
+"""Who may talk to a server on this machine: a check of ``Host`` and ``Origin`` before anything else.
+
+A page on the Internet can make a visitor's browser ask any address, also one whose name it has just bound to
+127.0.0.1. So ``Host`` must be an address or a name that is known here, and ``Origin``, where a browser sends
+one, must be this very server.
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
+    "worker-src 'self'; manifest-src 'self'; connect-src 'self' ws://{host} wss://{host}; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def host_name(host: str) -> str:
+    """Return a ``Host`` header's name without its port; empty for one that is none."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def host_is_known(host: str, names: Iterable[str], *, loopback_only: bool) -> bool:
+    """Whether a ``Host`` header names this server: ``localhost``, an address, or one of ``names``."""
+    name = host_name(host)
+    if name == "localhost" or name in tuple(names):
+        return True
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or not loopback_only
+
+
+def origin_is_own(origin: str | None, host: str) -> bool:
+    """Whether a request comes from this server's own page, or from no page at all."""
+    if origin is None:
+        return True
+    try:
+        parts = urlsplit(origin)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and parts.netloc.lower() == host.lower()
+
+
+class OwnOnly:
+    """An ASGI layer that refuses strangers, and adds the headers that keep a page to itself."""
+
+    def __init__(self, app: ASGIApp, *, names: tuple[str, ...] = (), loopback_only: bool = True) -> None:
+        self._app = app
+        self._names = names
+        self._loopback_only = loopback_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+        host = headers.get("host", "")
+        known = host_is_known(host, self._names, loopback_only=self._loopback_only)
+        if known and origin_is_own(headers.get("origin"), host):
+            await self._app(scope, receive, with_headers(send, host))
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "not this server's page"})
+        else:
+            await _forbidden(scope, receive, send)
+
+
+def with_headers(send: Send, host: str) -> Send:
+    """Return a ``send`` that adds the security headers to each answer."""
+    extra = {**HEADERS, "content-security-policy": CONTENT_POLICY.format(host=host)}
+    raw = [(key.encode(), value.encode("latin-1")) for key, value in extra.items()]
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *raw]}
+        await send(message)
+
+    return sending
+
+
+async def _forbidden(scope: Scope, receive: Receive, send: Send) -> None:
+    message = "This server answers only under its own name; open it as http://127.0.0.1 or localhost."
+    error = {"code": "forbidden", "message": message, "fault": "remote", "session_runs": None, "retry_after_s": None}
+    await JSONResponse({"error": error}, status_code=403)(scope, receive, send)

@@ -1,0 +1,66 @@
+"""One WebSocket of the play wire: a ``Player`` behind a framework's socket, and the loop that reads from it."""
+
+import asyncio
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from worldmove.errors import UserError
+from worldmove.serve.desk import Desk
+from worldmove.serve.player import CloseCode, Player
+
+
+class FrameworkSocket:
+    """A ``player.Socket`` over Starlette's. A connection that is gone raises ConnectionError."""
+
+    def __init__(self, websocket: WebSocket) -> None:
+        self._websocket = websocket
+
+    async def send(self, message: bytes | str) -> None:
+        try:
+            if isinstance(message, str):
+                await self._websocket.send_text(message)
+            else:
+                await self._websocket.send_bytes(message)
+        except (WebSocketDisconnect, RuntimeError, OSError) as error:
+            raise ConnectionError("the connection is gone") from error
+
+    async def close(self, code: int, reason: str) -> None:
+        try:
+            await self._websocket.close(code, reason)
+        except (WebSocketDisconnect, RuntimeError, OSError) as error:
+            raise ConnectionError("the connection is gone") from error
+
+
+async def play(websocket: WebSocket, desk: Desk, session: str, *, controls: bool) -> None:
+    """Serve one connection from its handshake to its end."""
+    await websocket.accept()
+    player = Player(FrameworkSocket(websocket))
+    try:
+        desk.join(session, player, controls=controls)
+    except UserError as error:
+        await websocket.close(CloseCode.NO_SESSION, str(error)[:120])
+        return
+    reading = asyncio.create_task(_read(websocket, desk, session, player))
+    try:
+        await player.run()
+    finally:
+        desk.leave(session, player)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+
+async def _read(websocket: WebSocket, desk: Desk, session: str, player: Player) -> None:
+    """Give what comes to the gateway. The end of what comes is the end of the player."""
+    try:
+        while True:
+            message = await websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                break
+            text = message.get("text")
+            if text is None:
+                player.drop(CloseCode.BAD_MESSAGE, "this wire takes text messages only")
+                break
+            desk.hear(session, player, text)
+    except UserError as error:
+        player.drop(CloseCode.SESSION_ENDED, str(error)[:120])
+    player.drop(CloseCode.SERVER_ENDS, "the connection is gone")

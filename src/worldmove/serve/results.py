@@ -1,0 +1,115 @@
+"""A move's report in the words and units of who watches: five phases, one sentence, one line of proof. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
+from worldmove.serve.play_messages import MoveResult, PhaseInfo
+from worldmove.serve.show import frames_waited
+
+COPYING, HOLDING, CHECKING, HANDING_OVER, MOVED = "Copying", "Holding", "Checking", "Handing over", "Moved"
+VISITOR_PHASES = (COPYING, HOLDING, CHECKING, HANDING_OVER, MOVED)
+
+VISITOR_NAME: Mapping[str, str] = {
+    "prepare": COPYING,
+    "reserve": COPYING,
+    "transfer": HOLDING,
+    "freeze": HOLDING,
+    "boundary": HOLDING,
+    "land": HOLDING,
+    "install": CHECKING,
+    "verify": CHECKING,
+    "wait_proof": CHECKING,
+    "commit": HANDING_OVER,
+    "promote": HANDING_OVER,
+}
+"""What runs beside these (the source's two digests, its doubt, the state digest) has no part in the bar."""
+
+
+def visitor_phase(name: str) -> str | None:
+    """Return the visitor's word for an internal phase; None for one that has none."""
+    return VISITOR_NAME.get(name)
+
+
+def result_of(report: MoveReport, frame_period_s: float) -> MoveResult:
+    """Return what a watcher is told of a move that has ended."""
+    return MoveResult(
+        attempt=report.attempt,
+        outcome=report.outcome.value,
+        reason=report.reason,
+        sentence=sentence(report, frame_period_s),
+        phases=visitor_phases(report.phases),
+        pause_ms=milliseconds(report.pause_s),
+        gap_ms=milliseconds(report.gap_s),
+        missed_frames=missed_frames(report, frame_period_s),
+        num_bytes=report.num_bytes or None,
+        num_parts=report.num_leaves or None,
+        source=report.source,
+        to=report.destination,
+        epoch=report.epoch,
+        state_digest=report.destination_digest or report.source_digest,
+        proof=proof(report),
+        tries=report.tries,
+    )
+
+
+def missed_frames(report: MoveReport, frame_period_s: float) -> int | None:
+    """How many frame periods a watcher waited; None where nobody knows."""
+    return frames_waited(report.gap_s, frame_period_s) if report.outcome is Outcome.COMMITTED else None
+
+
+def milliseconds(seconds: float | None) -> float | None:
+    """Return milliseconds to a thousandth, or None for a measurement that is not there."""
+    return None if seconds is None else round(seconds * 1000, 3)
+
+
+def visitor_phases(phases: Sequence[PhaseTime]) -> tuple[PhaseInfo, ...]:
+    """Return the five phases with the time each took: from its first start to its last end, at either end."""
+    spans: dict[str, tuple[float, float]] = {}
+    for phase in phases:
+        if name := visitor_phase(phase.name):
+            start, end = spans.get(name, (phase.start_s, phase.end_s))
+            spans[name] = (min(start, phase.start_s), max(end, phase.end_s))
+    return tuple(
+        PhaseInfo(name=name, ms=round(1000 * (spans[name][1] - spans[name][0]), 3))
+        for name in VISITOR_PHASES
+        if name in spans
+    )
+
+
+def proof(report: MoveReport) -> str:
+    """Return ``checked n/n``, or ``not checked`` and why: there is no third."""
+    if report.outcome is Outcome.COMMITTED:
+        return f"checked {report.num_leaves}/{report.num_leaves}"
+    return f"not checked ({report.outcome.value})"
+
+
+def sentence(report: MoveReport, frame_period_s: float) -> str:
+    """Say what happened in one or two sentences; one that failed begins with what did not happen."""
+    match report.outcome:
+        case Outcome.COMMITTED:
+            return _moved(report, frame_period_s)
+        case Outcome.REFUSED:
+            return f"Not moved, nothing changed. {_clause(report)} It goes on at {report.source}."
+        case Outcome.ABORTED:
+            tries = f" ({report.tries} tries)" if report.tries > 1 else ""
+            return f"Not moved, nothing changed. {_clause(report)}{tries} Your world goes on at {report.source}."
+        case Outcome.IN_DOUBT:
+            return "Holding. We are making sure that only one copy goes on."
+        case Outcome.LOST:
+            return f"This world could not be recovered. {_clause(report)}"
+
+
+def _moved(report: MoveReport, frame_period_s: float) -> str:
+    parts = [f"Moved. Your world now runs at {report.destination}."]
+    if report.gap_s is not None:
+        waited = frames_waited(report.gap_s, frame_period_s)
+        parts.append(f"You waited {waited} frame{'' if waited == 1 else 's'}.")
+    if report.pause_s is not None:
+        parts.append(f"The pause was {report.pause_s * 1000:.1f} ms.")
+    parts.append(f"All {report.num_leaves} parts are identical (checked).")
+    return " ".join(parts)
+
+
+def _clause(report: MoveReport) -> str:
+    text = report.detail.removeprefix("Not moved, nothing changed: ").strip() or report.reason
+    return (text[0].upper() + text[1:]).rstrip(".") + "."

@@ -1,0 +1,160 @@
+"""Puts a session's blocks before those who watch: each block once, in order, and from its owner only.
+
+Rules:
+
+1. A block is judged by the ledger's row as it is at that moment, again after every wait (``serve.show``).
+2. ``shown`` is recorded, durably, before the first frame of an epoch leaves.
+3. A block is acknowledged when its last frame has been handed to the network for whom the world is played,
+   or nobody watches. Until then its owner, and the retired copy before it, can show it again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from worldmove.engine.base import EngineSpec
+from worldmove.fleet.ports import Fleet
+from worldmove.move.ledger_rules import Done, MarkShown
+from worldmove.serve.audience import Audience
+from worldmove.serve.frames import FrameHeader, Kind, action_index, pack
+from worldmove.serve.show import Fence, Verdict, judge, lateness_s
+from worldmove.serve.tempo import Tempo
+from worldmove.worker.messages import BlockDone
+
+ASK_AGAIN_S = 0.05
+WALK_STEPS = 10
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A block that was just shown. ``late_s`` is None where it was not due; ``new_epoch``: its owner's first."""
+
+    block: BlockDone
+    late_s: float | None
+    new_epoch: bool
+
+
+class Screen:
+    """What of one session has been shown, and what may be next."""
+
+    def __init__(
+        self,
+        session: str,
+        *,
+        spec: EngineSpec,
+        server_life: int,
+        fleet: Fleet,
+        audience: Audience,
+        tempo: Tempo,
+        acknowledge: Callable[[int, int], None],
+    ) -> None:
+        self._session = session
+        self._spec = spec
+        self._server_life = server_life
+        self._fleet = fleet
+        self._audience = audience
+        self._tempo = tempo
+        self._acknowledge = acknowledge
+        self._next_block = 0
+        self._closed_epoch: int | None = None
+        self._shown_epoch: int | None = None
+        self.last: BlockDone | None = None
+        """The newest block shown."""
+        self.walked: deque[str] = deque(maxlen=WALK_STEPS)
+        """The newest actions that were applied, oldest first, without those that stay."""
+
+    @property
+    def next_block(self) -> int:
+        """The next block to be shown."""
+        return self._next_block
+
+    @property
+    def shown_epoch(self) -> int | None:
+        """The newest epoch of which a block was shown."""
+        return None if self.last is None else self.last.epoch
+
+    def close_epoch(self, epoch: int) -> None:
+        """Show nothing of this epoch or an older one from now on."""
+        self._closed_epoch = max(epoch, self._closed_epoch or 0)
+
+    async def take(self, worker: str, block: BlockDone, arrived: float) -> Shown | Verdict:
+        """Show a block, or say why not. ``arrived``: when it came, by the loop's clock."""
+        if not well_formed(block, self._spec):
+            return Verdict.MALFORMED
+        verdict = await self._admitted(worker, block)
+        if verdict is Verdict.REPEATED:
+            self._acknowledge(block.epoch, block.block)
+        if verdict is not Verdict.SHOW:
+            return verdict
+        new_epoch = self.shown_epoch not in (None, block.epoch)
+        self._next_block = block.block + 1
+        self.last = block
+        self.walked.extend(note.action for note in block.notes if note.action in self._spec.keys)
+        self._audience.show(self.messages(block), lambda: self._acknowledge(block.epoch, block.block))
+        late_s = lateness_s(arrived, self._tempo.due(block.block))
+        return Shown(block=block, late_s=late_s, new_epoch=new_epoch)
+
+    def messages(self, block: BlockDone) -> list[bytes]:
+        """Return a block's frames as they travel, to be painted by its due time."""
+        now = asyncio.get_running_loop().time()
+        due = self._tempo.due(block.block)
+        wait_s = 0.0 if due is None else due - now
+        return pack_block(block, self._spec, kind=Kind.LIVE, server_life=self._server_life, wait_s=wait_s)
+
+    async def _admitted(self, worker: str, block: BlockDone) -> Verdict:
+        """Judge a block, having its epoch recorded as shown where that is what it lacks."""
+        while True:
+            fence = Fence(next_block=self._next_block, closed_epoch=self._closed_epoch, shown_epoch=self._shown_epoch)
+            row = self._fleet.owner(self._session)
+            verdict = judge(fence, row, worker=worker, epoch=block.epoch, block=block.block)
+            if verdict is not Verdict.RECORD_FIRST:
+                return verdict
+            await self._record_shown(block.epoch)
+
+    async def _record_shown(self, epoch: int) -> None:
+        answer = await self._fleet.ask(MarkShown(session=self._session, epoch=epoch))
+        if isinstance(answer, Done) and answer.epoch == epoch:
+            self._shown_epoch = epoch
+            log.info("shown", session=self._session, epoch=epoch, block=self._next_block)
+        else:
+            # Silence, or an owner that changed meanwhile: the row says which, at the next look.
+            await asyncio.sleep(ASK_AGAIN_S)
+
+
+def well_formed(block: BlockDone, spec: EngineSpec) -> bool:
+    """Whether a block has the frames that the engine says it has."""
+    num_bytes = spec.frames_per_block * spec.height * spec.width * 3
+    counts = (len(block.notes), len(block.frame_sha256))
+    return len(block.frames) == num_bytes and counts == (spec.frames_per_block, spec.frames_per_block)
+
+
+def pack_block(block: BlockDone, spec: EngineSpec, *, kind: Kind, server_life: int, wait_s: float) -> list[bytes]:
+    """Return a block's frames as messages: the first is to be painted in ``wait_s``, the others a period apart."""
+    pixels = memoryview(block.frames)
+    size = spec.width * spec.height * 3
+    return [
+        pack(
+            FrameHeader(
+                kind=kind,
+                action=action_index(note.action, spec.keys),
+                index=index,
+                width=spec.width,
+                height=spec.height,
+                show_after_ms=max(0, round(1000 * (wait_s + index / spec.frames_per_s))),
+                epoch=block.epoch,
+                block=block.block,
+                frame=block.block * spec.frames_per_block + index,
+                number=note.number,
+                pose=(note.y, note.x),
+                server_life=server_life,
+                sha256=sha256,
+            ),
+            pixels[index * size : (index + 1) * size],
+        )
+        for index, (note, sha256) in enumerate(zip(block.notes, block.frame_sha256, strict=True))
+    ]

@@ -1,0 +1,29 @@
+"""What a server is told, and whom it tells how far it is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from worldmove.worker.config import WorkerConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """What a server is told. ``port`` 0: any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 8787
+    names: tuple[str, ...] = ()
+    """Further names under which a browser may call it (``Host``)."""
+    num_workers: int = 2
+    worker: WorkerConfig
+    keep_s: float = 600.0
+    rest_after_s: float = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Whom the server tells how far it is."""
+
+    stage: Callable[[str], None]
+    ready: Callable[[str], None]
+    """Called with the page's address once it answers."""

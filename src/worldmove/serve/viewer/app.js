@@ -1,0 +1,248 @@
+// The page: opens or finds a session, and lets its parts hear of each other. Each part knows one thing.
+
+import { findSession, openSession } from "./api.js";
+import { Atlas } from "./atlas.js";
+import { KeyChanges } from "./changes.js";
+import { FrameCounter } from "./counter.js";
+import { byId, say } from "./dom.js";
+import { Guide } from "./guide.js";
+import { Keyboard } from "./keyboard.js";
+import { Link } from "./link.js";
+import { WorldMap } from "./map.js";
+import { Moves } from "./moves.js";
+import { Pad } from "./pad.js";
+import { Proof } from "./proof.js";
+import { ShowQueue } from "./queue.js";
+import { Readings } from "./readings.js";
+import { Recovery } from "./recovery.js";
+import { Stage } from "./stage.js";
+import { Timing } from "./timing.js";
+import { Verifier } from "./verifier.js";
+import { LIVE, readFrame, toImage, WireError } from "./wire.js";
+import { count, seconds } from "./words.js";
+import { Workers } from "./workers.js";
+
+const COMPLAINT_MS = 5000;
+const NUM_POSES = 32; // four seconds of play
+const PLAY = "Click or press a key to play";
+const LET_GO = "Keys are yours again. Click here, or press Enter here, to play.";
+const RESTS = "The world rests. It stands still and forgets nothing. Press a key.";
+
+class App {
+  stage = new Stage();
+  changes = new KeyChanges();
+  keyboard = new Keyboard(byId("stage"), this.changes, () => this.keysChanged(), (playing) => this.playChanged(playing));
+  pad = new Pad(this.keyboard);
+  timing = new Timing();
+  readings = new Readings(this.timing);
+  counter = new FrameCounter();
+  atlas = new Atlas();
+  map = new WorldMap(this.atlas);
+  recovery = new Recovery(this.atlas);
+  workers = new Workers();
+  moves = new Moves(this.workers, (keep) => this.link?.send({ type: "keep", keep }));
+  proof = new Proof();
+  guide = new Guide();
+  verifier = new Verifier((frame, verdict) => this.judged(frame, verdict));
+  queues = [new ShowQueue((frame) => this.paint(frame)), new ShowQueue((frame) => this.paintCopy(frame))];
+  link = null;
+  engine = null;
+  lost = false;
+  poses = []; // of the newest live frames that arrived, newest first
+
+  async begin() {
+    const found = location.pathname.match(/^\/play\/([^/]+)\/?$/);
+    this.stage.words("loading", "Opening your world. The first time takes some seconds.");
+    if (found) return this.join(decodeURIComponent(found[1]));
+    try {
+      const { session } = await openSession();
+      history.replaceState(null, "", `/play/${encodeURIComponent(session)}`);
+      this.join(session);
+    } catch (error) {
+      this.stage.words("over", error.message, ["Try again", () => location.reload()]);
+    }
+  }
+
+  join(session) {
+    this.session = session;
+    this.proof.serve(session);
+    this.link = new Link(session, {
+      frame: (buffer) => this.arrived(buffer),
+      message: (message) => this.hear[message.type]?.(message),
+      waiting: (waitMs) => this.away(waitMs),
+      over: (why) => this.over(why),
+    });
+  }
+
+  // What the server says, by its type.
+  hear = {
+    hello: (hello) => this.welcome(hello),
+    owner: (owner) => this.workers.owned(owner),
+    workers: ({ workers }) => this.workers.update(workers),
+    move: (message) => (message.event === "phase" ? this.moves.phase(message) : this.moveEnded(message)),
+    check: (check) => this.proof.checked(check),
+    counts: (counts) => {
+      this.proof.counts(counts);
+      this.readings.late(counts.blocks_late);
+    },
+    rest: ({ resting }) => this.rest(resting),
+    recover: ({ state }) => (state === "opened" ? this.recovery.open(this.poses) : this.recovery.close()),
+    lost: ({ sentence }) => this.end(sentence),
+    taken_over: () => this.takenOver(),
+    pong: ({ t }) => this.readings.ping(performance.now() - t),
+    error: ({ message }) => this.complain(message),
+  };
+
+  welcome(hello) {
+    this.engine = hello.engine;
+    this.counter.connected();
+    this.timing.forget();
+    this.keyboard.understand(hello.engine.keys);
+    this.pad.understand(hello.engine.keys);
+    if (hello.controls) this.changes.resume(hello.next_number);
+    else this.changes.pause();
+    if (hello.owner) this.workers.owned(hello.owner);
+    this.moves.serve(this.session, hello.controls);
+    this.stage.size(hello.engine.width, hello.engine.height);
+    this.map.remember(hello.engine.memory_blocks);
+    this.readings.engine(hello.engine);
+    this.stage.words("link", null);
+    this.stage.words("rest", null);
+    this.stage.words("taken", hello.controls ? null : "You are watching. Another page plays this world.", this.playHere);
+    if (!this.keyboard.playing) this.stage.words("play", PLAY);
+    if (this.moves.keeps) this.link.send({ type: "keep", keep: true });
+    this.keysChanged();
+  }
+
+  playHere = ["Play here", () => this.link.takeControls()];
+
+  arrived(buffer) {
+    const nowMs = performance.now();
+    try {
+      const frame = readFrame(buffer);
+      frame.dueMs = nowMs + frame.showAfterMs;
+      if (frame.kind !== LIVE) return this.verifier.check(frame);
+      if (!this.counter.arrived(frame.frame)) return;
+      this.poses = [frame.pose, ...this.poses.slice(0, NUM_POSES - 1)];
+      this.verifier.check(frame);
+    } catch (error) {
+      if (!(error instanceof WireError)) throw error;
+      this.alarm(`This page does not understand the server: ${error.message}. Reload it.`);
+    }
+  }
+
+  judged(frame, verdict) {
+    frame.verdict = verdict;
+    if (verdict === "damaged") return this.withhold(frame);
+    if (frame.kind === LIVE) {
+      this.proof.judged(frame, verdict);
+      if (frame.index === this.engine.frames_per_block - 1) this.acknowledge(frame);
+    }
+    this.queues[frame.kind === LIVE ? 0 : 1].put(frame, frame.dueMs);
+  }
+
+  acknowledge(frame) {
+    this.link.send({ type: "received", block: frame.block, server_life: frame.serverLife });
+  }
+
+  withhold(frame) {
+    if (frame.kind === LIVE) this.counter.withheld++;
+    this.proof.counted(this.counter);
+    this.alarm(`Frame ${count(frame.frame)} was not shown: its bytes do not have the digest that its worker gave.`);
+  }
+
+  paint(frame) {
+    const image = toImage(frame);
+    const key = this.engine.keys[frame.action - 1] ?? null;
+    this.stage.paint(frame, image);
+    this.stage.words("loading", null);
+    this.stage.chip(`block ${count(frame.block)} · ${this.workers.owner?.worker ?? "-"}`);
+    this.pad.applied(key);
+    this.counter.shown++;
+    this.timing.painted(frame.number, performance.now());
+    this.proof.painted(frame, frame.verdict);
+    this.proof.counted(this.counter);
+    this.map.seen(frame, this.atlas.add(image, frame.pose, frame.block));
+    this.guide.frame(frame.pose, key);
+  }
+
+  paintCopy(frame) {
+    this.recovery.paint(frame, toImage(frame));
+  }
+
+  moveEnded(result) {
+    this.moves.result(result);
+    this.proof.moved(result);
+    if (result.outcome === "committed") this.guide.moved();
+    if (result.outcome === "lost") this.alarm(result.sentence);
+  }
+
+  keysChanged() {
+    this.pad.pressed(this.changes);
+    // One message for all that changed in this turn of the event loop.
+    queueMicrotask(() => {
+      for (let changes = this.changes.take(); changes.length; changes = this.changes.take()) {
+        for (const [number, , down] of changes) if (down) this.timing.pressed(number, performance.now());
+        this.link?.send({ type: "keys", changes });
+      }
+    });
+  }
+
+  playChanged(playing) {
+    this.stage.words("play", playing ? null : LET_GO);
+  }
+
+  rest(resting) {
+    this.stage.words("rest", resting ? RESTS : null);
+    if (resting) this.timing.rest();
+  }
+
+  takenOver() {
+    this.link.controls = false;
+    this.changes.pause();
+    this.moves.stop();
+    this.stage.words("taken", "Another page plays this world now. You are watching.", this.playHere);
+  }
+
+  away(waitMs) {
+    this.changes.pause();
+    this.stage.words("link", `Reconnecting (${seconds(waitMs / 1000)}). Your world is held for you.`);
+    // A refused handshake looks to a page like a broken line: ask the other way whether there is a point in trying.
+    findSession(this.session).catch(({ status }) => {
+      if (status === 404) this.over("unknown");
+      if (status === 403) this.over("refused");
+    });
+  }
+
+  over(why) {
+    const words = {
+      unknown: "This world is not here any more.",
+      ended: "This world has ended.",
+      refused: "The server does not let this page in: open it at the address that the server printed.",
+    };
+    if (this.lost) return;
+    this.link.close();
+    this.moves.stop();
+    this.stage.words("over", words[why], ["Start a new world", () => location.assign("/")]);
+  }
+
+  end(sentence) {
+    this.lost = true;
+    this.moves.stop();
+    this.link.close();
+    this.alarm(sentence);
+    this.stage.words("over", sentence, ["Start a new world", () => location.assign("/")]);
+  }
+
+  complain(message) {
+    this.stage.words("error", message);
+    setTimeout(() => this.stage.words("error", null), COMPLAINT_MS);
+  }
+
+  alarm(sentence) {
+    byId("alarm").hidden = false;
+    say(byId("alarm"), sentence);
+  }
+}
+
+new App().begin();

@@ -1,0 +1,79 @@
+// One session's WebSocket: it opens again by itself, unless the server said that this would be in vain.
+
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 5000;
+const PING_MS = 2000;
+const NO_USE = { 1008: "refused", 4004: "unknown", 4010: "ended" };
+
+export class Link {
+  #url;
+  #on;
+  #socket = null;
+  #waitMs = FIRST_WAIT_MS;
+  #closed = false;
+  #timer = null;
+
+  /** Whether to ask for the controls when connecting; a page that only watches must not take them back. */
+  controls = true;
+
+  /** `on`: frame(ArrayBuffer), message(object), waiting(ms), over(why). */
+  constructor(session, on) {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    this.#url = `${scheme}://${location.host}/api/sessions/${encodeURIComponent(session)}/play`;
+    this.#on = on;
+    setInterval(() => this.send({ type: "ping", t: performance.now() }), PING_MS);
+    addEventListener("online", () => this.#hurry());
+    this.connect();
+  }
+
+  connect() {
+    clearTimeout(this.#timer);
+    const socket = new WebSocket(this.controls ? this.#url : `${this.#url}?watch=true`);
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = ({ data }) => {
+      if (data instanceof ArrayBuffer) return this.#on.frame(data);
+      this.#waitMs = FIRST_WAIT_MS;
+      this.#on.message(JSON.parse(data));
+    };
+    socket.onclose = ({ code }) => this.#lose(code);
+    this.#socket = socket;
+  }
+
+  /** Send a message if somebody listens. Says whether it went. */
+  send(message) {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return false;
+    this.#socket.send(JSON.stringify(message));
+    return true;
+  }
+
+  /** Connect anew at once, this time with the controls. */
+  takeControls() {
+    this.controls = true;
+    this.#socket.onmessage = this.#socket.onclose = null;
+    this.#socket.close();
+    this.connect();
+  }
+
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#socket?.close();
+  }
+
+  #lose(code) {
+    if (this.#closed) return;
+    if (NO_USE[code]) {
+      this.close();
+      return this.#on.over(NO_USE[code]);
+    }
+    // A little chance keeps a hundred pages from knocking in one instant.
+    const waitMs = this.#waitMs * (0.75 + Math.random() / 2);
+    this.#waitMs = Math.min(LONGEST_WAIT_MS, this.#waitMs * 2);
+    this.#on.waiting(waitMs);
+    this.#timer = setTimeout(() => this.connect(), waitMs);
+  }
+
+  #hurry() {
+    if (this.#socket?.readyState === WebSocket.CLOSED && !this.#closed) this.connect();
+  }
+}

@@ -1,0 +1,158 @@
+// Moving: the buttons, the last move as a bar of its phases, and one sentence under it.
+
+import { moveSession, recoverSession } from "./api.js";
+import { byId, make, onPress, say } from "./dom.js";
+import { ms, resultWords } from "./words.js";
+
+const PHASES = ["Copying", "Holding", "Checking", "Handing over", "Moved"];
+const HELD_WORTH_A_WORD_MS = 250;
+const LABEL_SHARE = 0.17; // of the bar: a narrower part has no room for its name
+
+export class Moves {
+  #session = null;
+  #workers;
+  #onKeep;
+  #bar = byId("bar");
+  #legend = byId("phases");
+  #sentence = byId("move-sentence");
+  #button = byId("move");
+  #breaker = byId("break");
+  #recover = byId("recover");
+  #every = byId("every");
+  #everySeconds = byId("every-seconds");
+  #timer = null;
+  #attempt = null; // the one that runs: {id, phases: [{name, sinceMs}]}
+  #busy = false;
+  #held = null;
+  #numResults = 0;
+
+  /** `onKeep(bool)`: whether the world is to go on although no key is down. */
+  constructor(workers, onKeep) {
+    this.#workers = workers;
+    this.#onKeep = onKeep;
+    onPress(this.#button, () => this.#move({}));
+    onPress(this.#breaker, () => this.#move({ damage: true }));
+    onPress(this.#recover, () => this.#recoverCopy());
+    onPress(this.#every, () => this.#toggle());
+    this.#everySeconds.addEventListener("change", () => this.#retime());
+    this.#retime();
+  }
+
+  get keeps() {
+    return this.#timer !== null;
+  }
+
+  /** From now on the buttons act on this session. */
+  serve(session, controls) {
+    this.#session = session;
+    this.#enable(controls);
+  }
+
+  stop() {
+    this.#session = null;
+    if (this.keeps) this.#toggle();
+    this.#enable(false);
+  }
+
+  phase({ attempt, phase, to }) {
+    if (this.#attempt?.id !== attempt) this.#attempt = { id: attempt, phases: [] };
+    this.#attempt.phases.push({ name: phase, sinceMs: performance.now() });
+    this.#draw(elapsed(this.#attempt.phases));
+    clearTimeout(this.#held);
+    if (phase === "Copying") this.#say(`Copying your world to ${to}.`, "Keep playing.", "running");
+    if (phase === "Holding") this.#held = setTimeout(() => this.#sayHeld(), HELD_WORTH_A_WORD_MS);
+  }
+
+  result(result) {
+    clearTimeout(this.#held);
+    this.#attempt = null;
+    this.#numResults++;
+    this.#draw(result.phases ?? []);
+    this.#say(...resultWords(result));
+    this.#sentence.dataset.outcome = result.outcome;
+  }
+
+  async #move(request) {
+    if (this.#busy || !this.#session) return;
+    this.#setBusy(true);
+    const [to, before] = [this.#workers.target, this.#numResults];
+    try {
+      await moveSession(this.#session, to && !request.damage ? { ...request, to } : request);
+    } catch (error) {
+      // A move that got as far as a result has said it already, and better.
+      if (this.#numResults === before) this.#say("Not moved, nothing changed.", error.message, "kept");
+    } finally {
+      this.#setBusy(false);
+    }
+  }
+
+  async #recoverCopy() {
+    try {
+      await recoverSession(this.#session);
+    } catch (error) {
+      this.#say("No copy was made, nothing changed.", error.message, "kept");
+    }
+  }
+
+  #toggle() {
+    if (this.keeps) clearInterval(this.#timer);
+    this.#timer = this.keeps ? null : setInterval(() => this.#move({}), this.#everySeconds.value * 1000);
+    this.#every.setAttribute("aria-pressed", String(this.keeps));
+    this.#onKeep(this.keeps);
+  }
+
+  #retime() {
+    this.#every.setAttribute("aria-label", `Move every ${this.#everySeconds.value} s`);
+    if (!this.keeps) return;
+    this.#toggle();
+    this.#toggle();
+  }
+
+  #setBusy(busy) {
+    this.#busy = busy;
+    this.#enable(this.#session !== null);
+  }
+
+  // Not `disabled`: a disabled button would drop the focus that stands on it.
+  #enable(controls) {
+    for (const button of [this.#button, this.#breaker]) {
+      button.setAttribute("aria-disabled", String(!controls || this.#busy));
+    }
+    for (const button of [this.#recover, this.#every]) button.setAttribute("aria-disabled", String(!controls));
+  }
+
+  #sayHeld() {
+    const since = this.#attempt?.phases.at(-1)?.sinceMs;
+    if (since) this.#say("Holding the world still:", ms(performance.now() - since), "held");
+  }
+
+  #say(lead, rest, tone) {
+    this.#sentence.dataset.tone = tone;
+    delete this.#sentence.dataset.outcome;
+    this.#sentence.replaceChildren(make("b", {}, lead), ` ${rest}`);
+  }
+
+  #draw(phases) {
+    const total = phases.reduce((sum, phase) => sum + phase.ms, 0) || 1;
+    const parts = phases.map(({ name, ms: took }) => {
+      const share = took / total;
+      const part = make("span", { "data-phase": PHASES.indexOf(name) }, share > LABEL_SHARE ? name : "");
+      part.style.flexGrow = share;
+      return part;
+    });
+    this.#bar.replaceChildren(...parts);
+    this.#bar.classList.toggle("empty", !phases.length);
+    this.#legend.replaceChildren(...phases.map((phase) => legend(phase)));
+  }
+}
+
+function elapsed(phases) {
+  const now = performance.now();
+  return phases.map(({ name, sinceMs }, i) => ({ name, ms: (phases[i + 1]?.sinceMs ?? now) - sinceMs }));
+}
+
+function legend({ name, ms: took }) {
+  const item = make("li", { "data-phase": PHASES.indexOf(name) }, name, " ");
+  item.append(make("span", {}, ms(took)));
+  return item;
+}

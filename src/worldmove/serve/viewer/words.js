@@ -1,0 +1,51 @@
+// Numbers and sentences, as the page says them. Pure. What was not measured reads "-", never 0.
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const tenth = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+export const NONE = "-";
+
+export const count = (number) => (number == null ? NONE : whole.format(number));
+
+export const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+/** Milliseconds, never "0 ms": what was too short to read is said to be shorter than what we read. */
+export function ms(value) {
+  if (value == null) return NONE;
+  if (value < 0.05) return "under 0.1 ms";
+  if (value >= 999.5) return seconds(value / 1000);
+  return value < 9.95 ? `${tenth.format(value)} ms` : `${whole.format(value)} ms`;
+}
+
+export const seconds = (value) => `${tenth.format(value)} s`;
+
+export const megabytes = (bytes) => (bytes == null ? NONE : `${tenth.format(bytes / 1e6)} MB`);
+
+/** The first 8 hex digits, in two groups. */
+export const short = (digest) => (digest ? `${digest.slice(0, 4)} ${digest.slice(4, 8)}` : NONE);
+
+const LEADS = {
+  committed: ["Moved.", "moved"],
+  refused: ["Not moved, nothing changed.", "kept"],
+  aborted: ["Not moved, nothing changed.", "kept"],
+  in_doubt: ["Holding.", "held"],
+  lost: ["The computer running your world stopped.", "lost"],
+};
+
+/** A result as [first words, what follows, tone]. */
+export function resultWords(result) {
+  const [lead, tone] = LEADS[result.outcome] ?? [`${result.outcome}.`, "kept"];
+  const sentence = result.sentence || ownSentence(result);
+  return [lead, sentence.startsWith(lead) ? sentence.slice(lead.length).trim() : sentence, tone];
+}
+
+function ownSentence(result) {
+  if (result.outcome === "committed") {
+    return (
+      `Your world now runs in ${result.to}. You waited ${plural(result.missed_frames, "frame")}; ` +
+      `the pause was ${ms(result.pause_ms)}. Parts: ${result.proof}.`
+    );
+  }
+  if (result.outcome === "in_doubt") return "We are making sure that only one copy goes on. Usually under 2 s.";
+  return "Your world goes on where it was.";
+}

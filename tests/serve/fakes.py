@@ -1,0 +1,315 @@
+"""A fleet without processes: its workers compute a block as soon as they have its list, and moves are a word."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from worldmove.engine.base import EngineSpec
+from worldmove.errors import UserError
+from worldmove.fleet.ports import Gateway, Owner
+from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
+from worldmove.fleet.views import SessionState, SessionView, WorkerState, WorkerView
+from worldmove.move.ledger_messages import Answer, Denied, Done, MarkShown, Operation
+from worldmove.worker.messages import Acknowledge, BlockDone, CheckDone, Inputs, Note, Opened, ToWorker
+
+SPEC = EngineSpec(
+    name="fake",
+    preset="counting",
+    weights_sha256="00" * 32,
+    height=2,
+    width=3,
+    frames_per_block=2,
+    frames_per_s=40.0,
+    keys=("up", "down", "left", "right", "flag"),
+    num_threads=1,
+)
+
+
+class Counting:
+    """A world whose frames say which numbers it was given: block b's bytes depend on every list before it."""
+
+    def __init__(self, seed: int) -> None:
+        self.state = hashlib.sha256(str(seed).encode()).digest()
+        self.next_block = 0
+        self.number = 0
+        self.held: dict[str, None] = {}
+
+    def step(self, inputs: Inputs) -> tuple[bytes, tuple[Note, ...], str]:
+        """Advance by one block; return its frames, notes and the state's digest."""
+        assert inputs.block == self.next_block
+        self.next_block += 1
+        pressed = [change.key for change in inputs.changes if change.down]
+        for change in inputs.changes:
+            self.number = change.number
+            if change.down:
+                self.held[change.key] = None
+            else:
+                self.held.pop(change.key, None)
+        self.state = hashlib.sha256(self.state + repr(inputs.changes).encode()).digest()
+        size = SPEC.width * SPEC.height * 3
+        frames = b"".join((self.state + bytes([index]) * size)[:size] for index in range(SPEC.frames_per_block))
+        actions = (pressed + list(self.held) + ["stay", "stay"])[: SPEC.frames_per_block]
+        notes = tuple(Note(y=0, x=self.next_block, action=action, number=self.number) for action in actions)
+        return frames, notes, self.state.hex()
+
+
+@dataclass
+class FakeSession:
+    """A session of the fake: its row, and a world for each worker that holds a copy."""
+
+    view: SessionView
+    worlds: dict[str, Counting] = field(default_factory=dict)
+    waiting: dict[str, dict[int, Inputs]] = field(default_factory=dict)
+    retired: dict[str, str] = field(default_factory=dict)
+    """By worker: the attempt after which its copy only checks."""
+    log: dict[int, Inputs] = field(default_factory=dict)
+    digests_owed: int = 0
+
+
+class FakeFleet:
+    """A ``Fleet``. ``compute_s``: how long a block takes. What is sent is kept in ``sent``."""
+
+    def __init__(self, *, compute_s: float = 0.001, workers: Sequence[str] = ("a", "b")) -> None:
+        self.compute_s = compute_s
+        self.sent: list[tuple[str, ToWorker]] = []
+        self.asked: list[Operation] = []
+        self.sessions_by_name: dict[str, FakeSession] = {}
+        self.reports: list[MoveReport] = []
+        self.outcome = Outcome.COMMITTED
+        self.silent_answers = 0
+        """How many questions to the ledger are left unanswered."""
+        self.on_block: Callable[[str, BlockDone], BlockDone | None] = lambda _worker, block: block
+        self._gateway: Gateway | None = None
+        self._names = tuple(workers)
+
+    @property
+    def gateway(self) -> Gateway:
+        assert self._gateway is not None
+        return self._gateway
+
+    def attach(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    async def start(self) -> None:
+        return
+
+    async def stop(self) -> None:
+        return
+
+    async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
+        return self._open(session, seed, on or self._names[0], epoch=1, throwaway=False)
+
+    async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
+        assert len(picture) == SPEC.width * SPEC.height * 3
+        return self._open(f"{session}~r1", seed, self._names[-1], epoch=0, throwaway=True)
+
+    def _open(self, session: str, seed: int, worker: str, *, epoch: int, throwaway: bool) -> SessionView:
+        view = SessionView(
+            name=session,
+            state=SessionState.LIVE,
+            owner=worker,
+            incarnation=1,
+            epoch=epoch,
+            attempt=None,
+            holders=(worker,),
+            seed=seed,
+            num_bytes=32,
+            num_leaves=4,
+            throwaway=throwaway,
+        )
+        self.sessions_by_name[session] = FakeSession(view=view, worlds={worker: Counting(seed)})
+        opened = Opened(session=session, epoch=epoch, num_bytes=32, num_leaves=4, state_digest="d")
+        self.gateway.take(worker, opened)
+        self.gateway.holders(session, (worker,))
+        self.gateway.owned(session, Owner(worker=worker, incarnation=1, epoch=epoch))
+        return view
+
+    async def close(self, session: str) -> None:
+        del self.sessions_by_name[session]
+
+    async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
+        fake = self.sessions_by_name[session]
+        source = fake.view.owner
+        if to == source:
+            raise UserError(f"{session} is at {to} already", code="already_there", status=409)
+        outcome = Outcome.ABORTED if damage else self.outcome
+        if outcome is Outcome.COMMITTED:
+            self.hand_over(session, to)
+        report = MoveReport(
+            session=session,
+            attempt=f"m-{len(self.reports) + 1}",
+            source=source,
+            destination=to,
+            outcome=outcome,
+            reason="done" if outcome is Outcome.COMMITTED else "environment",
+            detail="device: cpu and gpu",
+            epoch=fake.view.epoch,
+            tries=3 if damage else 1,
+            transport="fake",
+            started_at=0.0,
+            took_s=0.01,
+            pause_s=0.002 if outcome is Outcome.COMMITTED else None,
+            phases=(PhaseTime(side="source", name="freeze", start_s=0.0, end_s=0.001),),
+            num_bytes=32,
+            num_leaves=4,
+            num_groups=1,
+        )
+        self.reports.append(report)
+        self.gateway.moving(
+            session, "phase", {"attempt": report.attempt, "phase": "commit", "source": source, "destination": to}
+        )
+        self.gateway.moving(session, "result", {"report": report})
+        return report
+
+    def hand_over(self, session: str, to: str) -> None:
+        """Let another worker own a session, with a copy of the same world; the old one retires."""
+        fake = self.sessions_by_name[session]
+        source = fake.view.owner
+        world, copy = fake.worlds[source], Counting(0)
+        copy.state, copy.next_block, copy.number, copy.held = (
+            world.state,
+            world.next_block,
+            world.number,
+            {**world.held},
+        )
+        fake.worlds[to] = copy
+        fake.retired[source], fake.digests_owed = f"m-{len(self.reports) + 1}", 2
+        fake.retired.pop(to, None)
+        fake.view = replace(fake.view, owner=to, epoch=fake.view.epoch + 1, holders=(to, source))
+        fake.waiting.setdefault(to, {})
+        self.gateway.holders(session, (to, source))
+        self.gateway.owned(session, Owner(worker=to, incarnation=1, epoch=fake.view.epoch))
+
+    async def cancel(self, session: str) -> None:
+        raise UserError(f"no move of {session} is under way")
+
+    async def ask(self, operation: Operation) -> Answer | None:
+        self.asked.append(operation)
+        await asyncio.sleep(0)
+        if self.silent_answers:
+            self.silent_answers -= 1
+            return None
+        assert isinstance(operation, MarkShown)
+        owner = self.owner(operation.session)
+        if owner is None or owner.epoch != operation.epoch:
+            return Denied(session=operation.session, reason="epoch")
+        return Done(session=operation.session, epoch=operation.epoch)
+
+    def owner(self, session: str) -> Owner | None:
+        fake = self.sessions_by_name.get(session)
+        return None if fake is None else Owner(worker=fake.view.owner, incarnation=1, epoch=fake.view.epoch)
+
+    def send(self, worker: str, message: ToWorker) -> None:
+        self.sent.append((worker, message))
+        if isinstance(message, Inputs) and message.session in self.sessions_by_name:
+            fake = self.sessions_by_name[message.session]
+            known = fake.log.setdefault(message.block, message)
+            assert known == message, "a list once closed was closed anew"
+            fake.waiting.setdefault(worker, {})[message.block] = message
+            asyncio.get_running_loop().call_later(self.compute_s, self._compute, message.session, worker)
+
+    def _compute(self, session: str, worker: str) -> None:
+        fake = self.sessions_by_name.get(session)
+        if fake is None or worker not in fake.worlds:
+            return
+        world = fake.worlds[worker]
+        inputs = fake.waiting[worker].pop(world.next_block, None)
+        if inputs is None:
+            return
+        frames, notes, digest = world.step(inputs)
+        size = len(frames) // SPEC.frames_per_block
+        sha = tuple(hashlib.sha256(frames[at : at + size]).digest() for at in range(0, len(frames), size))
+        if worker in fake.retired:
+            attempt = fake.retired[worker]
+            self.gateway.take(
+                worker,
+                CheckDone(session=session, attempt=attempt, block=inputs.block, frame_sha256=sha, state_digest=digest),
+            )
+            return
+        owed = fake.digests_owed > 0
+        fake.digests_owed -= owed
+        done = BlockDone(
+            session=session,
+            epoch=fake.view.epoch,
+            block=inputs.block,
+            frames=frames,
+            frame_sha256=sha,
+            notes=notes,
+            compute_s=self.compute_s,
+            state_digest=digest if owed else "",
+        )
+        changed = self.on_block(worker, done)
+        if changed is not None:
+            self.gateway.take(worker, changed)
+
+    def note_gap(self, session: str, gap_s: float) -> None:
+        for index, report in enumerate(self.reports):
+            if report.session == session:
+                self.reports[index] = replace(report, gap_s=gap_s)
+
+    def workers(self) -> tuple[WorkerView, ...]:
+        return tuple(
+            WorkerView(
+                name=name,
+                pid=100 + index,
+                incarnation=1,
+                state=WorkerState.READY,
+                num_slots=3,
+                slots_free=2,
+                slots_quarantined=0,
+                arena_bytes=64,
+                environment={"device": "cpu", "worker_specific": str(index)},
+            )
+            for index, name in enumerate(self._names)
+        )
+
+    def sessions(self) -> tuple[SessionView, ...]:
+        return tuple(fake.view for fake in self.sessions_by_name.values())
+
+    def moves(self) -> tuple[MoveReport, ...]:
+        return tuple(self.reports)
+
+    def acknowledged(self, worker: str) -> list[tuple[int, int]]:
+        """The (epoch, block) pairs acknowledged to a worker, in order."""
+        return [(m.epoch, m.block) for to, m in self.sent if to == worker and isinstance(m, Acknowledge)]
+
+
+@dataclass
+class FakeIds:
+    """Names and seeds in order."""
+
+    num: int = 0
+
+    def session(self) -> str:
+        self.num += 1
+        return f"s-{self.num}"
+
+    def seed(self) -> int:
+        return 7
+
+
+class FakeSocket:
+    """A ``player.Socket`` that keeps what it was sent. ``stuck``: it takes nothing until released."""
+
+    def __init__(self, *, stuck: bool = False) -> None:
+        self.sent: list[bytes | str] = []
+        self.closed: tuple[int, str] | None = None
+        self.gone = False
+        self.more = asyncio.Event()
+        self._open = asyncio.Event()
+        if not stuck:
+            self._open.set()
+
+    def release(self) -> None:
+        self._open.set()
+
+    async def send(self, message: bytes | str) -> None:
+        await self._open.wait()
+        if self.gone:
+            raise ConnectionError("gone")
+        self.sent.append(message)
+        self.more.set()
+
+    async def close(self, code: int, reason: str) -> None:
+        self.closed = (code, reason)

@@ -1,0 +1,319 @@
+"""HTTP and WebSockets over real sockets, the fleet behind them a fake."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from tests.serve.fakes import SPEC, FakeFleet, FakeIds
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from worldmove.errors import UserError
+from worldmove.fleet.reports import Outcome
+from worldmove.serve.app import Parts, build_app
+from worldmove.serve.desk import Desk
+from worldmove.serve.frames import unpack
+from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.listen import answering, bound, url_of
+from worldmove.serve.live import LiveConfig
+from worldmove.serve.metrics import Metrics
+from worldmove.serve.origin import OwnOnly
+from worldmove.serve.page import PageFile
+from worldmove.serve.player import CloseCode
+from worldmove.serve.wording import engine_info
+
+PAGE = {
+    "index.html": PageFile(content=b"<p>page</p>", media_type="text/html"),
+    "app.js": PageFile(content=b"1", media_type="text/javascript"),
+}
+
+
+@dataclass
+class Site:
+    url: str
+    fleet: FakeFleet
+    gateway: Gateway
+    http: httpx.AsyncClient
+
+    async def open(self, **fields: object) -> str:
+        answer = await self.http.post("/api/sessions", json=fields)
+        assert answer.status_code == 201
+        return str(answer.json()["session"])
+
+    @asynccontextmanager
+    async def play(self, session: str, query: str = "", **options: Any) -> AsyncIterator[ClientConnection]:
+        address = f"{self.url.replace('http', 'ws')}/api/sessions/{session}/play{query}"
+        async with connect(address, compression=None, proxy=None, **options) as socket:
+            yield socket
+
+
+def on_site(work: Callable[[Site], Awaitable[None]]) -> None:
+    async def run() -> None:
+        fleet, metrics = FakeFleet(), Metrics()
+        live = LiveConfig(spec=SPEC, server_life=5, rest_after_s=0.3)
+        gateway = Gateway(fleet=fleet, config=GatewayConfig(live=live), metrics=metrics)
+        fleet.attach(gateway)
+        desk = Desk(gateway, engine=engine_info(SPEC, None), ids=FakeIds())
+        app = OwnOnly(build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=PAGE)), names=("world.test",))
+        with bound("127.0.0.1", 0) as listening:
+            async with (
+                answering(app, listening, farewell=gateway.end),
+                httpx.AsyncClient(base_url=url_of(listening), trust_env=False) as http,
+            ):
+                await work(Site(url=url_of(listening), fleet=fleet, gateway=gateway, http=http))
+
+    asyncio.run(run())
+
+
+async def message(socket: ClientConnection, kind: str) -> dict[str, Any]:
+    async with asyncio.timeout(5):
+        while True:
+            received = await socket.recv()
+            if isinstance(received, str) and json.loads(received)["type"] == kind:
+                return dict(json.loads(received))
+
+
+def test_a_session_is_opened_played_moved_and_closed_over_http() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open(seed=7)
+        async with site.play(session) as socket:
+            hello = await message(socket, "hello")
+            assert (hello["session"], hello["controls"]) == (session, True)
+            await socket.send(json.dumps({"type": "keys", "changes": [[1, "up", True]]}))
+            assert (await message(socket, "keys"))["number"] == 1
+            frames = 0
+            while frames < 8:
+                received = await socket.recv()
+                if isinstance(received, bytes):
+                    assert unpack(received)[0].frame == frames
+                    frames += 1
+            moved = await site.http.post(f"/api/sessions/{session}/move", json={"to": "b"})
+            assert moved.status_code == 200
+            body = moved.json()
+            assert (body["outcome"], body["from"], body["to"], body["epoch"]) == ("committed", "a", "b", 2)
+            assert body["proof"] == "checked 4/4"
+            assert body["gap_ms"] is not None
+            listed = (await site.http.get("/api/sessions")).json()["sessions"]
+            assert [(row["session"], row["worker"], row["num_watchers"]) for row in listed] == [(session, "b", 1)]
+            assert (await site.http.delete(f"/api/sessions/{session}")).status_code == 204
+            with pytest.raises(ConnectionClosed) as closed:
+                while True:
+                    await socket.recv()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == CloseCode.SESSION_ENDED
+        assert (await site.http.get(f"/api/sessions/{session}")).status_code == 404
+
+    on_site(work)
+
+
+def test_a_refused_move_is_a_409_with_its_fields_and_an_aborted_one_a_200() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        site.fleet.outcome = Outcome.REFUSED
+        refused = await site.http.post(f"/api/sessions/{session}/move", json={})
+        assert refused.status_code == 409
+        assert refused.json()["error"]["code"] == "refused"
+        assert refused.json()["error"]["session_runs"] is True
+        assert refused.json()["move"]["reason"] == "environment"
+        broken = await site.http.post(f"/api/sessions/{session}/move", json={"damage": True})
+        assert broken.status_code == 200
+        assert (broken.json()["outcome"], broken.json()["tries"]) == ("aborted", 3)
+        assert broken.json()["sentence"].startswith("Not moved, nothing changed.")
+        moves = (await site.http.get("/api/moves")).json()["moves"]
+        assert [move["outcome"] for move in moves] == ["refused", "aborted"]
+
+    on_site(work)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "code"),
+    [
+        ("GET", "/api/sessions/s-9", None, 404, "unknown_session"),
+        ("DELETE", "/api/sessions/s-9", None, 404, "unknown_session"),
+        ("POST", "/api/sessions/s-9/move", {"to": "b"}, 404, "unknown_session"),
+        ("POST", "/api/sessions/s-9/recover", {}, 404, "unknown_session"),
+        ("POST", "/api/sessions", {"worker": "zzz"}, 404, "unknown_worker"),
+        ("POST", "/api/sessions", {"seed": -1}, 422, "usage"),
+        ("POST", "/api/sessions", {"sede": 1}, 422, "usage"),
+        ("GET", "/api/nothing", None, 404, "not_found"),
+        ("GET", "/viewer/../app.py", None, 404, "not_found"),
+        ("GET", "/viewer/secret", None, 404, "not_found"),
+        ("PUT", "/api/sessions", {}, 405, "http"),
+    ],
+)
+def test_every_error_has_the_one_shape(method: str, path: str, body: object, status: int, code: str) -> None:
+    async def work(site: Site) -> None:
+        answer = await site.http.request(method, path, json=body)
+        assert answer.status_code == status
+        assert set(answer.json()["error"]) == {"code", "message", "fault", "session_runs", "retry_after_s"}
+        assert answer.json()["error"]["code"] == code
+
+    on_site(work)
+
+
+def test_the_page_and_its_files_are_served_under_a_policy_that_keeps_them_to_themselves() -> None:
+    async def work(site: Site) -> None:
+        for path in ("/", "/play/s-1"):
+            page = await site.http.get(path)
+            assert page.content == b"<p>page</p>"
+            assert page.headers["content-type"].startswith("text/html")
+        answer = await site.http.get("/viewer/app.js")
+        assert answer.headers["content-type"].startswith("text/javascript")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        policy = answer.headers["content-security-policy"]
+        host = site.url.removeprefix("http://")
+        assert policy.startswith("default-src 'none';")
+        assert f"connect-src 'self' ws://{host} wss://{host};" in policy
+        assert "unsafe" not in policy
+
+    on_site(work)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"host": "localhost:1234"}, 200),
+        ({"host": "[::1]:8787"}, 200),
+        ({"host": "world.test"}, 200),
+        ({"host": "evil.example"}, 403),
+        ({"host": "127.0.0.1.evil.example"}, 403),
+        ({"host": "192.168.1.4"}, 403),
+        ({"host": ""}, 403),
+        ({"host": "localhost:1234", "origin": "http://localhost:1234"}, 200),
+        ({"host": "localhost:1234", "origin": "http://localhost:4321"}, 403),
+        ({"host": "localhost:1234", "origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+    ],
+)
+def test_a_request_under_another_name_or_from_another_page_is_refused(headers: dict[str, str], status: int) -> None:
+    async def work(site: Site) -> None:
+        assert (await site.http.get("/healthz", headers=headers)).status_code == status
+
+    on_site(work)
+
+
+def test_another_site_cannot_open_the_socket() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        with pytest.raises(InvalidStatus) as refused:
+            async with site.play(session, origin="http://evil.example"):
+                pass
+        assert refused.value.response.status_code == 403
+
+    on_site(work)
+
+
+def test_a_socket_for_no_session_is_closed_with_its_code() -> None:
+    async def work(site: Site) -> None:
+        async with site.play("s-9") as socket:
+            with pytest.raises(ConnectionClosed) as closed:
+                await socket.recv()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == CloseCode.NO_SESSION
+            assert "s-9" in closed.value.rcvd.reason
+
+    on_site(work)
+
+
+def test_one_who_only_watches_does_not_take_the_controls() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with site.play(session) as first, site.play(session, "?watch=true") as second:
+            assert (await message(second, "hello"))["controls"] is False
+            await second.send(json.dumps({"type": "keys", "changes": [[1, "up", True]]}))
+            assert (await message(second, "error"))["code"] == "watching_only"
+            await first.send(json.dumps({"type": "keys", "changes": [[1, "up", True]]}))
+            assert (await message(first, "keys"))["number"] == 1
+
+    on_site(work)
+
+
+def test_a_binary_message_closes_the_connection() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with site.play(session) as socket:
+            await socket.send(b"\x00")
+            with pytest.raises(ConnectionClosed) as closed:
+                while True:
+                    await socket.recv()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == CloseCode.BAD_MESSAGE
+
+    on_site(work)
+
+
+def test_a_connection_that_breaks_releases_its_keys() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with site.play(session) as socket:
+            await socket.send(json.dumps({"type": "keys", "changes": [[1, "up", True]]}))
+            await message(socket, "keys")
+            socket.transport.abort()
+        async with site.play(session) as socket:
+            assert (await message(socket, "hello"))["next_number"] == 3
+
+    on_site(work)
+
+
+def test_environment_names_each_field_in_which_two_workers_differ() -> None:
+    async def work(site: Site) -> None:
+        body = (await site.http.get("/api/environment")).json()
+        assert set(body["workers"]) == {"a", "b"}
+        assert body["differences"] == [{"field": "worker_specific", "values": {"a": "0", "b": "1"}}]
+
+    on_site(work)
+
+
+def test_health_metrics_and_the_schema_say_what_is_served() -> None:
+    async def work(site: Site) -> None:
+        health = (await site.http.get("/healthz")).json()
+        assert (health["status"], health["server_life"], health["preset"]) == ("ok", 5, "counting")
+        session = await site.open()
+        async with site.play(session) as socket:
+            while not isinstance(await socket.recv(), bytes):
+                pass
+        assert "worldmove_blocks_shown_total 1.0" in (await site.http.get("/metrics")).text
+        schema = (await site.http.get("/openapi.json")).json()
+        routes = {path for path in schema["paths"] if path.startswith("/api")}
+        assert routes == {
+            "/api/environment",
+            "/api/moves",
+            "/api/sessions",
+            "/api/sessions/{session}",
+            "/api/sessions/{session}/move",
+            "/api/sessions/{session}/recover",
+            "/api/workers",
+        }
+        assert "from" in schema["components"]["schemas"]["Move"]["properties"]
+
+    on_site(work)
+
+
+def test_a_taken_port_is_said_in_one_sentence_and_an_unknown_host_in_another() -> None:
+    with bound("127.0.0.1", 0) as listening:
+        port = listening.getsockname()[1]
+        with pytest.raises(UserError, match=f"Port {port} .* choose another with --port"), bound("127.0.0.1", port):
+            pass
+    with pytest.raises(UserError, match="There is no host"), bound("no such host", 0):
+        pass
+
+
+def test_the_end_of_the_server_closes_every_connection_with_its_code() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with site.play(session) as socket:
+            await message(socket, "hello")
+            await site.gateway.end()
+            with pytest.raises(ConnectionClosed) as closed:
+                while True:
+                    await socket.recv()
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == CloseCode.SERVER_ENDS
+
+    on_site(work)

@@ -1,0 +1,133 @@
+"""However messages are repeated, held back or cut off: each change lands in one list, in order."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from worldmove.engine.base import KeyChange
+from worldmove.serve.sequencer import Sequencer, Taken
+
+KEYS = ("up", "down", "left")
+
+
+def press(number: int, key: str = "up", *, down: bool = True) -> KeyChange:
+    return KeyChange(number=number, key=key, down=down)
+
+
+def numbers(sequencer: Sequencer) -> list[int]:
+    return [change.number for block in range(sequencer.reaches) for change in sequencer.closed(block)]
+
+
+OPERATIONS = st.one_of(
+    st.tuples(st.just("press"), st.sampled_from(KEYS), st.booleans()),
+    st.tuples(st.just("skip"), st.integers(1, 5)),
+    st.tuples(st.just("again"), st.integers(0, 200)),
+    st.tuples(st.just("reconnect")),
+    st.tuples(st.just("close")),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(OPERATIONS, max_size=120))
+def test_each_change_lands_in_exactly_one_list_in_the_order_taken(operations: list[tuple[object, ...]]) -> None:
+    sequencer = Sequencer(max_list=3)
+    sent: list[KeyChange] = []
+    expected: list[KeyChange] = []
+    number = sequencer.next_number
+    for name, *arguments in operations:
+        if name == "press":
+            change = press(number, str(arguments[0]), down=bool(arguments[1]))
+            number += 1
+            sent.append(change)
+            assert sequencer.take(change) is Taken.TAKEN
+            expected.append(change)
+        elif name == "skip":
+            number += int(str(arguments[0]))
+        elif name == "again" and sent:
+            assert sequencer.take(sent[int(str(arguments[0])) % len(sent)]) is Taken.OLD
+        elif name == "reconnect":
+            down = held(expected)
+            first = sequencer.next_number
+            sequencer.release()
+            expected += [press(first + index, key, down=False) for index, key in enumerate(down)]
+            number = max(number, sequencer.next_number)
+        elif name == "close":
+            sequencer.close()
+    while len(numbers(sequencer)) < len(expected):
+        before = len(numbers(sequencer))
+        sequencer.close()
+        assert len(numbers(sequencer)) > before
+    assert [c for b in range(sequencer.reaches) for c in sequencer.closed(b)] == expected
+    assert all(len(sequencer.closed(block)) <= 3 for block in range(sequencer.reaches))
+    assert numbers(sequencer) == sorted(set(numbers(sequencer)))
+
+
+def held(changes: list[KeyChange]) -> list[str]:
+    down: dict[str, None] = {}
+    for change in changes:
+        if change.down:
+            down[change.key] = None
+        else:
+            down.pop(change.key, None)
+    return list(down)
+
+
+def test_a_list_takes_at_most_its_limit_and_the_rest_waits() -> None:
+    sequencer = Sequencer(max_list=64)
+    for number in range(1, 101):
+        sequencer.take(press(number))
+    assert [len(sequencer.close()), len(sequencer.close()), len(sequencer.close())] == [64, 36, 0]
+
+
+def test_a_gap_in_the_numbers_is_taken_and_what_it_left_out_is_old_from_then_on() -> None:
+    sequencer = Sequencer()
+    assert sequencer.take(press(5)) is Taken.TAKEN
+    assert sequencer.take(press(4)) is Taken.OLD
+    assert sequencer.next_number == 6
+
+
+def test_a_number_far_beyond_the_newest_is_refused_and_changes_nothing() -> None:
+    sequencer = Sequencer(max_gap=10)
+    assert sequencer.take(press(11)) is Taken.TOO_FAR
+    assert sequencer.take(press(10)) is Taken.TAKEN
+
+
+def test_a_full_queue_refuses_a_change_without_using_its_number_up() -> None:
+    sequencer = Sequencer(max_waiting=2)
+    sequencer.take(press(1))
+    sequencer.take(press(2))
+    assert sequencer.take(press(3)) is Taken.FULL
+    sequencer.close()
+    assert sequencer.take(press(3)) is Taken.TAKEN
+
+
+def test_keys_that_are_down_are_released_in_the_order_they_went_down_even_where_the_queue_is_full() -> None:
+    sequencer = Sequencer(max_waiting=3)
+    for number, key in enumerate(("left", "up", "down"), start=1):
+        sequencer.take(press(number, key))
+    sequencer.release()
+    assert [(c.key, c.down, c.number) for c in sequencer.close()[3:]] == [
+        ("left", False, 4),
+        ("up", False, 5),
+        ("down", False, 6),
+    ]
+    assert not sequencer.active
+
+
+def test_a_session_is_active_while_a_key_is_down_or_a_change_waits() -> None:
+    sequencer = Sequencer()
+    assert not sequencer.active
+    sequencer.take(press(1))
+    sequencer.close()
+    assert sequencer.active
+    sequencer.take(press(2, down=False))
+    assert sequencer.active
+    sequencer.close()
+    assert not sequencer.active
+
+
+def test_a_list_that_is_not_closed_cannot_be_read() -> None:
+    sequencer = Sequencer()
+    for block in (0, -1):
+        with pytest.raises(IndexError):
+            sequencer.closed(block)
