@@ -30,7 +30,7 @@ app = typer.Typer(
 
 
 @app.callback()
-def shared(  # noqa: PLR0917  (typer calls it by name)
+def shared(
     context: typer.Context,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing beside the data.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what happens.")] = False,
