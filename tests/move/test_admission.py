@@ -29,11 +29,19 @@ def test_a_reject_names_the_largest_term_and_the_numbers() -> None:
     assert "20.0 MB" in verdict.detail
 
 
-@pytest.mark.parametrize("missing", ["source_hash_rate", "destination_copy_rate", "destination_hash_rate", "horizon_s"])
-def test_what_was_not_measured_rejects_and_is_named(missing: str) -> None:
-    verdict = admit(replace(ENOUGH, **{missing: None}))
+@pytest.mark.parametrize(
+    ("known", "missing"),
+    [
+        (replace(ENOUGH, source_hash_rate=None), "the source's hash rate"),
+        (replace(ENOUGH, destination_copy_rate=None), "the destination's copy rate"),
+        (replace(ENOUGH, destination_hash_rate=None), "the destination's hash rate"),
+        (replace(ENOUGH, horizon_s=None), "the time until the next block is due"),
+    ],
+)
+def test_what_was_not_measured_rejects_and_is_named(known: Measured, missing: str) -> None:
+    verdict = admit(known)
     assert verdict.reason == "not_measured"
-    assert verdict.detail.count(",") == 0
+    assert verdict.detail == f"not measured yet: {missing}"
 
 
 def test_where_nobody_waits_any_pause_fits() -> None:
