@@ -41,6 +41,14 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A server that answers: the page's address, and the gateway behind it."""
+
+    url: str
+    gateway: Gateway
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class House:
     """What answers, and whom to end first."""
 
@@ -56,14 +64,14 @@ async def run(config: ServerConfig, hooks: Hooks) -> None:
 
 
 async def _run(config: ServerConfig, hooks: Hooks) -> None:
-    async with serving(config, hooks.stage) as url:
-        hooks.ready(url)
+    async with serving(config, hooks.stage) as served:
+        hooks.ready(served.url)
         await asyncio.Event().wait()
 
 
 @asynccontextmanager
-async def serving(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[str]:
-    """Serve while inside; gives the page's address. Raises UserError, WeightsError where it cannot start."""
+async def serving(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[Served]:
+    """Serve while inside. Raises UserError, WeightsError where it cannot start."""
     with bound(config.host, config.port) as listening:
         stage("reading the engine's weights")
         engine = await asyncio.to_thread(build_engine, config.worker.engine, config.worker.num_threads)
@@ -72,7 +80,7 @@ async def serving(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIt
         with _ledger_in(metrics, config) as controller:
             house = _house(config, engine, controller, metrics)
             async with _inhabited(house, controller), answering(house.app, listening, farewell=house.gateway.end):
-                yield url_of(listening)
+                yield Served(url=url_of(listening), gateway=house.gateway)
 
 
 @contextmanager
