@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,6 +32,15 @@ class Fleet:
 
     def pid(self, worker: str) -> int:
         return next(view.pid for view in self.controller.workers() if view.name == worker)
+
+
+async def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:
+    """Return once a condition holds. Raises AssertionError if it does not in time."""
+    for _ in range(int(within_s / 0.02)):
+        if condition():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not come about")
 
 
 @asynccontextmanager

@@ -72,6 +72,7 @@ class PlayingGateway:
         self.period_s = period_s
         self.plays: dict[str, Play] = {}
         self.on_shown: Callable[[str, ShownBlock], None] = lambda session, shown: None
+        self.on_phase: Callable[[str], None] = lambda phase: None
         self._number = 0
         self._arrived: asyncio.Queue[BlockDone] = asyncio.Queue()
 
@@ -107,7 +108,9 @@ class PlayingGateway:
     def horizon_s(self, session: str) -> float | None:
         return float("inf")
 
-    def moving(self, session: str, event: str, fields: dict[str, object]) -> None: ...
+    def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
+        if event == "phase":
+            self.on_phase(str(fields["phase"]))
 
     def lost(self, session: str, why: str) -> None:
         play = self._of(session)
@@ -167,10 +170,10 @@ class PlayingGateway:
 
     async def _show(self, play: Play, message: BlockDone) -> bool:
         """Show the next block if the ledger's row says that its sender owns the session."""
-        owner = self.fleet.owner(message.session)
+        owner = self.fleet.owner(message.session) or (play.owner if message.epoch == 0 else None)
         if owner is None or owner.epoch != message.epoch or message.epoch <= play.closed_epoch:
             return False
-        if not play.shown or play.shown[-1].epoch != message.epoch:
+        if message.epoch and (not play.shown or play.shown[-1].epoch != message.epoch):
             await self.fleet.ask(MarkShown(session=message.session, epoch=message.epoch))
         shown = ShownBlock(
             block=message.block,

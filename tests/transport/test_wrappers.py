@@ -109,5 +109,5 @@ def test_a_throttled_path_takes_its_time_and_brings_every_byte() -> None:
 
 
 def test_wrappers_are_named_after_what_they_wrap() -> None:
-    assert Throttled(loopback(), rate_bytes_per_s=1).name == "throttled:loopback"
-    assert Corrupting(loopback(), rng=random.Random(1)).name == "corrupting:loopback"
+    assert Throttled(loopback(), rate_bytes_per_s=1).name == "throttled-loopback"
+    assert Corrupting(loopback(), rng=random.Random(1)).name == "corrupting-loopback"

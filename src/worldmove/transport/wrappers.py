@@ -33,7 +33,7 @@ class Throttled(Wrapped):
     """A path of ``rate_bytes_per_s`` at most."""
 
     def __init__(self, inner: Transport, *, rate_bytes_per_s: float, piece_bytes: int = 1 << 20) -> None:
-        super().__init__(inner, f"throttled:{inner.name}")
+        super().__init__(inner, f"throttled-{inner.name}")
         self._rate_bytes_per_s = rate_bytes_per_s
         self._piece_bytes = piece_bytes
 
@@ -85,7 +85,7 @@ class Corrupting(Wrapped):
     """A path that damages every pull, says nothing, and reports success."""
 
     def __init__(self, inner: Transport, *, rng: random.Random, plan: DamagePlan | None = None) -> None:
-        super().__init__(inner, f"corrupting:{inner.name}")
+        super().__init__(inner, f"corrupting-{inner.name}")
         self._rng = rng
         self._plan = plan or DamagePlan()
         self._before = b""

@@ -8,6 +8,7 @@ export class ApiError extends Error {
 }
 
 export const openSession = () => call("POST", "/api/sessions", {});
+export const findSession = (session) => call("GET", path(session));
 export const moveSession = (session, request) => call("POST", `${path(session)}/move`, request);
 export const recoverSession = (session) => call("POST", `${path(session)}/recover`, {});
 
@@ -16,7 +17,7 @@ const path = (session) => `/api/sessions/${encodeURIComponent(session)}`;
 async function call(method, url, body) {
   let response;
   try {
-    response = await fetch(url, { method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+    response = await fetch(url, { method, headers: { "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
   } catch {
     throw new ApiError(0, "The server does not answer.");
   }

@@ -1,6 +1,6 @@
 // The page: opens or finds a session, and lets its parts hear of each other. Each part knows one thing.
 
-import { openSession } from "./api.js";
+import { findSession, openSession } from "./api.js";
 import { Atlas } from "./atlas.js";
 import { KeyChanges } from "./changes.js";
 import { FrameCounter } from "./counter.js";
@@ -22,6 +22,8 @@ import { LIVE, readFrame, toImage, WireError } from "./wire.js";
 import { count, seconds } from "./words.js";
 import { Workers } from "./workers.js";
 
+const COMPLAINT_MS = 5000;
+const NUM_POSES = 32; // four seconds of play
 const PLAY = "Click or press a key to play";
 const LET_GO = "Keys are yours again. Click here, or press Enter here, to play.";
 const RESTS = "The world rests. It stands still and forgets nothing. Press a key.";
@@ -45,7 +47,8 @@ class App {
   queues = [new ShowQueue((frame) => this.paint(frame)), new ShowQueue((frame) => this.paintCopy(frame))];
   link = null;
   engine = null;
-  newest = null; // the newest live frame that arrived
+  lost = false;
+  poses = []; // of the newest live frames that arrived, newest first
 
   async begin() {
     const found = location.pathname.match(/^\/play\/([^/]+)\/?$/);
@@ -83,11 +86,11 @@ class App {
       this.readings.late(counts.blocks_late);
     },
     rest: ({ resting }) => this.rest(resting),
-    recover: ({ state }) => (state === "opened" ? this.recovery.open(this.newest?.pose ?? { y: 0, x: 0 }) : this.recovery.close()),
+    recover: ({ state }) => (state === "opened" ? this.recovery.open(this.poses) : this.recovery.close()),
     lost: ({ sentence }) => this.end(sentence),
     taken_over: () => this.takenOver(),
-    pong: ({ t, server_ms }) => this.readings.ping(performance.now() - t - (server_ms ?? 0)),
-    error: ({ message }) => say(byId("status"), message),
+    pong: ({ t }) => this.readings.ping(performance.now() - t),
+    error: ({ message }) => this.complain(message),
   };
 
   welcome(hello) {
@@ -104,13 +107,14 @@ class App {
     this.map.remember(hello.engine.memory_blocks);
     this.readings.engine(hello.engine);
     this.stage.words("link", null);
+    this.stage.words("rest", null);
     this.stage.words("taken", hello.controls ? null : "You are watching. Another page plays this world.", this.playHere);
     if (!this.keyboard.playing) this.stage.words("play", PLAY);
     if (this.moves.keeps) this.link.send({ type: "keep", keep: true });
     this.keysChanged();
   }
 
-  playHere = ["Play here", () => location.reload()];
+  playHere = ["Play here", () => this.link.takeControls()];
 
   arrived(buffer) {
     const nowMs = performance.now();
@@ -119,7 +123,7 @@ class App {
       frame.dueMs = nowMs + frame.showAfterMs;
       if (frame.kind !== LIVE) return this.verifier.check(frame);
       if (!this.counter.arrived(frame.frame)) return;
-      this.newest = frame;
+      this.poses = [frame.pose, ...this.poses.slice(0, NUM_POSES - 1)];
       this.verifier.check(frame);
     } catch (error) {
       if (!(error instanceof WireError)) throw error;
@@ -178,7 +182,7 @@ class App {
     // One message for all that changed in this turn of the event loop.
     queueMicrotask(() => {
       for (let changes = this.changes.take(); changes.length; changes = this.changes.take()) {
-        for (const [number] of changes) this.timing.pressed(number, performance.now());
+        for (const [number, , down] of changes) if (down) this.timing.pressed(number, performance.now());
         this.link?.send({ type: "keys", changes });
       }
     });
@@ -194,6 +198,7 @@ class App {
   }
 
   takenOver() {
+    this.link.controls = false;
     this.changes.pause();
     this.moves.stop();
     this.stage.words("taken", "Another page plays this world now. You are watching.", this.playHere);
@@ -202,6 +207,11 @@ class App {
   away(waitMs) {
     this.changes.pause();
     this.stage.words("link", `Reconnecting (${seconds(waitMs / 1000)}). Your world is held for you.`);
+    // A refused handshake looks to a page like a broken line: ask the other way whether there is a point in trying.
+    findSession(this.session).catch(({ status }) => {
+      if (status === 404) this.over("unknown");
+      if (status === 403) this.over("refused");
+    });
   }
 
   over(why) {
@@ -210,17 +220,23 @@ class App {
       ended: "This world has ended.",
       refused: "The server does not let this page in: open it at the address that the server printed.",
     };
-    if (this.stage.lost) return;
+    if (this.lost) return;
+    this.link.close();
     this.moves.stop();
     this.stage.words("over", words[why], ["Start a new world", () => location.assign("/")]);
   }
 
   end(sentence) {
-    this.stage.lost = true;
+    this.lost = true;
     this.moves.stop();
     this.link.close();
     this.alarm(sentence);
     this.stage.words("over", sentence, ["Start a new world", () => location.assign("/")]);
+  }
+
+  complain(message) {
+    this.stage.words("error", message);
+    setTimeout(() => this.stage.words("error", null), COMPLAINT_MS);
   }
 
   alarm(sentence) {

@@ -13,7 +13,10 @@ export class Link {
   #closed = false;
   #timer = null;
 
-  /** `on`: open(), frame(ArrayBuffer), message(object), waiting(ms), over(why). */
+  /** Whether to ask for the controls when connecting; a page that only watches must not take them back. */
+  controls = true;
+
+  /** `on`: frame(ArrayBuffer), message(object), waiting(ms), over(why). */
   constructor(session, on) {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     this.#url = `${scheme}://${location.host}/api/sessions/${encodeURIComponent(session)}/play`;
@@ -25,7 +28,7 @@ export class Link {
 
   connect() {
     clearTimeout(this.#timer);
-    const socket = new WebSocket(this.#url);
+    const socket = new WebSocket(this.controls ? this.#url : `${this.#url}?watch=true`);
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => {
       if (data instanceof ArrayBuffer) return this.#on.frame(data);
@@ -41,6 +44,14 @@ export class Link {
     if (this.#socket?.readyState !== WebSocket.OPEN) return false;
     this.#socket.send(JSON.stringify(message));
     return true;
+  }
+
+  /** Connect anew at once, this time with the controls. */
+  takeControls() {
+    this.controls = true;
+    this.#socket.onmessage = this.#socket.onclose = null;
+    this.#socket.close();
+    this.connect();
   }
 
   close() {

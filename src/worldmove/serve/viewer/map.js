@@ -5,8 +5,7 @@ import { byId, say } from "./dom.js";
 import { count, plural } from "./words.js";
 
 const REDRAW_MS = 250;
-const SMALLEST_TILE = 6;
-const LARGEST_TILE = 20;
+const SIZES = [24, 16, 8, 4]; // screen pixels of a tile: multiples that keep its own pixels even
 const MARGIN = 1; // tiles around what is known
 
 export class WorldMap {
@@ -63,7 +62,7 @@ export class WorldMap {
     const { width, height } = this.#canvas;
     const [rows, columns] = [bottom - top + 1, right - left + 1];
     const fit = Math.min(width / (columns + 2 * MARGIN), height / (rows + 2 * MARGIN));
-    const size = Math.round(Math.min(LARGEST_TILE * ratio, Math.max(SMALLEST_TILE * ratio, Math.floor(fit))));
+    const size = (SIZES.find((candidate) => candidate * ratio <= fit) ?? SIZES.at(-1)) * ratio;
     const middle = size <= fit ? { y: top + rows / 2, x: left + columns / 2 } : this.#now.pose;
     return { size, x: Math.round(width / 2 - middle.x * size), y: Math.round(height / 2 - middle.y * size) };
   }

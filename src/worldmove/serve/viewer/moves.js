@@ -24,6 +24,7 @@ export class Moves {
   #attempt = null; // the one that runs: {id, phases: [{name, sinceMs}]}
   #busy = false;
   #held = null;
+  #numResults = 0;
 
   /** `onKeep(bool)`: whether the world is to go on although no key is down. */
   constructor(workers, onKeep) {
@@ -65,6 +66,7 @@ export class Moves {
   result(result) {
     clearTimeout(this.#held);
     this.#attempt = null;
+    this.#numResults++;
     this.#draw(result.phases ?? []);
     this.#say(...resultWords(result));
     this.#sentence.dataset.outcome = result.outcome;
@@ -73,12 +75,12 @@ export class Moves {
   async #move(request) {
     if (this.#busy || !this.#session) return;
     this.#setBusy(true);
-    const to = this.#workers.target;
+    const [to, before] = [this.#workers.target, this.#numResults];
     try {
       await moveSession(this.#session, to && !request.damage ? { ...request, to } : request);
     } catch (error) {
-      // A move that got as far as a result has said it better already.
-      if (this.#attempt === null) this.#say("Not moved, nothing changed.", error.message, "kept");
+      // A move that got as far as a result has said it already, and better.
+      if (this.#numResults === before) this.#say("Not moved, nothing changed.", error.message, "kept");
     } finally {
       this.#setBusy(false);
     }

@@ -12,6 +12,7 @@ export class Proof {
   #session = "";
   #shown = null; // the frame that stands on the screen
   #digests = new Map(); // block -> digests that this page took, by the frame's index
+  #check = null; // the newest
   #equal = null; // {attempt, equal, of}
 
   constructor() {
@@ -29,10 +30,12 @@ export class Proof {
     digests[frame.index] = frame.sha256;
     this.#digests.set(frame.block, digests);
     if (this.#digests.size > KEPT_BLOCKS) this.#digests.delete(this.#digests.keys().next().value);
+    if (this.#check?.block === frame.block) badge(byId("check-badge"), this.#checkBadge(this.#check));
   }
 
   painted(frame, verdict) {
     this.#shown = frame;
+    say(byId("this-label"), `This picture, frame ${count(frame.frame)}`);
     say(byId("this-digest"), short(frame.sha256));
     badge(byId("this-badge"), verdict === "checked" ? ["checked here", "good"] : ["reported", "plain"]);
   }
@@ -59,6 +62,7 @@ export class Proof {
 
   checked(check) {
     if (this.#equal?.attempt !== check.attempt) this.#equal = { attempt: check.attempt, equal: 0, of: 0 };
+    this.#check = check;
     this.#equal.of++;
     if (check.equal) this.#equal.equal++;
     say(byId("check-label"), `The copy that never moved, block ${count(check.block)}`);
@@ -80,7 +84,7 @@ export class Proof {
     const mine = this.#digests.get(check.block);
     const theirs = check.retired.frames ?? [];
     const here = mine && theirs.length > 0 && theirs.every((digest, i) => digest === mine[i]);
-    return here ? ["equal, pictures checked here", "good"] : ["equal, reported", "plain"];
+    return here ? ["equal, checked here", "good"] : ["equal, reported", "plain"];
   }
 
   #save() {

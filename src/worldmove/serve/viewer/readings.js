@@ -1,7 +1,7 @@
 // The figures under the picture, refreshed twice a second.
 
 import { byId, say } from "./dom.js";
-import { count, ms, NONE, plural } from "./words.js";
+import { count, ms, NONE } from "./words.js";
 
 const REFRESH_MS = 500;
 
@@ -24,7 +24,7 @@ export class Readings {
   }
 
   ping(milliseconds) {
-    this.#pingMs = Math.max(0, milliseconds);
+    this.#pingMs = milliseconds;
   }
 
   late(blocks) {
@@ -36,9 +36,9 @@ export class Readings {
     const [p50, p95] = [this.#timing.response(0.5), this.#timing.response(0.95)];
     const rate = this.#timing.framesPerS();
     say(byId("response"), ms(p50));
-    say(byId("response-note"), p95 === null ? "press a key" : `p95 ${ms(p95)}`);
+    say(byId("response-note"), p95 === null ? "press a key" : `p95 ${ms(p95).replace(" ms", "")}`);
     say(byId("rate"), rate === null ? NONE : `${rate.toFixed(1)} of ${this.#engine.frames_per_s}/s`);
-    say(byId("rate-note"), this.#late === null ? NONE : `${plural(this.#late, "block")} late`);
+    say(byId("rate-note"), this.#late === null ? NONE : `${count(this.#late)} late`);
     say(byId("ping"), ms(this.#pingMs));
     say(byId("listens"), `every ${ms((1000 * this.#engine.frames_per_block) / this.#engine.frames_per_s)}`);
   }

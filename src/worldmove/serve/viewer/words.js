@@ -13,6 +13,7 @@ export const plural = (number, one, many = `${one}s`) => `${count(number)} ${num
 export function ms(value) {
   if (value == null) return NONE;
   if (value < 0.05) return "under 0.1 ms";
+  if (value >= 999.5) return seconds(value / 1000);
   return value < 9.95 ? `${tenth.format(value)} ms` : `${whole.format(value)} ms`;
 }
 

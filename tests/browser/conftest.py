@@ -1,0 +1,105 @@
+"""A headless Chromium, and servers for it to look at: the fake one, and the real one with its engine.
+
+Chromium is found by ``WORLDMOVE_CHROMIUM`` or on the path. Where there is none these tests are skipped, except
+under ``CI``: there a missing browser is a failure.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.visit import Visit, visiting
+
+START_WITHIN_S = 90.0
+FAKE = (sys.executable, "-m", "tests.browser.fake_server")
+REAL = (sys.executable, "-c", "from worldmove.cli.main import main; main()", "serve", "--no-browser", "--workers", "2")
+ROOT = Path(__file__).parents[2]
+
+
+def chromium() -> str:
+    """The browser's path; skips or fails where there is none."""
+    path = os.environ.get("WORLDMOVE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+    if path:
+        return path
+    why = "no Chromium: install Debian's `chromium`, or name one in WORLDMOVE_CHROMIUM"
+    if os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def fake_server(browser: Browser) -> Iterator[str]:
+    with serving(FAKE) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def real_server(browser: Browser) -> Iterator[str]:
+    with serving(REAL) as url:
+        yield url
+
+
+@pytest.fixture(params=["fake", "real"])
+def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Visit]:
+    """A page that plays a world of its own; at the end it must not have complained or asked a stranger."""
+    with visiting(browser, request.getfixturevalue(f"{request.param}_server")) as visit:
+        yield visit
+
+
+@pytest.fixture
+def fake_visit(browser: Browser, fake_server: str) -> Iterator[Visit]:
+    """The same on the fake server, which can be told to break."""
+    with visiting(browser, fake_server) as visit:
+        yield visit
+
+
+@contextmanager
+def serving(command: tuple[str, ...]) -> Iterator[str]:
+    """Run a server in a process of its own, on a free port, until the tests are done."""
+    port = free_port()
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    process = subprocess.Popen([*command, "--port", str(port)], cwd=ROOT, env=environment)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + START_WITHIN_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"the server ended with {process.returncode}"
+        try:
+            with urllib.request.urlopen(f"{url}/api/workers", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"no answer at {url} within {START_WITHIN_S:.0f} s")
