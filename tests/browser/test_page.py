@@ -1,4 +1,4 @@
-"""The page in a real browser: against the fake server, and against the real one with its engine."""
+"""The page in a real browser: against the fake server, and against the real one with a procedural engine."""
 
 import hashlib
 
