@@ -16,7 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from worldmove.serve.frames import FrameHeader, Kind, unpack
 from worldmove.serve.player import CloseCode
-from worldmove.serve.server import Served, serving
+from worldmove.serve.server import House, inhabited
 from worldmove.serve.server_config import ServerConfig
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
@@ -69,8 +69,8 @@ class Client:
 
 
 @asynccontextmanager
-async def playing(served: Served, session: str) -> AsyncIterator[Client]:
-    address = f"{served.url.replace('http', 'ws', 1)}/api/sessions/{session}/play"
+async def playing(house: House, session: str) -> AsyncIterator[Client]:
+    address = f"{house.url.replace('http', 'ws', 1)}/api/sessions/{session}/play"
     async with connect(address, compression=None, proxy=None) as socket:
         client = Client(socket)
         reading = asyncio.create_task(client.read())
@@ -82,21 +82,21 @@ async def playing(served: Served, session: str) -> AsyncIterator[Client]:
             await asyncio.gather(reading, return_exceptions=True)
 
 
-def with_server(work: Callable[[Served, httpx.AsyncClient], Awaitable[None]]) -> None:
+def with_server(work: Callable[[House, httpx.AsyncClient], Awaitable[None]]) -> None:
     async def run() -> None:
         async with (
-            serving(CONFIG, lambda _: None) as served,
-            httpx.AsyncClient(base_url=served.url, trust_env=False, timeout=60) as http,
+            inhabited(CONFIG, lambda _: None) as house,
+            httpx.AsyncClient(base_url=house.url, trust_env=False, timeout=60) as http,
         ):
-            await work(served, http)
+            await work(house, http)
 
     asyncio.run(run())
 
 
-def replayed(served: Served, session: str, seed: int) -> list[bytes]:
+def replayed(house: House, session: str, seed: int) -> list[bytes]:
     """Every frame of a session, computed here from its input log alone."""
     engine = build_engine(ENGINE, 1)
-    world, sequencer = engine.open(seed), served.gateway.live(session).sequencer
+    world, sequencer = engine.open(seed), house.gateway.live(session).sequencer
     blocks = [engine.step(world, sequencer.closed(block)) for block in range(sequencer.reaches)]
     return [frame.tobytes() for block in blocks for frame in block.frames]
 
@@ -106,10 +106,10 @@ def test_a_world_that_is_moved_reloaded_taken_over_and_rested_equals_a_replay_of
     seen: list[tuple[FrameHeader, bytes]] = []
     pressed = 0
 
-    async def work(served: Served, http: httpx.AsyncClient) -> None:
+    async def work(house: House, http: httpx.AsyncClient) -> None:
         nonlocal pressed
         session = (await http.post("/api/sessions", json={"seed": 11})).json()["session"]
-        async with playing(served, session) as client:
+        async with playing(house, session) as client:
             await client.press(("up", True))
             for to in ("worker-2", "worker-1", "worker-2"):
                 await client.blocks(4)
@@ -123,25 +123,25 @@ def test_a_world_that_is_moved_reloaded_taken_over_and_rested_equals_a_replay_of
             assert all(result["proof"].startswith("checked 1") for result in results)
             phases = [phase["name"] for phase in results[0]["phases"]]
             assert phases == ["Copying", "Holding", "Checking", "Handing over"]
-            async with playing(served, session) as second:
+            async with playing(house, session) as second:
                 await client.until(lambda: client.heard("taken_over"))
                 await second.press(("left", True), ("left", False))
                 await second.blocks(2)
                 await second.until(lambda: [said for said in second.heard("rest") if said["resting"]])
             seen.extend(client.frames)
             pressed = second.number
-        async with playing(served, session) as back:
+        async with playing(house, session) as back:
             await back.until(lambda: len(back.frames) == 2)
             assert [header.frame for header, _ in back.frames] == [header.frame for header, _ in seen[-2:]]
             await back.press(("flag", True), ("flag", False))
             await back.until(lambda: len(back.frames) >= 6)
             seen.extend(back.frames[2:])
             pressed = back.number
-        frames = replayed(served, session, 11)
+        frames = replayed(house, session, 11)
         assert [header.frame for header, _ in seen] == list(range(len(seen)))
         assert [pixels for _, pixels in seen] == frames[: len(seen)]
         assert all(hashlib.sha256(pixels).digest() == header.sha256 for header, pixels in seen)
-        log = served.gateway.live(session).sequencer
+        log = house.gateway.live(session).sequencer
         numbers = [change.number for block in range(log.reaches) for change in log.closed(block)]
         assert numbers == list(range(1, pressed + 1))
 
@@ -150,9 +150,9 @@ def test_a_world_that_is_moved_reloaded_taken_over_and_rested_equals_a_replay_of
 
 @pytest.mark.slow
 def test_a_damaged_move_changes_nothing_a_recovered_copy_comes_and_goes_and_a_killed_owner_is_said() -> None:
-    async def work(served: Served, http: httpx.AsyncClient) -> None:
+    async def work(house: House, http: httpx.AsyncClient) -> None:
         session = (await http.post("/api/sessions", json={"seed": 3, "worker": "worker-1"})).json()["session"]
-        async with playing(served, session) as client:
+        async with playing(house, session) as client:
             await client.press(("up", True))
             await client.blocks(3)
             broken = (await http.post(f"/api/sessions/{session}/move", json={"damage": True})).json()

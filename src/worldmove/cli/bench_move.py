@@ -144,10 +144,10 @@ def measure(config: ServerConfig, num_moves: int, stage: Callable[[str], None]) 
 
 
 async def _measure(config: ServerConfig, num_moves: int, stage: Callable[[str], None]) -> Measured:
-    async with serving(config, stage) as served:
-        client, seen = Client(served.url), Seen()
+    async with serving(config, stage) as url:
+        client, seen = Client(url), Seen()
         opened = await asyncio.to_thread(client.post, "sessions", body={"seed": 1})
-        address = f"{served.url.replace('http', 'ws', 1)}/api/sessions/{opened['session']}/play"
+        address = f"{url.replace('http', 'ws', 1)}/api/sessions/{opened['session']}/play"
         async with connect(address, compression=None, proxy=None, max_size=None) as socket:
             tasks = [asyncio.create_task(_watch(socket, seen)), asyncio.create_task(_walk(socket, seen))]
             try:
