@@ -6,13 +6,14 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 from worldmove.serve.frames import FrameHeader, Kind, unpack
 from worldmove.serve.player import CloseCode
@@ -37,16 +38,21 @@ class Client:
     more: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def read(self) -> None:
-        async for message in self.socket:
-            if isinstance(message, bytes):
-                header, pixels = unpack(message)
-                (self.frames if header.kind is Kind.LIVE else self.recovered).append((header, pixels))
-            else:
-                self.said.append(json.loads(message))
-                if self.said[-1]["type"] == "hello":
-                    self.number = self.said[-1]["next_number"] - 1
-            self.more.set()
+        """Take what comes until the connection is closed, however it is."""
+        with suppress(ConnectionClosed):
+            while True:
+                self._take(await self.socket.recv())
+                self.more.set()
         self.more.set()
+
+    def _take(self, message: str | bytes) -> None:
+        if isinstance(message, bytes):
+            header, pixels = unpack(message)
+            (self.frames if header.kind is Kind.LIVE else self.recovered).append((header, pixels))
+            return
+        self.said.append(json.loads(message))
+        if self.said[-1]["type"] == "hello":
+            self.number = self.said[-1]["next_number"] - 1
 
     async def press(self, *changes: tuple[str, bool]) -> None:
         numbered = [[self.number + index, key, down] for index, (key, down) in enumerate(changes, start=1)]
