@@ -112,6 +112,7 @@ def _numpy_generator(kind: type[np.random.BitGenerator]) -> Callable[[int], np.r
     def make(seed: int) -> np.random.Generator:
         generator = np.random.Generator(kind(seed))
         generator.integers(0, 100, size=seed % 7, dtype=np.uint32)
+        generator.spawn(seed % 3)
         return generator
 
     return make

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from worldmove.errors import ProtocolError, UserError
+from worldmove.errors import LedgerError, ProtocolError, UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
@@ -66,7 +66,9 @@ class Controller:
         self._gateway: Gateway | None = None
         self._workers = WorkerTable(config.workers)
         self._sessions = SessionTable()
-        self._desk = LedgerDesk(ledger=ports.ledger, workers=self._workers, on_row=self._row_changed)
+        self._desk = LedgerDesk(
+            ledger=ports.ledger, workers=self._workers, on_row=self._row_changed, on_error=self._ledger_failed
+        )
         self._background = Background(self._failed)
         self._recovery = Recovery(config=config, workers=self._workers, desk=self._desk, gateway=self._playing)
         self._opener = Opener(
@@ -246,6 +248,9 @@ class Controller:
         if self._gateway is None:
             raise ProtocolError("the controller was started without a gateway")
         return self._gateway
+
+    def _ledger_failed(self, session: str, error: LedgerError) -> None:
+        self._log("ledger_silent", session=session, why=str(error))
 
     def _failed(self, task: str, error: BaseException) -> None:
         self._ports.log("task_failed", {"task": task, "error": repr(error)})

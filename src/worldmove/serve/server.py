@@ -109,7 +109,12 @@ def _ledger_in(metrics: Metrics, config: ServerConfig) -> Iterator[Controller]:
 def _house(config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str) -> House:
     """Put gateway and routes before a controller."""
     ids = RandomIds()
-    live = LiveConfig(spec=engine.spec, server_life=ids.life(), rest_after_s=config.rest_after_s)
+    live = LiveConfig(
+        spec=engine.spec,
+        server_life=ids.life(),
+        rest_after_s=config.rest_after_s,
+        check_blocks=config.worker.check_blocks,
+    )
     gateway = Gateway(fleet=controller, config=GatewayConfig(live=live, keep_s=config.keep_s), metrics=metrics)
     controller.attach(gateway)
     metrics.gauge("worldmove_sessions", "Sessions that are open.", lambda: len(gateway.lives))

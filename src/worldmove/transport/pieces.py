@@ -8,7 +8,8 @@ from worldmove.errors import TransportError
 from worldmove.state.extent import Extent
 from worldmove.transport.base import Blocking
 
-PIECE_BYTES = 8 << 20
+PIECE_BYTES = 32 << 20
+"""Large enough that a small world is one hop off the loop, small enough that a cancel waits a few milliseconds."""
 
 
 def check_extents(extents: Sequence[Extent], source_bytes: int, target_bytes: int) -> None:

@@ -97,7 +97,8 @@ class Corrupting(Wrapped):
     async def damage(self, inner: Channel, extents: Sequence[Extent], into: memoryview) -> None:
         """Pull through ``inner``, then damage what came."""
         if not extents:
-            return await inner.pull(extents, into)
+            await inner.pull(extents, into)
+            return
         target = self._pick(extents, 1 if self._plan.damage is Damage.FLIP else self._plan.num_bytes)
         untouched = bytes(into[target.offset : target.end])
         if self._plan.damage is Damage.SHORT:

@@ -36,7 +36,7 @@ export class Readings {
     const [p50, p95] = [this.#timing.response(0.5), this.#timing.response(0.95)];
     const rate = this.#timing.framesPerS();
     say(byId("response"), ms(p50));
-    say(byId("response-note"), p95 === null ? "press a key" : `p95 ${count(p95)}`);
+    say(byId("response-note"), p95 === null ? "press a key" : `p95 ${ms(p95).replace(" ms", "")}`);
     say(byId("rate"), rate === null ? NONE : `${rate.toFixed(1)} of ${this.#engine.frames_per_s}/s`);
     say(byId("rate-note"), this.#late === null ? NONE : `${count(this.#late)} late`);
     say(byId("ping"), ms(this.#pingMs));

@@ -13,6 +13,7 @@ export const plural = (number, one, many = `${one}s`) => `${count(number)} ${num
 export function ms(value) {
   if (value == null) return NONE;
   if (value < 0.05) return "under 0.1 ms";
+  if (value >= 999.5) return seconds(value / 1000);
   return value < 9.95 ? `${tenth.format(value)} ms` : `${whole.format(value)} ms`;
 }
 
@@ -20,8 +21,11 @@ export const seconds = (value) => `${tenth.format(value)} s`;
 
 export const megabytes = (bytes) => (bytes == null ? NONE : `${tenth.format(bytes / 1e6)} MB`);
 
-/** The first 8 hex digits, in two groups. */
-export const short = (digest) => (digest ? `${digest.slice(0, 4)} ${digest.slice(4, 8)}` : NONE);
+/** The first 8 hex digits, in two groups; the name of the digest ("xxh3-128:") is left out. */
+export function short(digest) {
+  const digits = digest?.split(":").at(-1);
+  return digits ? `${digits.slice(0, 4)} ${digits.slice(4, 8)}` : NONE;
+}
 
 const LEADS = {
   committed: ["Moved.", "moved"],
