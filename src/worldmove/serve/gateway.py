@@ -17,10 +17,10 @@ from worldmove.fleet.ports import Fleet, Owner
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.serve.live import Live, LiveConfig
 from worldmove.serve.metrics import Metrics
-from worldmove.serve.play_messages import MovePhase, Workers
+from worldmove.serve.play_messages import Error, MovePhase, Workers
 from worldmove.serve.player import CloseCode
 from worldmove.serve.recover import Recovery
-from worldmove.serve.results import result_of, visitor_phase
+from worldmove.serve.results import MOVED, result_of, visitor_phase
 from worldmove.serve.wording import owner_now, workers_now
 from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened
 
@@ -130,8 +130,10 @@ class Gateway:
                 recovery.take(message)
             case BlockDone(session=name) | CheckDone(session=name) | Opened(session=name) if name in self.lives:
                 self.lives[name].take(worker, message)
-            case Failed():
-                log.warning("failed", session=message.session, worker=worker, code=message.code, why=message.message)
+            case Failed(session=name, code=code, message=why):
+                log.warning("failed", session=name, worker=worker, code=code, why=why)
+                if live := self.lives.get(name):
+                    live.audience.say(Error(code=code, message=why))
 
     def owned(self, session: str, owner: Owner) -> None:
         if live := self.lives.get(session):
@@ -190,6 +192,8 @@ class Gateway:
         if settled.gap_s is not None:
             self._metrics.moved_with_gap(settled.gap_s)
         live.count(settled.outcome)
+        if settled.outcome is Outcome.COMMITTED:
+            live.audience.say(MovePhase(attempt=settled.attempt, phase=MOVED, to=settled.destination))
         live.audience.say(result_of(settled, 1 / live.spec.frames_per_s))
 
     def _recovery(self, name: str) -> Recovery | None:
