@@ -128,6 +128,10 @@ class Live:
             self.audience.say(Lost(sentence=why))
         self.audience.end(CloseCode.SESSION_ENDED, why[:120])
 
+    def due(self, block: int) -> float | None:
+        """When a block is to be here, by the loop's clock; None where it is not due, or was shown long ago."""
+        return self._tempo.due(block)
+
     def horizon_s(self) -> float | None:
         """Seconds from a block's arrival to the next one's due time less its compute time.
 
