@@ -135,6 +135,9 @@ class FakeFleet:
             raise UserError(f"{session} is at {to} already", code="already_there", status=409)
         outcome = Outcome.ABORTED if damage else self.outcome
         if outcome is Outcome.COMMITTED:
+            # As the protocol has it: no proof before every block that was computed has been taken.
+            while self.gateway.next_block(session) != fake.worlds[source].next_block:  # noqa: ASYNC110
+                await asyncio.sleep(0)
             self.hand_over(session, to)
         report = MoveReport(
             session=session,
