@@ -255,7 +255,11 @@ def test_a_connection_that_breaks_releases_its_keys() -> None:
             await message(socket, "keys")
             socket.transport.abort()
         async with site.play(session) as socket:
-            assert (await message(socket, "hello"))["next_number"] == 3
+            assert (await message(socket, "hello"))["next_number"] == 2
+            await message(socket, "rest")  # a key that were still down would keep the world going
+        log = site.gateway.live(session).sequencer
+        changes = [change for block in range(log.reaches) for change in log.closed(block)]
+        assert [(change.number, change.down) for change in changes] == [(1, True), (1, False)]
 
     on_site(work)
 
