@@ -30,7 +30,7 @@ def island() -> Preset:
         tile_px=8,
         frames_per_block=2,
         frames_per_s=8.0,
-        levels=(1.0, 0.75, 0.45),
+        levels=(1.0, 0.6),
         bands=(
             RotaryBand(num_pairs=12, fastest=2.6, slowest=0.03),
             RotaryBand(num_pairs=12, fastest=2.6, slowest=0.03),
