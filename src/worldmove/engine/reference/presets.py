@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from worldmove.engine.reference.config import LayerShape, ReferenceConfig, RotaryBand
 from worldmove.engine.reference.weights import FOLDER, RandomWeights, WeightsFile
 
-ISLAND_SHA256 = "0" * 64
+ISLAND_SHA256 = "100c07a124e933d366b2a2bc972073a8b96debea3b1a4cfe990ad78f0498382b"
 """Digest of the island weights that this version ships."""
 
 
