@@ -54,7 +54,7 @@ class Opener:
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
         """Begin a world from one picture beside a session."""
         self._sessions.get(session)
-        worker = self._workers.with_most_room()
+        worker = self._workers.with_fewest_players()
         record = self._begin(self._sessions.next_throwaway(session), seed, worker, throwaway=True)
         await self._opened(record, Open(session=record.name, epoch=0, seed=seed, picture=picture))
         owner = Owner(worker=worker.name, incarnation=worker.incarnation, epoch=0)
