@@ -145,6 +145,10 @@ class WorkerTable:
             raise UserError("every slot is taken; close a session first", code="no_slot", status=409)
         return found
 
+    def holding(self, session: str) -> tuple[WorkerRecord, ...]:
+        """Return the workers that hold a copy of a session, in any phase."""
+        return tuple(worker for worker in self.ready() if any(copy.session == session for copy in worker.copies))
+
     def holders(self, session: str, phases: tuple[str, ...]) -> tuple[tuple[WorkerRecord, Copy], ...]:
         """Return every copy of a session that is in one of the phases, with its worker."""
         found = [(record, copy) for record in self.all() for copy in record.copies]
