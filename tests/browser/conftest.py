@@ -1,4 +1,4 @@
-"""A headless Chromium, and servers for it to look at: the fake one, and the real one with its engine.
+"""A headless Chromium, and servers for it to look at: the fake one, and the real one with two engines.
 
 Chromium is found by ``WORLDMOVE_CHROMIUM`` or on the path. Where there is none these tests are skipped, except
 under ``CI``: there a missing browser is a failure.
@@ -22,7 +22,16 @@ from tests.browser.visit import Visit, visiting
 
 START_WITHIN_S = 90.0
 FAKE = (sys.executable, "-m", "tests.browser.fake_server")
-REAL = (sys.executable, "-c", "from worldmove.cli.main import main; main()", "serve", "--no-browser", "--workers", "2")
+ISLAND = (
+    sys.executable,
+    "-c",
+    "from worldmove.cli.main import main; main()",
+    "serve",
+    "--no-browser",
+    "--workers",
+    "2",
+)
+TILES = (*ISLAND, "--engine", "python:tests.browser.tile_engine:build")
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,12 +61,18 @@ def fake_server(browser: Browser) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def real_server(browser: Browser) -> Iterator[str]:
-    with serving(REAL) as url:
+def tiles_server(browser: Browser) -> Iterator[str]:
+    with serving(TILES) as url:
         yield url
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(scope="session")
+def island_server(browser: Browser) -> Iterator[str]:
+    with serving(ISLAND) as url:
+        yield url
+
+
+@pytest.fixture(params=["fake", "tiles"])
 def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Visit]:
     """A page that plays a world of its own; at the end it must not have complained or asked a stranger."""
     with visiting(browser, request.getfixturevalue(f"{request.param}_server")) as visit:

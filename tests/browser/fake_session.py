@@ -16,7 +16,7 @@ Message: TypeAlias = dict[str, Any] | bytes | None
 """JSON, a frame, or (None) the end of the connection."""
 
 PERIOD_S = 0.25
-REST_AFTER_S = 8.0
+REST_AFTER_S = 5.0
 NUM_CHECKS = 4
 NUM_BYTES, NUM_PARTS = 22_034_112, 31
 WORKERS = (("worker-a", 4121), ("worker-b", 4122))
@@ -105,6 +105,7 @@ class FakeSession:
         for message in messages:
             watcher.outbox.put_nowait(message)
         self.watchers.append(watcher)
+        self.idle_s = 0.0
 
     def detach(self, watcher: Watcher) -> None:
         """A page has gone: what it held is released if it had the controls."""

@@ -63,7 +63,7 @@ class FakeWorld:
 
     def digest(self) -> str:
         """Stands for a state digest."""
-        return f"{zlib.crc32(repr((self.seed, self.pose, sorted(self.flags), self.number)).encode()):08x}" * 4
+        return f"xxh3-128:{zlib.crc32(repr((self.seed, self.pose, sorted(self.flags), self.number)).encode()):08x}" * 4
 
     def remember(self, view: Pixels) -> None:
         """Begin from a picture alone, seen from here."""

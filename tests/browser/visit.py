@@ -81,6 +81,16 @@ class Visit:
         self.page.locator("#move").click()
         self.sees("#move-sentence", r"^Moved\.")
 
+    def move_until_it_moves(self, tries: int = 5) -> None:
+        """Press Move again where the machine was too busy to admit it in time: a refusal changes nothing."""
+        for _ in range(tries - 1):
+            self.page.locator("#move").click()
+            self.sees("#move-sentence", r"^(Moved|Not moved)")
+            if self.text("#move-sentence").startswith("Moved"):
+                return
+            self.complaints.clear()
+        self.move()
+
     def fault(self, name: str) -> None:
         """Have the fake server do something wrong."""
         call("POST", f"{self.url}/fake/{self.session}/{name}")

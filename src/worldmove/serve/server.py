@@ -42,10 +42,12 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
-    """What answers, and whom to end first."""
+    """The parts of one server, and the address that it answers at once it is inhabited."""
 
     app: ASGIApp
     gateway: Gateway
+    controller: Controller
+    url: str
 
 
 async def run(config: ServerConfig, hooks: Hooks) -> None:
@@ -64,15 +66,22 @@ async def _run(config: ServerConfig, hooks: Hooks) -> None:
 @asynccontextmanager
 async def serving(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[str]:
     """Serve while inside; gives the page's address. Raises UserError, WeightsError where it cannot start."""
+    async with inhabited(config, stage) as house:
+        yield house.url
+
+
+@asynccontextmanager
+async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[House]:
+    """Serve while inside; gives the parts, for whoever measures them. Raises UserError, WeightsError."""
     with bound(config.host, config.port) as listening:
         stage("reading the engine's weights")
         engine = await asyncio.to_thread(build_engine, config.worker.engine, config.worker.num_threads)
         stage(f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
         with _ledger_in(metrics, config) as controller:
-            house = _house(config, engine, controller, metrics)
-            async with _inhabited(house, controller), answering(house.app, listening, farewell=house.gateway.end):
-                yield url_of(listening)
+            house = _house(config, engine, controller, metrics, url_of(listening))
+            async with _started(house), answering(house.app, listening, farewell=house.gateway.end):
+                yield house
 
 
 @contextmanager
@@ -97,30 +106,35 @@ def _ledger_in(metrics: Metrics, config: ServerConfig) -> Iterator[Controller]:
             ledger.close()
 
 
-def _house(config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics) -> House:
+def _house(config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str) -> House:
     """Put gateway and routes before a controller."""
     ids = RandomIds()
-    live = LiveConfig(spec=engine.spec, server_life=ids.life(), rest_after_s=config.rest_after_s)
+    live = LiveConfig(
+        spec=engine.spec,
+        server_life=ids.life(),
+        rest_after_s=config.rest_after_s,
+        check_blocks=config.worker.check_blocks,
+    )
     gateway = Gateway(fleet=controller, config=GatewayConfig(live=live, keep_s=config.keep_s), metrics=metrics)
     controller.attach(gateway)
     metrics.gauge("worldmove_sessions", "Sessions that are open.", lambda: len(gateway.lives))
     desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
     app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page()))
     own = OwnOnly(app, names=config.names, loopback_only=is_loopback(config.host))
-    return House(app=own, gateway=gateway)
+    return House(app=own, gateway=gateway, controller=controller, url=url)
 
 
 @asynccontextmanager
-async def _inhabited(house: House, controller: Controller) -> AsyncIterator[None]:
+async def _started(house: House) -> AsyncIterator[None]:
     """Start the workers; end everything at the end, however it comes."""
     looking = asyncio.create_task(house.gateway.run())
     try:
-        await controller.start()
+        await house.controller.start()
         yield
     finally:
         looking.cancel()
         await house.gateway.end()
-        await controller.stop()
+        await house.controller.stop()
 
 
 @contextmanager

@@ -109,7 +109,7 @@ class App {
     this.stage.words("link", null);
     this.stage.words("rest", null);
     this.stage.words("taken", hello.controls ? null : "You are watching. Another page plays this world.", this.playHere);
-    if (!this.keyboard.playing) this.stage.words("play", PLAY);
+    if (this.keyboard.fresh) this.stage.words("play", PLAY);
     if (this.moves.keeps) this.link.send({ type: "keep", keep: true });
     this.keysChanged();
   }
@@ -189,7 +189,8 @@ class App {
   }
 
   playChanged(playing) {
-    this.stage.words("play", playing ? null : LET_GO);
+    this.stage.words("play", null);
+    this.stage.words("let go", playing ? null : LET_GO);
   }
 
   rest(resting) {

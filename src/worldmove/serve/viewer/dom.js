@@ -17,6 +17,17 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Call `act` on a choice; one made by pointer gives the keys back to the world, one made by keys keeps them. */
+export function onChoice(select, act) {
+  let byPointer = false;
+  select.addEventListener("pointerdown", () => (byPointer = true));
+  select.addEventListener("keydown", () => (byPointer = false));
+  select.addEventListener("change", () => {
+    act();
+    if (byPointer) byId("stage").focus({ preventScroll: true });
+  });
+}
+
 /** Call `act` on a click; a click by pointer gives the keys back to the world. */
 export function onPress(button, act) {
   button.addEventListener("click", (event) => {

@@ -13,6 +13,7 @@ const CODES = {
 
 export class Keyboard {
   playing = false;
+  fresh = true; // nobody has played yet
   #letGo = false;
   #keys = [];
   #stage;
@@ -80,6 +81,7 @@ export class Keyboard {
   #set(playing) {
     if (this.playing === playing) return;
     this.playing = playing;
+    this.fresh = false;
     this.#onPlay(playing);
   }
 }

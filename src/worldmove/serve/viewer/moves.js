@@ -1,7 +1,7 @@
 // Moving: the buttons, the last move as a bar of its phases, and one sentence under it.
 
 import { moveSession, recoverSession } from "./api.js";
-import { byId, make, onPress, say } from "./dom.js";
+import { byId, make, onChoice, onPress } from "./dom.js";
 import { ms, resultWords } from "./words.js";
 
 const PHASES = ["Copying", "Holding", "Checking", "Handing over", "Moved"];
@@ -34,7 +34,7 @@ export class Moves {
     onPress(this.#breaker, () => this.#move({ damage: true }));
     onPress(this.#recover, () => this.#recoverCopy());
     onPress(this.#every, () => this.#toggle());
-    this.#everySeconds.addEventListener("change", () => this.#retime());
+    onChoice(this.#everySeconds, () => this.#retime());
     this.#retime();
   }
 

@@ -2,7 +2,7 @@
 
 import { byId, make, onPress, say } from "./dom.js";
 
-const ORDER = ["over", "link", "loading", "taken", "error", "rest", "play"]; // the first that has words is shown
+const ORDER = ["over", "link", "loading", "taken", "error", "let go", "rest", "play"]; // the first that has words is shown
 
 export class Stage {
   #box = byId("stage");

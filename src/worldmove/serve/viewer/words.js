@@ -21,8 +21,11 @@ export const seconds = (value) => `${tenth.format(value)} s`;
 
 export const megabytes = (bytes) => (bytes == null ? NONE : `${tenth.format(bytes / 1e6)} MB`);
 
-/** The first 8 hex digits, in two groups. */
-export const short = (digest) => (digest ? `${digest.slice(0, 4)} ${digest.slice(4, 8)}` : NONE);
+/** The first 8 hex digits, in two groups; the name of the digest ("xxh3-128:") is left out. */
+export function short(digest) {
+  const digits = digest?.split(":").at(-1);
+  return digits ? `${digits.slice(0, 4)} ${digits.slice(4, 8)}` : NONE;
+}
 
 const LEADS = {
   committed: ["Moved.", "moved"],

@@ -1,6 +1,6 @@
 // The processes, and which of them owns this world.
 
-import { byId, make } from "./dom.js";
+import { byId, make, onChoice } from "./dom.js";
 import { plural } from "./words.js";
 
 export class Workers {
@@ -8,6 +8,10 @@ export class Workers {
   #target = byId("target");
   #rows = [];
   #owner = null;
+
+  constructor() {
+    onChoice(this.#target, () => {});
+  }
 
   update(rows) {
     this.#rows = rows;
