@@ -1,4 +1,4 @@
-"""The page in a real browser: against the fake server, and against the real one with a procedural engine."""
+"""The page in a real browser: on the real server with a procedural engine, or on the fake one."""
 
 import hashlib
 
