@@ -29,6 +29,8 @@ PURE = (
     "move/ledger_rules.py",
     "move/messages.py",
     "move/protocol.py",
+    "move/report.py",
+    "move/strategy.py",
     "serve/frames.py",
     "serve/sequencer.py",
     "serve/show.py",

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from training.scenes import crosshair_token, nearest, tiles_of_frames
+from training.country import maps
 from training.tiles import NUM_PLAIN, NUM_TEXTURES
 from training.walks import FLAG, OPPOSITE, STAY, walks
 from training.scenes import STEPS
@@ -90,6 +91,22 @@ def drift(sampler: Sampler, sessions: int, device: str, num_frames: int = 300) -
     }
 
 
+def invention(sampler: Sampler, sessions: int, device: str) -> Figures:
+    """First blocks, of which nothing is known: how far from tiles, and how unlike real country in its share of kinds."""
+    actions = torch.full((sessions, sampler.config.frames_per_block), STAY, device=device)
+    frames = play(sampler, actions, seed=9)
+    index, distance = nearest(sampler.config, to_patches(sampler.config, frames))
+    real = maps(sessions, torch.Generator(device).manual_seed(9))
+    shares = [torch.bincount((i % NUM_PLAIN // NUM_TEXTURES).flatten(), minlength=11) / i.numel() for i in (index, real)]
+    return {
+        "rms": round(float(distance.mean()), 5),
+        "tiles_over_0.1": share(distance > 0.1),
+        "frames_disagree": share(index[:, 0] != index[:, 1]),
+        "kinds_variation": round(float((shares[0] - shares[1]).abs().sum() / 2), 4),
+        "kinds": [round(float(kind), 4) for kind in shares[0]],
+    }
+
+
 def share(flags: Tensor) -> float:
     return round(float(flags.float().mean()), 5)
 
@@ -100,6 +117,8 @@ def figures(model: ReferenceModel, *, sessions: int, say: Callable[..., None]) -
     torch.set_float32_matmul_precision("highest")
     sampler = Sampler(model)
     report: Figures = {}
+    report["invention"] = invention(sampler, 4 * sessions, device)
+    say("invention", **report["invention"])  # type: ignore[arg-type]
     for distance in (4, 8, 12, 20, 22, 24, 30):
         report[f"memory_{distance}"] = memory(sampler, distance, sessions, device)
         say(f"memory {distance}", **report[f"memory_{distance}"])  # type: ignore[arg-type]

@@ -36,6 +36,13 @@ def per_block(config: ReferenceConfig, shape: tuple[int, int], share: float, gen
     return picked.repeat_interleave(config.frames_per_block, dim=1)[..., None, None]
 
 
+def one_of(config: ReferenceConfig, shape: tuple[int, int], count: int, generator: torch.Generator) -> Tensor:
+    """One of ``count`` for each block, repeated for its frames: int64 [batch, frames]."""
+    blocks = (shape[0], shape[1] // config.frames_per_block)
+    picked = torch.randint(count, blocks, generator=generator, device=generator.device)
+    return picked.repeat_interleave(config.frames_per_block, dim=1)
+
+
 def damaged(config: ReferenceConfig, clean: Tensor, generator: torch.Generator) -> Tensor:
     """A context to learn from: 40% of sequences clean, else noise of up to 0.3, another for each block."""
     batch, num_frames = clean.shape[:2]

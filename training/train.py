@@ -64,6 +64,19 @@ def straighten(trainer: Trainer, log: Log) -> ReferenceModel:
     return student
 
 
+def decide(trainer: Trainer, student: ReferenceModel, log: Log) -> None:
+    """Phase 3."""
+    settings = trainer.settings
+    began = time.monotonic()
+    progress = lambda: (time.monotonic() - began) / settings.seconds[2]  # noqa: E731
+    for step, fraction in enumerate(fractions(progress, 0.0, settings.steps[2])):
+        loss = trainer.decide_step(0.3 * fraction, student)
+        trainer.follow(student, 0.99)
+        if step % 20 == 0:
+            log.say("decide", step=step, loss=round(float(loss), 5), rate=round(0.3 * fraction, 3))
+    log.say("decide done", step=step)
+
+
 def small() -> ReferenceConfig:
     """The island's geometry around a model that a laptop trains for a few steps in seconds."""
     full = island().config
@@ -75,8 +88,8 @@ def small() -> ReferenceConfig:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, nargs=2, default=(210.0, 165.0), help="of phase 1 and phase 2")
-    parser.add_argument("--steps", type=int, nargs=2, default=None, help="at most so many, for a smoke test")
+    parser.add_argument("--seconds", type=float, nargs=3, default=(140.0, 180.0, 110.0), help="of each phase")
+    parser.add_argument("--steps", type=int, nargs=3, default=None, help="at most so many, for a smoke test")
     parser.add_argument("--small", action="store_true", help="a small model on the CPU, for a smoke test")
     parser.add_argument("--sessions", type=int, default=64, help="of the evaluation at the end; 0 skips it")
     parser.add_argument("--seed", type=int, default=0)
@@ -90,7 +103,7 @@ def main() -> None:
         num_frames=16 if options.small else 64,
         device=device,
         seconds=tuple(options.seconds),
-        steps=tuple(options.steps) if options.steps else (None, None),
+        steps=tuple(options.steps) if options.steps else (None, None, None),
         seed=options.seed,
         num_walks=50 if options.small else 20_000,
     )
@@ -102,6 +115,7 @@ def main() -> None:
     trainer = Trainer(model.to(device), settings, pool)
     flow(trainer, log)
     student = straighten(trainer, log)
+    decide(trainer, student, log)
     if device == "cuda":
         log.say("memory", peak_gib=round(torch.cuda.max_memory_allocated() / 2**30, 2))
 

@@ -1,8 +1,9 @@
-"""A model in training: its average, its streams, and its two phases.
+"""A model in training: its average, its streams, and its three phases.
 
 Phase 1, flow matching, teaches it the world. Phase 2, straightening, freezes the average as a teacher that
-walks from noise to picture in ten steps; the student learns to reach the teacher's picture in one, from the
-same noise, so that the three passes of play do not blend what might have been.
+walks from noise to picture in twelve steps; the student learns to reach the teacher's picture in one, from
+the same noise. Phase 3, deciding, follows the student's own three passes of play: where they end between two
+tiles, it learns from all along the way to end at the nearer one, so that play does not blend what might have been.
 """
 
 import copy
@@ -15,26 +16,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from training.noise import blend, block_noise, damaged, levels, loss_of, per_block
+from training.agreement import agreed
+from training.noise import blend, block_noise, damaged, levels, loss_of, one_of, per_block
 from training.optimiser import Optimiser
 from training.scenes import Scenes, nearest, paint, scenes
 from training.streams import Context, Streams
 from worldmove.engine.reference.config import ReferenceConfig
 from worldmove.engine.reference.model import ReferenceModel
 
-TEACHER_STEPS = 10
-SNAP_RMS = 0.12
+TEACHER_LEVELS = tuple(3 * t / (1 + 2 * t) for t in (1 - step / 12 for step in range(12)))
+"""Closer together where much noise is left: there it is decided what kind of country a place becomes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """``seconds``: of phase 1 and phase 2. ``steps``: at most so many of each, if not None."""
+    """``seconds``: of each phase. ``steps``: at most so many of each, if not None."""
 
     batch: int = 24
     num_frames: int = 64
     device: str = "cuda"
-    seconds: tuple[float, float] = (210.0, 165.0)
-    steps: tuple[int | None, int | None] = (None, None)
+    seconds: tuple[float, float, float] = (140.0, 180.0, 110.0)
+    steps: tuple[int | None, int | None, int | None] = (None, None, None)
     seed: int = 0
     num_walks: int = 20_000
 
@@ -94,7 +96,7 @@ class Trainer:
         turns = self.streams.turns(given.poses)
         noise = block_noise(self.config, given.poses, self.generator)
         shape = (given.actions.shape[0], given.actions.shape[1])
-        target = self.imagine(self.average, given, noise, turns, TEACHER_STEPS)
+        target = self.decided(given, self.trajectory(self.average, given, noise, turns, TEACHER_LEVELS)[-1])
         level = levels(self.config, shape, (0.35, 0.40), self.generator)
         reached = target
         if student is not None:
@@ -104,17 +106,37 @@ class Trainer:
         guess = self.read(self.model, blend(reached, noise, level), level, given, turns, written)
         return self._learn(loss_of(guess, target, level), fraction)
 
+    def decide_step(self, fraction: float, student: ReferenceModel) -> Tensor:
+        """One step of phase 3: from each point of its own way, reach what its last pass all but decided."""
+        given = self.batch()
+        turns = self.streams.turns(given.poses)
+        noise = block_noise(self.config, given.poses, self.generator)
+        way = self.trajectory(student, given, noise, turns, self.config.levels)
+        target = self.decided(given, way[-1])
+        shape = (given.actions.shape[0], given.actions.shape[1])
+        picked = one_of(self.config, shape, len(self.config.levels), self.generator)
+        level = torch.tensor(self.config.levels, device=noise.device)[picked]
+        reached = torch.stack(way[:-1])[picked, torch.arange(shape[0], device=noise.device)[:, None], torch.arange(shape[1], device=noise.device)]
+        written = self.write(self.model, damaged(self.config, given.patches, self.generator), given, turns)
+        guess = self.read(self.model, reached, level, given, turns, written)
+        return self._learn(loss_of(guess, target, level), fraction)
+
     @torch.no_grad()
-    def imagine(self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor, steps: int) -> Tensor:
-        """Every block drawn by Euler steps after its true past; almost-tiles become tiles."""
+    def trajectory(
+        self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor, schedule: tuple[float, ...]
+    ) -> list[Tensor]:
+        """The way from noise to picture of every block at once, each after its true past: input of each pass, then the end."""
         written = self.write(model, given.patches, given, turns)
-        x = noise
-        for step in range(steps):
-            level, lower = 1 - step / steps, 1 - (step + 1) / steps
-            at = torch.full(given.actions.shape, level, device=x.device)
-            x = torch.lerp(self.read(model, x, at, given, turns, written), x, lower / level)
+        way = [noise]
+        for level, lower in zip(schedule, (*schedule[1:], 0.0), strict=True):
+            at = torch.full(given.actions.shape, level, device=noise.device)
+            way.append(torch.lerp(self.read(model, way[-1], at, given, turns, written), way[-1], lower / level))
+        return way
+
+    def decided(self, given: Scenes, x: Tensor) -> Tensor:
+        """The tiles nearest to patches, with the frames of a block agreed on what they both see."""
         index, distance = nearest(self.config, x)
-        return torch.where((distance < SNAP_RMS)[..., None], paint(self.config, index), x)
+        return paint(self.config, agreed(self.config, index, distance, given.poses))
 
     @torch.no_grad()
     def _first_pass(self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor) -> Tensor:

@@ -6,12 +6,12 @@ the transport, and each worker's slots and copies. The drivers and the ledger's 
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import msgspec
 
-from tests.move.toy import Toy, install
+from tests.move.toy import Toy, frames_of_a_world_that_never_moved, install
 from tests.move.virtual import inline
 from worldmove.errors import MoveRefused
 from worldmove.move.destination import Destination, DestinationConfig
@@ -51,11 +51,17 @@ from worldmove.transport.loopback import Loopback
 ARENA_BYTES = 64 << 10
 SESSION = "s-1"
 SEED = 11
+BLOCK_S = 0.02
 
 
 def inputs_of(block: int) -> tuple[str, ...]:
     """The closed input list of a block."""
     return (f"key {block % 7}",) if block % 3 else ()
+
+
+def reference(fleet: "Fleet") -> list[str]:
+    """What a world that never moved would have shown."""
+    return frames_of_a_world_that_never_moved(SEED, [inputs_of(block) for block in range(len(fleet.gateway.shown))])
 
 
 class Plays(Enum):
@@ -82,6 +88,7 @@ class Copy:
         self.unacknowledged: dict[int, str] = {}
         self.taken = asyncio.Event()
         self.released = False
+        self.after_install: Callable[[Copy], None] = lambda copy: None
         self.checked: list[tuple[int, bool]] = []
         self.after_freeze: Callable[[Copy], None] = lambda copy: None
         self.before_install: Callable[[Copy, Manifest, Placement], None] = lambda copy, manifest, placement: None
@@ -107,13 +114,14 @@ class Copy:
     async def freeze(self) -> Frozen:
         self.plays = Plays.FROZEN
         captured = self.world.capture()
-        frozen = Frozen(block=self.world.block, capture=captured, placement=gather(captured, self.arena))
-        self.after_freeze(self)
-        return frozen
+        return Frozen(block=self.world.block, capture=captured, placement=gather(captured, self.arena))
 
     def thaw(self, epoch: int) -> None:
+        if self.worker.dead:
+            return
         self.plays, self.epoch = Plays.LIVE, epoch
         self.worker.fleet.note_live(self)
+        self.send_again()
 
     def supersede(self) -> None:
         self.plays = Plays.SUPERSEDED
@@ -138,7 +146,7 @@ class Copy:
         gateway = self.worker.fleet.gateway
         await gateway.left(block)
         picture = self.world.step(inputs_of(block))
-        self.checked.append((block, picture == gateway.shown[block]))
+        self.worker.fleet.checked.append((block, picture == gateway.shown[block]))
 
     def free(self) -> None:
         self.plays = Plays.GONE
@@ -170,12 +178,14 @@ class Copy:
     async def install(self, manifest: Manifest, placement: Placement) -> Capture:
         self.before_install(self, manifest, placement)
         self.toy = install(manifest, placement, self.arena)
+        self.after_install(self)
         return self.toy.capture()
 
     def promote(self, epoch: int, block: int) -> None:
         assert self.world.block == block
         self.acknowledged_block = block
         self.thaw(epoch)
+        self.worker.fleet.on_promote(self)
 
     def discard(self) -> None:
         self.plays, self.toy = Plays.GONE, None
@@ -197,7 +207,7 @@ class Worker:
         self.destinations: list[Destination] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.offers: list[str] = []
-        self.on_reserve: Callable[[Copy], None] = lambda copy: None
+        self.dead = False
         self.host = Host(
             worker=name,
             incarnation=incarnation,
@@ -226,7 +236,7 @@ class Worker:
             raise MoveRefused("state_too_large", f"it needs {layout.arena_bytes} bytes")
         copy = Copy(self, None, Plays.SHADOW, 0)
         self.copies.append(copy)
-        self.on_reserve(copy)
+        self.fleet.on_reserve(copy)
         return copy
 
     def drop(self, copy: Copy) -> None:
@@ -234,14 +244,18 @@ class Worker:
 
     def deliver(self, message: AnyMoveMessage) -> None:
         """What arrives on this worker's link."""
+        if self.dead:
+            return
         if isinstance(message, Offer) and message.attempt not in self.offers:
             self.offers.append(message.attempt)
             driver = Destination(host=self.host, slots=self, offer=message, config=self.fleet.destination_config)
             self.destinations.append(driver)
             self.tasks.append(asyncio.create_task(self._run_destination(driver)))
             return
-        for driver in [*self.sources, *self.destinations]:
-            driver.deliver(message)
+        for source in list(self.sources):
+            source.deliver(message)
+        for destination in list(self.destinations):
+            destination.deliver(message)
 
     def refuse(self, epoch: int) -> None:
         for source in self.sources:
@@ -249,14 +263,13 @@ class Worker:
 
     def die(self) -> None:
         """Power off: nothing more runs here, and every mapping is gone."""
+        self.dead = True
         for task in self.tasks:
             task.cancel()
         for copy in self.copies:
             copy.plays = Plays.GONE
             copy.arena.buffer[:] = bytes(len(copy.arena.buffer))
         self.copies.clear()
-        self.sources.clear()
-        self.destinations.clear()
 
     def _drive_source(self, source: Source) -> None:
         self.sources.append(source)
@@ -269,7 +282,7 @@ class Worker:
     async def _run_destination(self, driver: Destination) -> None:
         phase = await driver.run()
         self.destinations.remove(driver)
-        if phase is DestinationPhase.NONE:
+        if phase is DestinationPhase.NONE or self.dead:
             return
         copy = driver.slot
         assert isinstance(copy, Copy)
@@ -325,7 +338,7 @@ class Client:
         self._worker = worker
 
     async def ask(self, operation: Operation) -> Answer | None:
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001 if not self._worker.dead else 1e9)
         fault = self._fleet.ledger_fault(self._worker, operation)
         if fault is LedgerFault.BEFORE_EFFECT:
             await asyncio.sleep(0.5)
@@ -377,6 +390,11 @@ class Fleet:
         self.gateway = Gateway(self)
         self.ledger_fault: Callable[[Worker, Operation], LedgerFault | None] = lambda worker, operation: None
         self.post_fault: Callable[[AnyMoveMessage], tuple[float, ...]] = lambda message: (0.0005,)
+        self.on_reserve: Callable[[Copy], None] = lambda copy: None
+        self.on_promote: Callable[[Copy], None] = lambda copy: None
+        self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
+        self.checked: list[tuple[int, bool]] = []
+        """(block, equal): what retired copies found when they stepped it from the log."""
         self.gone: list[tuple[str, int]] = []
         self.suspected: list[str] = []
         self.heard: asyncio.Queue[AnyMoveMessage] = asyncio.Queue()
@@ -401,16 +419,24 @@ class Fleet:
             owner=row.owner,
             incarnation=row.incarnation,
             epoch=row.epoch,
-            owner_gone=(row.owner, row.incarnation) in self.gone,
+            owner_gone=self._gone(row),
             owner_suspected=row.owner in self.suspected,
             next_block=len(self.gateway.shown),
             closed_epoch=self.gateway.closed_epoch,
         )
 
+    def _gone(self, row: Row) -> bool | None:
+        if (row.owner, row.incarnation) in self.gone:
+            return True
+        return None if row.owner in self.suspected else False
+
     def post(self, sender: Worker | None, message: AnyMoveMessage) -> None:
         """Carry a message, as the fault of the day has it: each number is one delivery's delay."""
+        if sender is not None and sender.dead:
+            return
         message = msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=AnyMoveMessage)
         self.sent.append(message)
+        self.on_post(message)
         for delay in self.post_fault(message):
             loop = asyncio.get_running_loop()
             self._timers.append(loop.call_later(delay, self._arrive, message))
@@ -431,6 +457,16 @@ class Fleet:
         (copy,) = self.copies(Plays.LIVE)
         return copy
 
+    async def one_goes_on(self, num_blocks: int = 3) -> str:
+        """One copy plays, and every block that it makes is shown. Return where."""
+        await self.wait(40.0)  # longer than every wait of the drivers
+        shown = len(self.gateway.shown)
+        name = self.owner.worker.name
+        await self.play(num_blocks)
+        assert len(self.gateway.shown) == shown + num_blocks
+        assert (self.row.owner, self.row.epoch) == (name, self.owner.epoch)
+        return name
+
     def note_live(self, copy: Copy) -> None:
         """Two live copies may be there only if one of them was suspected."""
         live = [other for other in self.copies(Plays.LIVE) if other is not copy]
@@ -442,7 +478,39 @@ class Fleet:
         for _ in range(num_blocks):
             for copy in self.copies(Plays.LIVE):
                 copy.play()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(BLOCK_S)
+
+    def play_on(self) -> "Playing":
+        """Let it be played in the background."""
+        return Playing(asyncio.create_task(self.play(1 << 30)))
+
+    async def wait(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def settled(self) -> None:
+        """Wait until nobody but the owner holds a copy."""
+        async with asyncio.timeout(60.0):
+            while sum(len(worker.copies) for worker in self.workers.values()) != 1:  # noqa: ASYNC110
+                await asyncio.sleep(BLOCK_S)
+
+    def kill(self, name: str, *, noticed_after_s: float = 0.0) -> None:
+        """Power a worker off; the server suspects it at once, and after a while it knows for certain."""
+        incarnation = self.workers[name].incarnation
+        self.workers[name].die()
+        self.suspected.append(name)
+        self._timers.append(asyncio.get_running_loop().call_later(noticed_after_s, self._notice, name, incarnation))
+
+    def _notice(self, name: str, incarnation: int) -> None:
+        self.gone.append((name, incarnation))
+
+    def restart(self, name: str) -> None:
+        """A killed worker comes back, empty, under its next incarnation."""
+        self.workers[name] = Worker(self, name, self.workers[name].incarnation + 1)
+        self.suspected.remove(name)
+
+    def set_environment(self, name: str, fields: dict[str, str]) -> None:
+        worker = self.workers[name]
+        worker.host = replace(worker.host, environment=Environment(fields=fields))
 
     # a plain controller
 
@@ -457,6 +525,8 @@ class Fleet:
             self._cancel(outcome, to)
             self.decide(self._close(outcome))
             await self._collect(outcome, 20.0)
+        if "aborted" in outcome.outcomes:
+            self.decide(self._close(outcome))
         return outcome
 
     async def _move(self, to: str, outcome: Outcome) -> None:
@@ -549,3 +619,14 @@ class Fleet:
     def _is_over(self, outcome: Outcome) -> bool:
         ends = [outcome.of("source"), outcome.of("destination")]
         return all(end and end.outcome != "in_doubt" for end in ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """A session being played in the background."""
+
+    task: asyncio.Task[None]
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)

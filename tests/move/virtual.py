@@ -44,22 +44,21 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     loop.set_exception_handler(lambda _, context: problems.append(context))
     try:
         result = loop.run_until_complete(main)
-        _end_tasks(loop)
     finally:
+        problems += _end_tasks(loop)
         loop.close()
     if problems:
         raise problems[0].get("exception") or RuntimeError(problems[0]["message"])
     return result
 
 
-def _end_tasks(loop: VirtualLoop) -> None:
+def _end_tasks(loop: VirtualLoop) -> list[dict[str, Any]]:
+    """Cancel what still runs; return the failures of background tasks."""
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()
-    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-    failures = [error for task in tasks if not task.cancelled() and (error := task.exception())]
-    if failures:
-        raise failures[0]
+    ends = loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True)) if tasks else []
+    return [{"exception": end, "message": ""} for end in ends if isinstance(end, Exception)]
 
 
 async def inline(function: Callable[[], T], /) -> T:

@@ -294,13 +294,16 @@ def test_a_move_under_play_loses_no_frame_and_its_checks_are_equal() -> None:
     in_house(work, rest_after_s=5.0)
 
 
-def test_a_resting_world_is_moved_without_a_gap_to_measure() -> None:
+def test_a_resting_world_that_is_moved_plays_the_blocks_owed_to_its_old_copy_and_rests_again() -> None:
     async def work(house: House) -> None:
         session = (await house.desk.open(seed=7, on=None)).name
         await asyncio.sleep(0.02)
         assert house.gateway.horizon_s(session) == float("inf")
-        report = await house.desk.move(session, None, damage=False)
-        assert (report.outcome, report.destination, report.gap_s) == (Outcome.COMMITTED, "b", None)
+        for to, blocks in (("b", 2), ("a", 4)):
+            report = await house.desk.move(session, None, damage=False)
+            assert (report.outcome, report.destination) == (Outcome.COMMITTED, to)
+            await asyncio.sleep(0.2)
+            assert house.gateway.next_block(session) == house.gateway.log_reaches(session) == blocks
 
     in_house(work)
 

@@ -92,3 +92,11 @@ def test_a_world_does_not_rest_before_the_blocks_on_their_way_are_shown() -> Non
     gone = replace(START, now=100.1, block=1, watched=False)
     assert tempo.decide(gone) == Wait(None)
     assert tempo.decide(replace(gone, shown=1)) == Rest(NOBODY_WATCHES)
+
+
+def test_a_world_does_not_rest_while_blocks_are_owed_to_a_retired_copy() -> None:
+    tempo = Tempo(CONFIG)
+    unwatched = replace(START, active=False, watched=False)
+    assert tempo.decide(unwatched) == Rest(NOBODY_WATCHES)
+    assert tempo.decide(replace(unwatched, owed=True)) == Close()
+    assert tempo.decide(replace(unwatched, block=1, shown=1)) == Rest(NOBODY_WATCHES)

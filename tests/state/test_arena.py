@@ -1,3 +1,4 @@
+import fcntl
 import gc
 import mmap
 import os
@@ -29,7 +30,7 @@ def test_whoever_gets_the_descriptor_can_map_it_for_reading_only() -> None:
         arena.buffer[5000] = 77
         assert readable[5000] == 77
         with pytest.raises(TypeError):
-            readable[0] = 1  # type: ignore[index]
+            readable[0] = 1
     with pytest.raises(PermissionError):
         mmap.mmap(arena.fd, arena.size, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     again = os.open(f"/proc/self/fd/{arena.fd}", os.O_RDWR)
@@ -48,6 +49,19 @@ def test_the_descriptor_cannot_be_written_shrunk_or_grown() -> None:
         with pytest.raises(PermissionError):
             change()
     assert os.fstat(arena.fd).st_size == 8192
+
+
+def test_no_further_seal_can_be_added() -> None:
+    with pytest.raises(PermissionError):
+        fcntl.fcntl(Arena(4096, "sealed").fd, 1033, 0x08)
+
+
+def test_a_forked_child_has_no_writable_mapping() -> None:
+    arena = Arena(4096, "forked")
+    maps = Path("/proc/self/smaps").read_text(encoding="utf-8").split("memfd:forked")[1]
+    flags = next(line for line in maps.splitlines() if line.startswith("VmFlags:")).split()
+    assert arena.size == 4096
+    assert "dc" in flags
 
 
 def test_an_arena_is_whole_pages_at_a_page() -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.state.trees import element_bytes, plain
+from tests.state.equality import element_bytes, plain
 from worldmove.errors import StateRefused
 from worldmove.state import Arena, Layout, adopt, capture, materialise
 from worldmove.state.dtypes import TORCH_COMPLEX, TORCH_ITEM_BYTES, TORCH_REFUSED
@@ -217,7 +217,7 @@ def test_an_array_comes_back_with_its_dtype_strides_and_flags(array: Any) -> Non
         np.float32(-0.0),
         np.int64(3),
         np.longlong(3),
-        np.bool_(True),
+        np.bool_(1),
         np.complex64(1j),
         np.datetime64("2020-01-01T00", "h"),
     ],

@@ -15,7 +15,14 @@ def test_a_capture_shows_the_live_bytes_and_copies_none() -> None:
     state = capture({"x": tensor})
     assert state.storages[0].address == tensor.data_ptr()
     tensor[1] = 2.5
-    assert state.storages[0].view(Extent(offset=4, length=4)) == np.float32(2.5).tobytes()
+    assert bytes(state.storages[0].view(Extent(offset=4, length=4))) == np.float32(2.5).tobytes()
+
+
+def test_nobody_can_write_through_a_capture() -> None:
+    state = capture({"x": torch.zeros(4)})
+    assert state.storages[0].view(Extent(offset=0, length=4)).readonly
+    with pytest.raises(ValueError, match="read-only"):
+        state.storages[0].memory[0] = 1
 
 
 def test_a_capture_keeps_the_memory_that_it_shows() -> None:
@@ -25,7 +32,7 @@ def test_a_capture_keeps_the_memory_that_it_shows() -> None:
     del memory
     gc.collect()
     assert gone() is not None
-    assert state.storages[0].view(Extent(offset=3, length=2)) == b"\3\4"
+    assert bytes(state.storages[0].view(Extent(offset=3, length=2))) == b"\3\4"
     del state
     gc.collect()
     assert gone() is None

@@ -37,6 +37,13 @@ def _tree() -> dict[str, Any]:
     return {"wide": wide[:, :2500], "long": long, "small": torch.ones(5), "none": torch.empty(0), "n": 3}
 
 
+def _landed() -> Capture:
+    """A state in an arena, where it may be damaged."""
+    state = capture(_tree())
+    arena = Arena(Layout.of(state.manifest).arena_bytes, "damaged")
+    return landed(state.manifest, adopt(state, arena), arena)
+
+
 def _digests(state: Capture) -> tuple[bytes, ...]:
     return group_digests(state, DIGESTER, NONCE, LAYOUT)
 
@@ -60,7 +67,7 @@ def test_groups_have_every_used_byte_once_and_each_storage_begins_one() -> None:
 
 
 def test_every_flipped_bit_changes_its_own_group_and_the_state_digest() -> None:
-    state, chance = capture(_tree()), random.Random(5)
+    state, chance = _landed(), random.Random(5)
     before, whole = _digests(state), state_digest(state, DIGESTER)
     for _ in range(25):
         group = chance.choice(groups(state.manifest))
@@ -76,14 +83,14 @@ def test_every_flipped_bit_changes_its_own_group_and_the_state_digest() -> None:
 
 
 def test_bytes_that_no_leaf_uses_are_not_in_the_digest() -> None:
-    state = capture(_tree())
+    state = _landed()
     before = _digests(state), state_digest(state, DIGESTER)
     state.storages[0].memory[2500] ^= 255
     assert (_digests(state), state_digest(state, DIGESTER)) == before
 
 
 def test_first_and_last_byte_of_every_group_count() -> None:
-    state = capture(_tree())
+    state = _landed()
     for group in groups(state.manifest):
         before = group_digest(state, group, DIGESTER, NONCE, LAYOUT)
         for byte in (group.extents[0].offset, group.extents[-1].end - 1):
@@ -175,7 +182,7 @@ def test_the_digester_is_plain_xxh3_128() -> None:
 
 
 def test_other_threads_run_while_a_large_buffer_is_read() -> None:
-    data = memoryview(np.zeros(400 << 20, dtype=np.uint8))
+    data = np.zeros(400 << 20, dtype=np.uint8).data
     reader = threading.Thread(target=DIGESTER.digest, args=(data, 0))
     reader.start()
     ticks = 0

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.state.trees import GENERATORS, plain
+from tests.state.equality import plain
+from tests.state.trees import GENERATORS
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.state import capture
 from worldmove.state.arena import Arena, materialise

@@ -41,7 +41,7 @@ def test_different_integers_have_different_bytes(one: int, other: int) -> None:
 
 
 def test_true_is_not_one() -> None:
-    assert encode_scalar(True) != encode_scalar(1)
+    assert encode_scalar(value=True) != encode_scalar(value=1)
 
 
 @pytest.mark.parametrize(

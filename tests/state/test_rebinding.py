@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.state.trees import plain
+from tests.state.equality import plain
 from worldmove.errors import ArenaFull
 from worldmove.state import Arena, Xxh3Digester, adopt, capture, gather, landed, materialise, state_digest
 

@@ -2,7 +2,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from tests.state.trees import TYPES, plain, trees
+from tests.state.equality import plain
+from tests.state.trees import TYPES, trees
 from worldmove.state import (
     Arena,
     Layout,
@@ -21,7 +22,7 @@ from worldmove.state import (
 DIGESTER = Xxh3Digester()
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(trees())
 def test_any_state_comes_back_the_same(tree: Any) -> None:
     source = capture(tree, TYPES)
@@ -42,7 +43,7 @@ def test_any_state_comes_back_the_same(tree: Any) -> None:
     assert sum(extent.length for extent in extents(source.manifest, placement)) == source.num_bytes
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(trees())
 def test_the_manifest_does_not_depend_on_addresses(tree: Any) -> None:
     source = capture(tree, TYPES)

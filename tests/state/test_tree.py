@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.state.trees import TYPES, Cache, Cursor, Pair, plain
+from tests.state.equality import plain
+from tests.state.trees import TYPES, Cache, Cursor, Pair
 from worldmove.errors import StateRefused
 from worldmove.state import capture
 from worldmove.state.structure import MAX_DEPTH

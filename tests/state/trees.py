@@ -1,4 +1,4 @@
-"""Random states for tests, and an equality of states that shares no code with what it tests."""
+"""Random states for tests, and the types that stand in them."""
 
 import random
 import struct
@@ -112,6 +112,7 @@ def _numpy_generator(kind: type[np.random.BitGenerator]) -> Callable[[int], np.r
     def make(seed: int) -> np.random.Generator:
         generator = np.random.Generator(kind(seed))
         generator.integers(0, 100, size=seed % 7, dtype=np.uint32)
+        generator.spawn(seed % 3)
         return generator
 
     return make
@@ -188,57 +189,13 @@ def trees(draw: st.DrawFn) -> Any:
     )
 
 
-def element_bytes(tensor: torch.Tensor) -> bytes:
-    """The raw bytes of a tensor's elements in row-major order; conjugate and negative bits play no part."""
-    size = tensor.element_size()
-    flat = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-    shape, stride = (*tensor.shape, size), (*(s * size for s in tensor.stride()), 1)
-    if 0 in shape:
-        return b""
-    return flat.as_strided(shape, stride, int(tensor.storage_offset()) * size).contiguous().numpy().tobytes()
-
-
-def plain(value: Any) -> Any:
-    """Turn a state into nested tuples of plain values that are equal if, and only if, the states are."""
-    kind = type(value)
-    if kind in (list, tuple, Pair):
-        return kind.__name__, tuple(plain(item) for item in value)
-    if kind is dict:
-        return "dict", tuple((type(key).__name__, key, plain(item)) for key, item in value.items())
-    if kind in (Cache, Cursor):
-        return kind.__name__, tuple(plain(getattr(value, name)) for name in kind.__dataclass_fields__)
-    if kind is torch.Tensor:
-        bits = value.is_conj(), value.is_neg(), value.is_inference()
-        geometry = tuple(value.shape), value.stride(), value.storage_offset(), value.untyped_storage().nbytes()
-        return "tensor", str(value.dtype), geometry, bits, element_bytes(value)
-    if kind is np.ndarray:
-        return (
-            "array",
-            value.dtype,
-            value.dtype.char,
-            value.shape,
-            value.strides,
-            value.flags.writeable,
-            value.tobytes(),
-        )
-    if isinstance(value, np.generic):
-        return "number", kind, value.dtype, value.tobytes()
-    return _plain_scalar(value)
-
-
-def _plain_scalar(value: Any) -> Any:
-    if type(value) is float:
-        return "float", struct.pack("<d", value)
-    if type(value) is complex:
-        return "complex", struct.pack("<dd", value.real, value.imag)
-    if type(value) is torch.Generator:
-        return "torch", value.get_state().numpy().tobytes()
-    if type(value) is random.Random:
-        return "random", value.getstate()
-    if isinstance(value, np.random.Generator):
-        seed = value.bit_generator.seed_seq
-        assert isinstance(seed, np.random.SeedSequence)
-        return "numpy", str(value.bit_generator.state), str(seed.state)
-    if isinstance(value, np.random.RandomState):
-        return "legacy", str(value.get_state(legacy=False)), value.get_state()[1].tobytes()  # type: ignore[index, union-attr]
-    return type(value).__name__, value
+def state_of_every_kind() -> dict[Any, Any]:
+    """A small state with a leaf of every kind."""
+    base = torch.arange(60, dtype=torch.float32).view(6, 10)
+    return {
+        "caches": [Cache(k=base[1:3], v=base[2:, 1]), Cache(k=torch.zeros(3, dtype=torch.complex64).conj(), v=None)],
+        "odd key": Pair(Season.SUMMER, np.arange(6)[::-2]),
+        3: (True, 7, -2.5, 1j, "text", b"bytes", np.float32(3)),
+        "rng": random.Random(1),
+        "numpy": np.random.default_rng(4),
+    }

@@ -3,11 +3,11 @@
 from worldmove.worker.meter import Meter
 
 
-def test_before_the_first_block_the_warm_up_speaks():
+def test_before_the_first_block_the_warm_up_speaks() -> None:
     assert Meter({"block_s": 0.25}).block_s(0.95) == 0.25
 
 
-def test_a_high_quantile_sees_the_slow_blocks_and_forgets_the_oldest():
+def test_a_high_quantile_sees_the_slow_blocks_and_forgets_the_oldest() -> None:
     meter = Meter({"block_s": 9.0})
     for number in range(1000):
         meter.block(5.0 if number < 500 else 0.1)

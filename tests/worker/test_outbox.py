@@ -6,14 +6,12 @@ from worldmove.worker.messages import BlockDone
 from worldmove.worker.outbox import Outbox
 
 
-def done(block, epoch=1):
-    return BlockDone(
-        session="s-1", epoch=epoch, block=block, frames=b"", frame_sha256=(), notes=(), compute_s=0.0
-    )
+def done(block: int, epoch: int = 1) -> BlockDone:
+    return BlockDone(session="s-1", epoch=epoch, block=block, frames=b"", frame_sha256=(), notes=(), compute_s=0.0)
 
 
-def test_what_is_not_acknowledged_is_sent_again_in_order_in_the_name_of_the_new_epoch():
-    sent = []
+def test_what_is_not_acknowledged_is_sent_again_in_order_in_the_name_of_the_new_epoch() -> None:
+    sent: list[BlockDone] = []
     outbox = Outbox(sent.append)
     for block in range(4):
         outbox.send(done(block))
@@ -27,8 +25,8 @@ def test_what_is_not_acknowledged_is_sent_again_in_order_in_the_name_of_the_new_
     assert sent == []
 
 
-def test_a_takeover_sends_only_what_is_still_to_be_shown():
-    sent = []
+def test_a_takeover_sends_only_what_is_still_to_be_shown() -> None:
+    sent: list[BlockDone] = []
     outbox = Outbox(sent.append)
     for block in (4, 5, 6):
         outbox.put(done(block))
@@ -37,8 +35,8 @@ def test_a_takeover_sends_only_what_is_still_to_be_shown():
     assert outbox.first_kept(7) == 5
 
 
-def test_waiting_for_acknowledgements_ends_with_the_last_one_before_the_block():
-    async def play():
+def test_waiting_for_acknowledgements_ends_with_the_last_one_before_the_block() -> None:
+    async def play() -> bool:
         outbox = Outbox(lambda message: None)
         for block in (0, 1, 2):
             outbox.send(done(block))

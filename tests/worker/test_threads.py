@@ -9,11 +9,11 @@ import pytest
 from worldmove.worker.threads import OneThread
 
 
-def test_a_cancelled_caller_waits_until_its_function_has_ended():
-    async def play():
+def test_a_cancelled_caller_waits_until_its_function_has_ended() -> None:
+    async def play() -> bool:
         thread, ended = OneThread("test"), threading.Event()
 
-        def work():
+        def work() -> None:
             time.sleep(0.1)
             ended.set()
 
@@ -28,8 +28,8 @@ def test_a_cancelled_caller_waits_until_its_function_has_ended():
     assert asyncio.run(play())
 
 
-def test_a_failure_is_the_callers():
-    async def play():
+def test_a_failure_is_the_callers() -> None:
+    async def play() -> None:
         thread = OneThread("test")
         try:
             await thread(lambda: 1 // 0)
@@ -40,8 +40,8 @@ def test_a_failure_is_the_callers():
         asyncio.run(play())
 
 
-def test_functions_run_one_after_another_in_the_same_thread():
-    async def play():
+def test_functions_run_one_after_another_in_the_same_thread() -> None:
+    async def play() -> list[int]:
         thread = OneThread("test")
         seen = await asyncio.gather(*(thread(threading.get_ident) for _ in range(20)))
         thread.close()

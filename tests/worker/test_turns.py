@@ -1,15 +1,19 @@
 """Whose turn it is at the engine."""
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeVar
 
 from worldmove.worker.turns import Turn, Turns
 
+T = TypeVar("T")
 
-async def inline(function):  # a Blocking that does not block
+
+async def inline(function: Callable[[], T]) -> T:  # a Blocking that does not block
     return function()
 
 
-async def take(turns, turn, name, order, started=None):
+async def take(turns: Turns, turn: Turn, name: str, order: list[str], started: asyncio.Event | None = None) -> None:
     async with turns.take(turn) as engine:
         if started is not None:
             started.set()
@@ -17,9 +21,10 @@ async def take(turns, turn, name, order, started=None):
         await engine(lambda: order.append(name))
 
 
-def test_the_most_urgent_goes_first_and_equals_in_order_of_asking():
-    async def play():
-        turns, order, started = Turns(inline), [], asyncio.Event()
+def test_the_most_urgent_goes_first_and_equals_in_order_of_asking() -> None:
+    async def play() -> list[str]:
+        turns, started = Turns(inline), asyncio.Event()
+        order: list[str] = []
         first = asyncio.create_task(take(turns, Turn.SPARE, "in hand", order, started))
         await started.wait()
         asked = [(Turn.SPARE, "check"), (Turn.OWNER, "a"), (Turn.OWNER, "b"), (Turn.BOUNDARY, "freeze")]
@@ -30,9 +35,10 @@ def test_the_most_urgent_goes_first_and_equals_in_order_of_asking():
     assert asyncio.run(play()) == ["in hand", "freeze", "a", "b", "check"]
 
 
-def test_a_turn_of_somebody_who_was_cancelled_goes_to_the_next():
-    async def play():
-        turns, order, started = Turns(inline), [], asyncio.Event()
+def test_a_turn_of_somebody_who_was_cancelled_goes_to_the_next() -> None:
+    async def play() -> list[str]:
+        turns, started = Turns(inline), asyncio.Event()
+        order: list[str] = []
         first = asyncio.create_task(take(turns, Turn.OWNER, "in hand", order, started))
         await started.wait()
         gone = asyncio.create_task(take(turns, Turn.BOUNDARY, "cancelled", order))
@@ -45,9 +51,10 @@ def test_a_turn_of_somebody_who_was_cancelled_goes_to_the_next():
     assert asyncio.run(play()) == ["in hand", "last"]
 
 
-def test_a_turn_given_at_the_moment_of_a_cancel_is_not_lost():
-    async def play():
-        turns, order = Turns(inline), []
+def test_a_turn_given_at_the_moment_of_a_cancel_is_not_lost() -> None:
+    async def play() -> list[str]:
+        turns = Turns(inline)
+        order: list[str] = []
         async with turns.take(Turn.OWNER):
             gone = asyncio.create_task(take(turns, Turn.OWNER, "cancelled", order))
             await asyncio.sleep(0)

@@ -37,7 +37,12 @@ def open_session(
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Begin a world and print its name: worldmove open, worldmove open --seed 7 --worker worker-2"""
+    """Begin a world and print its name.
+
+    \b
+    worldmove open
+    worldmove open --seed 7 --worker worker-2
+    """
     output = output_of(context, as_json=as_json)
     client = Client(server)
     answer = client.post("sessions", body={"seed": seed, "worker": worker})
@@ -55,7 +60,12 @@ def move(
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> int:
-    """Move a live world and wait for how that ends: worldmove move s-k3m9qa, worldmove move s-k3m9qa --to worker-2"""
+    """Move a live world and wait for how that ends.
+
+    \b
+    worldmove move s-k3m9qa
+    worldmove move s-k3m9qa --to worker-2 --json
+    """
     output = output_of(context, as_json=as_json)
     try:
         answer = Client(server).post("sessions", session, "move", body={"to": to, "damage": damage})
@@ -67,10 +77,13 @@ def move(
     return BY_OUTCOME[answer["outcome"]]
 
 
-def close(
-    context: typer.Context, session: Session, *, server: Server = DEFAULT_SERVER, as_json: Json = False
-) -> None:
-    """End a world: worldmove close s-k3m9qa"""
+def close(context: typer.Context, session: Session, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """End a world.
+
+    \b
+    worldmove close s-k3m9qa
+    worldmove close s-k3m9qa --json
+    """
     output = output_of(context, as_json=as_json)
     Client(server).delete("sessions", session)
     output.document("closed", {"session": session})

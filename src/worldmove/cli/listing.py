@@ -18,7 +18,12 @@ def add(app: typer.Typer) -> None:
 
 
 def workers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """List the workers: worldmove workers, worldmove workers --json"""
+    """List the workers.
+
+    \b
+    worldmove workers
+    worldmove workers --json
+    """
     output = output_of(context, as_json=as_json)
     answer = Client(server).get("workers")
     output.document("workers", answer)
@@ -29,7 +34,12 @@ def workers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json:
 
 
 def sessions(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """List the sessions: worldmove sessions, worldmove sessions --json"""
+    """List the sessions.
+
+    \b
+    worldmove sessions
+    worldmove sessions --json
+    """
     output = output_of(context, as_json=as_json)
     answer = Client(server).get("sessions")
     output.document("sessions", answer)
@@ -40,7 +50,12 @@ def sessions(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json
 
 
 def moves(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """List the last moves, oldest first: worldmove moves, worldmove moves --json"""
+    """List the last moves, oldest first.
+
+    \b
+    worldmove moves
+    worldmove moves --json
+    """
     output = output_of(context, as_json=as_json)
     answer = Client(server).get("moves")
     output.document("moves", answer)

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -29,19 +30,25 @@ app = typer.Typer(
 )
 
 
+def tell_version(value: bool) -> None:
+    """Print the version and end, if asked to."""
+    if value:
+        Output(Verbosity(), as_json=False).line(__version__)
+        raise typer.Exit
+
+
 @app.callback()
-def shared(  # noqa: PLR0917  (typer calls it by name)
+def shared(
     context: typer.Context,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing beside the data.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what happens.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="Also: NO_COLOR=1.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=tell_version, is_eager=True, help="Print the version and end.")
+    ] = False,
 ) -> None:
     """Take what is said before the command."""
-    if version:
-        Output(Verbosity(), as_json=False).line(__version__)
-        raise typer.Exit
     color = not (no_color or os.environ.get("NO_COLOR"))
     context.obj = Verbosity(quiet=quiet, verbose=verbose, color=color, debug=debug)
     configure_log(context.obj)
@@ -80,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
     else:
         return returned if isinstance(returned, int) else ExitCode.DONE
     if "--debug" in arguments:
-        output.notes.print_exception()
+        traceback.print_exception(error)
     output.error(error)
     return exit_of(error)
 

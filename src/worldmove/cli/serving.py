@@ -32,7 +32,12 @@ def demo(
     keep_s: Keep = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Open a live world in your browser: worldmove demo, worldmove demo --port 9000 --no-browser"""
+    """Open a live world in your browser.
+
+    \b
+    worldmove demo
+    worldmove demo --port 9000 --no-browser
+    """
     _start(
         context,
         Start(host=host, port=port, workers=workers, engine=engine, threads=threads, slots=slots, keep_s=keep_s),
@@ -54,7 +59,12 @@ def serve(
     keep_s: Keep = 600.0,
     as_json: Json = False,
 ) -> None:
-    """Run a server, without a browser: worldmove serve, worldmove serve --port 9000 --workers 3"""
+    """Run a server, without a browser.
+
+    \b
+    worldmove serve
+    worldmove serve --port 9000 --workers 3
+    """
     _start(
         context,
         Start(host=host, port=port, workers=workers, engine=engine, threads=threads, slots=slots, keep_s=keep_s),

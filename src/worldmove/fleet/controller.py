@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from worldmove.errors import ProtocolError, UserError
+from worldmove.errors import LedgerError, ProtocolError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
@@ -19,6 +19,7 @@ from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.sessions import HOLDING, SessionTable, view
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.fleet.workforce import Workforce
 from worldmove.move.ledger_messages import Answer, MarkShown, Operation
 from worldmove.move.ledger_row import Row
 from worldmove.move.ledger_rules import Ledger
@@ -34,7 +35,6 @@ from worldmove.worker.messages import (
     LedgerAnswer,
     LedgerAsk,
     Opened,
-    Shutdown,
     ToServer,
     ToWorker,
 )
@@ -61,12 +61,13 @@ class Controller:
     """One server's controller. Everything runs in one event loop."""
 
     def __init__(self, config: FleetConfig, ports: ControllerPorts) -> None:
-        self._config = config
         self._ports = ports
         self._gateway: Gateway | None = None
         self._workers = WorkerTable(config.workers)
         self._sessions = SessionTable()
-        self._desk = LedgerDesk(ledger=ports.ledger, workers=self._workers, on_row=self._row_changed)
+        self._desk = LedgerDesk(
+            ledger=ports.ledger, workers=self._workers, on_row=self._row_changed, on_error=self._ledger_failed
+        )
         self._background = Background(self._failed)
         self._recovery = Recovery(config=config, workers=self._workers, desk=self._desk, gateway=self._playing)
         self._opener = Opener(
@@ -81,7 +82,15 @@ class Controller:
             gateway=self._playing,
         )
         self._recovering: dict[str, asyncio.Task[None]] = {}
-        self._stopping = False
+        self._workforce = Workforce(
+            config=config,
+            hosts=ports.hosts,
+            workers=self._workers,
+            background=self._background,
+            on_message=self._heard,
+            on_gone=self._gone,
+            log=ports.log,
+        )
 
     # what the gateway asks
 
@@ -90,7 +99,7 @@ class Controller:
         self._desk.attach(gateway)
 
     async def start(self) -> None:
-        await asyncio.gather(*(self._start_worker(name) for name in self._config.workers))
+        await self._workforce.start()
 
     async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
         return await self._opener.open(session, seed, on)
@@ -131,11 +140,9 @@ class Controller:
         return self._mover.reports()
 
     async def stop(self) -> None:
-        self._stopping = True
+        self._workforce.stopping = True
         await self._background.stop()
-        for record in self._workers.ready():
-            self._workers.send(record.name, Shutdown())
-        await self._ports.hosts.close()
+        await self._workforce.stop()
 
     # what workers say
 
@@ -207,45 +214,25 @@ class Controller:
             row = self._desk.row(record.name)
             orphan = row is not None and not row.lost and self._desk.owner_is_gone(row)
             running = self._recovering.get(record.name)
-            if orphan and not self._stopping and (running is None or running.done()):
+            if orphan and not self._workforce.stopping and (running is None or running.done()):
                 task = self._background.start(f"recover {record.name}", self._recovery.recover(record.name))
                 self._recovering[record.name] = task
 
-    # workers' processes
-
-    async def _start_worker(self, name: str) -> None:
-        record = self._workers.begin(name)
-        record.process, record.link = await self._ports.hosts.start(
-            name,
-            record.incarnation,
-            lambda message: self._heard(record, message),
-            lambda status: self._worker_gone(record, status),
-        )
-        self._workers.ready_now(record)
-
-    def _worker_gone(self, record: WorkerRecord, status: int) -> None:
-        self._workers.gone(record.name, record.incarnation)
-        self._log("worker_gone", worker=record.name, incarnation=record.incarnation, status=status)
-        if self._stopping:
-            return
-        self._mover.died(record.name)
-        self._opener.died(record.name, record.incarnation)
+    def _gone(self, worker: WorkerRecord) -> None:
+        """A worker is dead: its moves and openings hear of it, and its sessions are looked after."""
+        self._ports.counters.died(worker.name)
+        self._mover.died(worker.name)
+        self._opener.died(worker.name, worker.incarnation)
         self._refresh_holders()
         self._recover_orphans()
-        if self._config.restart and record.hello is not None:
-            self._background.start(f"restart {record.name}", self._restart(record.name))
-
-    async def _restart(self, name: str) -> None:
-        await asyncio.sleep(self._config.restart_after_s)
-        try:
-            await self._start_worker(name)
-        except UserError as error:
-            self._log("worker_not_restarted", worker=name, why=str(error))
 
     def _playing(self) -> Gateway:
         if self._gateway is None:
             raise ProtocolError("the controller was started without a gateway")
         return self._gateway
+
+    def _ledger_failed(self, session: str, error: LedgerError) -> None:
+        self._log("ledger_silent", session=session, why=str(error))
 
     def _failed(self, task: str, error: BaseException) -> None:
         self._ports.log("task_failed", {"task": task, "error": repr(error)})

@@ -7,6 +7,7 @@ lives, so a row read here is the row.
 import asyncio
 from collections.abc import Callable
 
+from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Gateway, Owner
 from worldmove.fleet.workers import WorkerTable
 from worldmove.move.ledger_messages import Answer, Operation
@@ -17,10 +18,18 @@ from worldmove.move.ledger_rules import Ledger
 class LedgerDesk:
     """Rows, facts, and one operation at a time. ``on_row`` hears of every row that has changed."""
 
-    def __init__(self, *, ledger: Ledger, workers: WorkerTable, on_row: Callable[[Row | None, Row], None]) -> None:
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        workers: WorkerTable,
+        on_row: Callable[[Row | None, Row], None],
+        on_error: Callable[[str, LedgerError], None],
+    ) -> None:
         self._ledger = ledger
         self._workers = workers
         self._on_row = on_row
+        self._on_error = on_error
         self._lock = asyncio.Lock()
         self._rows: dict[str, Row] = {}
         self._closed: dict[str, int] = {}
@@ -66,13 +75,17 @@ class LedgerDesk:
                 known.pop(session, None)
 
     async def ask(self, operation: Operation) -> Answer | None:
-        """Put one operation to the ledger. None: a fact is missing, or there is no such session."""
+        """Put one operation to the ledger. None: a fact is missing, it does not answer, or there is no such session."""
         async with self._lock:
             old = self._rows.get(operation.session)
             if old is None:
                 return None
-            answer = await self._ledger.ask(operation, self._facts(old))
-            new = await self._ledger.row(operation.session)
+            try:
+                answer = await self._ledger.ask(operation, self._facts(old))
+                new = await self._ledger.row(operation.session)
+            except LedgerError as error:
+                self._on_error(operation.session, error)
+                return None  # silence, for whoever asked: it may or may not have been done
             if new is None:
                 return answer
             self._rows[operation.session] = new

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+import worldmove
 from worldmove.errors import MessageError, UserError
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import WorkerEnd, worker_end
@@ -29,6 +30,7 @@ class LocalHostsConfig:
 
     worker: WorkerConfig
     environment: Mapping[str, str] = field(default_factory=dict)
+    log: Callable[[str, dict[str, object]], None] = lambda event, fields: None
     start_s: float = 120.0
     """How long a worker may take from its start to its hello."""
     stop_s: float = 5.0
@@ -175,19 +177,28 @@ class LocalHosts:
             msgspec.json.encode(config).decode(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
-            env={**os.environ, **self._config.environment},
+            env=self._environment(),
             start_new_session=True,
         )
         return LocalProcess(process)
 
+    def _environment(self) -> dict[str, str]:
+        """This process's, with this very package first on the path: a worker runs the code of its server."""
+        variables = {**os.environ, **self._config.environment}
+        paths = [str(Path(worldmove.__file__).parents[1]), variables.get("PYTHONPATH", "")]
+        return variables | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+
     async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection: its first message is a hello of a worker that was started here."""
         link = worker_end(reader, writer)
-        with suppress(MessageError):
+        try:
             hello = await link.take()
             if isinstance(hello, Hello):
                 await self._serve(link, hello)
-        link.close()
+        except MessageError as error:
+            self._config.log("link_broken", {"why": str(error)})
+        finally:
+            link.close()
 
     async def _serve(self, connection: WorkerEnd, hello: Hello) -> None:
         started = self._started.get((hello.worker, hello.incarnation))

@@ -3,14 +3,15 @@
 from dataclasses import replace
 
 from worldmove.errors import MoveRefused
-from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
+from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.admission import Measured, admit
-from worldmove.move.messages import Ended, Prepared
+from worldmove.move.messages import Prepared
+from worldmove.move.report import merge_phases, pause_s
 from worldmove.state.manifest import Layout
 
-CORRUPTING = "corrupting:"
+CORRUPTING = "corrupting-"
 
 
 def measured(plan: Plan, prepared: Prepared, horizon_s: float | None) -> Measured:
@@ -36,8 +37,7 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
     """Put a move's last try into one value."""
     ends = [end for end in (ending.source, ending.destination) if end is not None]
     largest = max(ends, key=lambda end: end.num_bytes, default=None)
-    zero = ending.source.clock if ending.source is not None else (ends[0].clock if ends else 0.0)
-    phases = tuple(sorted((p for end in ends for p in _phases(end, zero)), key=lambda p: (p.start_s, p.end_s)))
+    phases = merge_phases(ending.source, ending.destination)
     return MoveReport(
         session=plan.session,
         attempt=plan.attempt,
@@ -51,7 +51,7 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
         transport=plan.transport,
         started_at=started_at,
         took_s=took_s,
-        pause_s=_pause_s(ending, zero),
+        pause_s=pause_s(phases) if ending.outcome is Outcome.COMMITTED else None,
         phases=phases,
         num_bytes=largest.num_bytes if largest else 0,
         num_leaves=largest.num_leaves if largest else 0,
@@ -72,23 +72,6 @@ def with_gap(reports: tuple[MoveReport, ...], session: str, gap_s: float) -> tup
 
 def _rates(worker: WorkerRecord) -> dict[str, float]:
     return dict(worker.hello.rates) if worker.hello else {}
-
-
-def _phases(end: Ended, zero: float) -> list[PhaseTime]:
-    shift = end.clock - zero
-    return [
-        PhaseTime(side=end.side, name=name, start_s=start + shift, end_s=stop + shift)
-        for name, start, stop in end.phases
-    ]
-
-
-def _pause_s(ending: Ending, zero: float) -> float | None:
-    """From the freeze to the end of the destination's last phase: the permission to compute."""
-    if ending.outcome is not Outcome.COMMITTED or ending.destination is None or ending.source is None:
-        return None
-    last = max((p.end_s for p in _phases(ending.destination, zero)), default=0.0)
-    first = min((p.start_s for p in _phases(ending.source, zero)), default=0.0)
-    return last - first
 
 
 def _sentence(plan: Plan, ending: Ending, tries: int) -> str:

@@ -40,9 +40,14 @@ class Opener:
         record = self._begin(session, seed, worker, throwaway=False)
         await self._opened(record, Open(session=session, epoch=FIRST_EPOCH, seed=seed))
         row = Row(session=session, owner=worker.name, incarnation=worker.incarnation, epoch=FIRST_EPOCH)
-        if not await self._desk.create(row):
-            self._workers.send(worker.name, Close(session=session))
-            self._sessions.drop(session)
+        created = False
+        try:
+            created = await self._desk.create(row)
+        finally:
+            if not created:
+                self._workers.send(worker.name, Close(session=session))
+                self._sessions.drop(session)
+        if not created:
             raise UserError(f"the ledger has a session {session} already", code="name_taken", status=409)
         return view(record, row)
 

@@ -45,7 +45,7 @@ class Recovery:
                 row = self._orphan(session)
                 if row is not None:
                     await step(row)
-            await asyncio.sleep(self._config.recover_every_s)
+            await self._workers.changed(self._config.recover_every_s)
 
     def _orphan(self, session: str) -> Row | None:
         """Return the row of a session whose owner is gone; None if there is nothing to do."""

@@ -49,6 +49,7 @@ class WorkerTable:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._records = {name: WorkerRecord(name=name, incarnation=0) for name in names}
+        self._change = asyncio.Event()
 
     def all(self) -> tuple[WorkerRecord, ...]:
         return tuple(self._records.values())
@@ -92,6 +93,7 @@ class WorkerTable:
         record.slots_free, record.slots_quarantined = report.slots_free, report.slots_quarantined
         record.polled = max(record.polled, report.poll)
         record.heard.set()
+        self._change.set()
 
     def gone(self, name: str, incarnation: int) -> None:
         """A process is proven dead. Its copies went with it."""
@@ -100,6 +102,16 @@ class WorkerTable:
             record.state, record.copies, record.slots_free, record.slots_quarantined = WorkerState.GONE, (), 0, 0
             record.link = None
             record.heard.set()
+            self._change.set()
+
+    async def changed(self, within_s: float) -> None:
+        """Return at the next report or death, or after a time without one."""
+        self._change.clear()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._change.wait()
+        except TimeoutError:
+            return
 
     def is_gone(self, name: str, incarnation: int) -> bool:
         """Whether an incarnation is proven dead: by its exit status, or because a newer one exists."""

@@ -1,9 +1,9 @@
 """Whether a move can be done before the next block is due: measurements in, a verdict with its terms out. Pure.
 
-    freeze + copy + source's second pass + verify + commit <= horizon
+    freeze + max(copy, first pass) + max(second pass, verify) + commit <= horizon
 
-The source's first pass runs beside the copy and costs nothing here. A measurement that is not there is a
-reject: a guess would be paid for by a player.
+The two maxima are what runs side by side: the source's first pass beside the copy, its second beside the
+destination's verifying pass. A measurement that is not there is a reject: a guess would be paid for by a player.
 """
 
 from collections.abc import Mapping
@@ -27,6 +27,12 @@ class Measured:
     destination_hash_rate: float | None
     horizon_s: float | None
     """Time from a block's end to the next block's due time, less its compute time. Infinite where nobody waits."""
+    num_slots_free: int | None = None
+    """At the destination. None: its own answer to the offer decides."""
+    environment_differs: tuple[str, ...] = ()
+    """The fields in which the two ends differ, each as a sentence."""
+    same_worker: bool = False
+    ledger_healthy: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,27 +43,31 @@ class Verdict:
     horizon_s: float | None
     reason: str = ""
     detail: str = ""
+    cheapest: str = ""
+    """What is the least that would have to change for the move to be admitted; empty where nothing of it could."""
+
+    @property
+    def admitted(self) -> bool:
+        return not self.reason
 
     @property
     def expected_s(self) -> float:
         """The expected pause."""
         return sum(self.terms.values())
 
+    @property
+    def slack_s(self) -> float | None:
+        """What is left of the horizon; below zero, what is missing. None where it is not known."""
+        return None if self.horizon_s is None or not self.terms else self.horizon_s - self.expected_s
+
 
 def admit(measured: Measured) -> Verdict:
-    """Compare the expected pause with the horizon."""
-    named = {
-        "the source's hash rate": measured.source_hash_rate,
-        "the destination's copy rate": measured.destination_copy_rate,
-        "the destination's hash rate": measured.destination_hash_rate,
-        "the time until the next block is due": measured.horizon_s,
-    }
-    unknown = [name for name, value in named.items() if value is None]
-    if unknown:
-        detail = f"not measured yet: {', '.join(unknown)}"
-        return Verdict(terms={}, horizon_s=measured.horizon_s, reason="not_measured", detail=detail)
-    terms = _terms(measured)
-    expected_s, horizon_s = sum(terms.values()), measured.horizon_s or 0.0
+    """Compare what stands in the way, then the expected pause with the horizon."""
+    reason, detail = _in_the_way(measured)
+    if reason:
+        return Verdict(terms={}, horizon_s=measured.horizon_s, reason=reason, detail=detail)
+    terms, horizon_s = _terms(measured), measured.horizon_s or 0.0
+    expected_s = sum(terms.values())
     if expected_s <= horizon_s:
         return Verdict(terms=terms, horizon_s=horizon_s)
     largest = max(terms, key=lambda name: terms[name])
@@ -65,15 +75,64 @@ def admit(measured: Measured) -> Verdict:
         f"moving {bytes_text(measured.num_bytes)} is expected to take {seconds_text(expected_s)}, and the next "
         f"block is due in {seconds_text(horizon_s)}; the largest part is {largest}, {seconds_text(terms[largest])}"
     )
-    return Verdict(terms=terms, horizon_s=horizon_s, reason="too_slow", detail=detail)
+    cheapest = _cheapest(measured, terms, expected_s - horizon_s)
+    return Verdict(terms=terms, horizon_s=horizon_s, reason="too_slow", detail=detail, cheapest=cheapest)
+
+
+def _in_the_way(measured: Measured) -> tuple[str, str]:
+    """Return what forbids the move whatever its speed: a word and a sentence, or two empty texts."""
+    if measured.same_worker:
+        return "same_worker", "it is there already"
+    if not measured.ledger_healthy:
+        return "ledger", "the ledger does not answer, and no move starts meanwhile"
+    if measured.environment_differs:
+        return "environment", "; ".join(measured.environment_differs)
+    if measured.num_slots_free == 0:
+        return "no_slot", "all places there are taken"
+    unknown = _unknown(measured)
+    return ("not_measured", f"not measured yet: {', '.join(unknown)}") if unknown else ("", "")
+
+
+def _unknown(measured: Measured) -> list[str]:
+    named = {
+        "the source's hash rate": measured.source_hash_rate,
+        "the destination's copy rate": measured.destination_copy_rate,
+        "the destination's hash rate": measured.destination_hash_rate,
+        "the time until the next block is due": measured.horizon_s,
+    }
+    return [name for name, value in named.items() if value is None]
 
 
 def _terms(measured: Measured) -> dict[str, float]:
     size = measured.num_bytes
+    source_pass_s = size / (measured.source_hash_rate or 1.0)
     return {
         "freeze": FREEZE_S,
-        "copy": size / (measured.destination_copy_rate or 1.0),
-        "second pass": size / (measured.source_hash_rate or 1.0),
-        "verify": size / (measured.destination_hash_rate or 1.0),
+        "copy": max(size / (measured.destination_copy_rate or 1.0), source_pass_s),
+        "verify": max(size / (measured.destination_hash_rate or 1.0), source_pass_s),
         "commit": COMMIT_S,
     }
+
+
+def _cheapest(measured: Measured, terms: Mapping[str, float], missing_s: float) -> str:
+    """Say by what factor the slowest rate would have to be faster, if that alone could do it; else the horizon."""
+    rates = {
+        "copy": measured.destination_copy_rate or 1.0,
+        "hash at the source": measured.source_hash_rate or 1.0,
+        "hash at the destination": measured.destination_hash_rate or 1.0,
+    }
+    slowest = min(rates, key=lambda name: rates[name])
+    for factor in (1.25, 1.5, 2.0, 3.0, 4.0, 8.0):
+        if _saves(measured, slowest, factor, terms) >= missing_s:
+            return f"a {slowest} that is {factor:g} times as fast"
+    return f"{seconds_text(missing_s)} more until the next block is due (a longer buffer at the client)"
+
+
+def _saves(measured: Measured, which: str, factor: float, terms: Mapping[str, float]) -> float:
+    def rate(name: str, value: float | None) -> float:
+        return (value or 1.0) * (factor if name == which else 1.0)
+
+    source_pass_s = measured.num_bytes / rate("hash at the source", measured.source_hash_rate)
+    copy_s = max(measured.num_bytes / rate("copy", measured.destination_copy_rate), source_pass_s)
+    verify_s = max(measured.num_bytes / rate("hash at the destination", measured.destination_hash_rate), source_pass_s)
+    return terms["copy"] + terms["verify"] - copy_s - verify_s

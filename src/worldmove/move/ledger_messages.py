@@ -91,6 +91,8 @@ Operation = OpenAttempt | CommitAttempt | CloseAttempt | MarkShown | Reclaim | F
 
 
 class Opened(_Tagged, frozen=True, kw_only=True, tag="opened"):
+    """The attempt is open."""
+
     attempt: Name
 
 
@@ -101,6 +103,8 @@ class Closed(_Tagged, frozen=True, kw_only=True, tag="closed"):
 
 
 class Yours(_Tagged, frozen=True, kw_only=True, tag="yours"):
+    """The asker owns it, in this epoch."""
+
     epoch: Count
 
 

@@ -52,6 +52,8 @@ class Prepare(MoveMessage, frozen=True, kw_only=True, tag="prepare"):
 
 
 class Prepared(MoveMessage, frozen=True, kw_only=True, tag="prepared"):
+    """What there is: its layout, the environment that it is played in, and a ticket to read its arena."""
+
     layout: Blob
     environment: dict[str, str]
     ticket: Ticket
@@ -60,6 +62,8 @@ class Prepared(MoveMessage, frozen=True, kw_only=True, tag="prepared"):
 
 
 class Offer(MoveMessage, frozen=True, kw_only=True, tag="offer"):
+    """Take a shadow for this session, and be ready to pull."""
+
     layout: Blob
     environment: dict[str, str]
     ticket: Ticket
@@ -83,12 +87,16 @@ class Declined(MoveMessage, frozen=True, kw_only=True, tag="declined"):
 
 
 class Start(MoveMessage, frozen=True, kw_only=True, tag="start"):
+    """The attempt is open: freeze at the next block boundary."""
+
     destination: Name
     destination_incarnation: Count
     nonce: Nonce
 
 
 class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
+    """The session is frozen: its exact manifest, and where its bytes may be pulled from."""
+
     block: Count
     """The next block: the state is that before it."""
     manifest: Blob
@@ -100,6 +108,8 @@ class Landed(MoveMessage, frozen=True, kw_only=True, tag="landed"):
 
 
 class Proof(MoveMessage, frozen=True, kw_only=True, tag="proof"):
+    """The source's last message: the digests of all groups of what it froze, under the attempt's nonce."""
+
     block: Count
     num_bytes: Count
     manifest_digest: Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
@@ -107,6 +117,8 @@ class Proof(MoveMessage, frozen=True, kw_only=True, tag="proof"):
 
 
 class Abandon(MoveMessage, frozen=True, kw_only=True, tag="abandon"):
+    """This end has given up, and why."""
+
     reason: Name
     detail: Text
 
@@ -126,6 +138,8 @@ class Gone(MoveMessage, frozen=True, kw_only=True, tag="gone"):
 
 
 class Ended(MoveMessage, frozen=True, kw_only=True, tag="ended"):
+    """What became of the attempt at this end, and the times of its phases."""
+
     side: Annotated[str, msgspec.Meta(pattern="^(source|destination)$")]
     outcome: Annotated[str, msgspec.Meta(pattern="^(committed|aborted|in_doubt)$")]
     reason: Name

@@ -37,7 +37,7 @@ class SourceEvent(Enum):
     START = "start(a), a newer than any seen, same e"
     REFUSED = "a frame was refused: the row has e' > e"
     CANCEL = "cancel, or the destination gave up"
-    TIME_OUT = "time-out, or word that the row has changed"
+    TIME_OUT = "time-out (in doubt: or word that the row has changed)"
     PASSES_DIFFER = "the two passes differ"
     READY = "transfer done, passes agree, all frames acknowledged"
     SILENCE = "no word since the proof was sent"

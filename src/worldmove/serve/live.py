@@ -29,11 +29,15 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveConfig:
-    """What every session of a gateway shares. ``queue_limit``: messages that may wait for one watcher."""
+    """What every session of a gateway shares. ``queue_limit``: messages that may wait for one watcher.
+
+    ``check_blocks``: how many blocks are owed after a change of owner (see ``serve.tempo``, rule 5).
+    """
 
     spec: EngineSpec
     server_life: int
     rest_after_s: float = 4.0
+    check_blocks: int = 2
     queue_limit: int = 64
 
 
@@ -51,6 +55,9 @@ class Live:
         self.first_late_s: dict[int, float] = {}
         """By epoch, of the newest that followed another: how late its first block came."""
         self._kept = False
+        self._owed_until = 0
+        self._check_blocks = config.check_blocks
+        self._was_owned = False
         self.server_life = config.server_life
         self._metrics = metrics
         self._checks = CheckBook()
@@ -92,7 +99,9 @@ class Live:
 
     def owned(self, owner: Owner) -> None:
         """The row names this owner: it is sent the lists from the next block on."""
-        self.feed.enabled = True
+        if self._was_owned:
+            self._owed_until = self.screen.next_block + self._check_blocks
+        self._was_owned = self.feed.enabled = True
         self.feed.send_from(owner.worker, self.screen.next_block)
         self.feed.nudge()
 
@@ -119,6 +128,10 @@ class Live:
             self.audience.say(Lost(sentence=why))
         self.audience.end(CloseCode.SESSION_ENDED, why[:120])
 
+    def due(self, block: int) -> float | None:
+        """When a block is to be here, by the loop's clock; None where it is not due, or was shown long ago."""
+        return self._tempo.due(block)
+
     def horizon_s(self) -> float | None:
         """Seconds from a block's arrival to the next one's due time less its compute time.
 
@@ -130,7 +143,8 @@ class Live:
             return None
         # A list is closed one period before its block is due: two periods lie between the closing of this
         # block's list and the due time of the next one, and two blocks are computed in them.
-        return 2 * self.spec.period_s - 2 * max(self._compute_s)
+        slow_s = sorted(self._compute_s)[-1 - len(self._compute_s) // 10]
+        return 2 * self.spec.period_s - 2 * slow_s
 
     # What the players say.
 
@@ -176,7 +190,9 @@ class Live:
 
     async def first_shown(self, epoch: int) -> None:
         """Return once a block of this epoch was shown, or the world rests and none will come."""
-        while (self.screen.shown_epoch or 0) < epoch and self.feed.resting_why is None and self.lost_why is None:
+        while (self.screen.shown_epoch or 0) < epoch and self.lost_why is None:
+            if self.feed.resting_why is not None and not self._owes:
+                return
             self._progress.clear()
             await self._progress.wait()
 
@@ -217,6 +233,10 @@ class Live:
     def _acknowledge(self, epoch: int, block: int) -> None:
         self.feed.acknowledge(epoch, block, self.server_life)
 
+    @property
+    def _owes(self) -> bool:
+        return self.screen.next_block < self._owed_until
+
     def _look(self, now: float) -> Situation:
         return Situation(
             now=now,
@@ -225,6 +245,7 @@ class Live:
             active=self.sequencer.active,
             kept=self._kept,
             watched=self.audience.watched,
+            owed=self._owes,
         )
 
 

@@ -112,4 +112,6 @@ def _moved(report: MoveReport, frame_period_s: float) -> str:
 
 def _clause(report: MoveReport) -> str:
     text = report.detail.removeprefix("Not moved, nothing changed: ").strip() or report.reason
-    return (text[0].upper() + text[1:]).rstrip(".") + "."
+    first = text.partition(" ")[0]
+    # A name (worker-1) stays as it is.
+    return (text[0].upper() + text[1:] if first.isalpha() else text).rstrip(".") + "."

@@ -1,16 +1,18 @@
-"""The edge that runs a server: port, engine's facts, workers, controller, gateway, HTTP; and their clean end.
+"""The edge that runs a server: port, engine's facts, ledger, workers, controller, gateway, HTTP; and their clean end.
 
 The port is bound first, so that a taken one is said in a second and not after the workers have started.
-SIGTERM and SIGINT end the server: players are told, workers end, and the exit status is 0.
+SIGTERM and SIGINT end the server at any time: players are told, workers end, and the exit status is 0.
 """
 
 import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, runtime_checkable
 
 import structlog
@@ -21,7 +23,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
-from worldmove.fleet.ledger_memory import MemoryLedger
+from worldmove.fleet.ledger import Durability, LedgerConfig, open_ledger
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
@@ -40,82 +42,123 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
-    """What answers, and whom to end first."""
+    """The parts of one server, and the address that it answers at once it is inhabited."""
 
     app: ASGIApp
     gateway: Gateway
+    controller: Controller
+    url: str
 
 
 async def run(config: ServerConfig, hooks: Hooks) -> None:
-    """Run a server until SIGTERM or SIGINT. Raises UserError where it cannot start."""
-    stop = asyncio.Event()
-    with _stopped_by_signals(stop):
-        async with serving(config, hooks.stage) as url:
-            hooks.ready(url)
-            await stop.wait()
-            hooks.stage("ending the workers")
+    """Run a server until SIGTERM or SIGINT. Raises UserError, WeightsError where it cannot start."""
+    running = asyncio.create_task(_run(config, hooks))
+    with _first_signal(running.cancel), suppress(asyncio.CancelledError):
+        await running
+
+
+async def _run(config: ServerConfig, hooks: Hooks) -> None:
+    async with serving(config, hooks.stage) as url:
+        hooks.ready(url)
+        await asyncio.Event().wait()
 
 
 @asynccontextmanager
 async def serving(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[str]:
     """Serve while inside; gives the page's address. Raises UserError, WeightsError where it cannot start."""
+    async with inhabited(config, stage) as house:
+        yield house.url
+
+
+@asynccontextmanager
+async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[House]:
+    """Serve while inside; gives the parts, for whoever measures them. Raises UserError, WeightsError."""
     with bound(config.host, config.port) as listening:
         stage("reading the engine's weights")
         engine = await asyncio.to_thread(build_engine, config.worker.engine, config.worker.num_threads)
         stage(f"starting {config.num_workers} workers and warming their engines")
-        async with _house(config, engine) as house, answering(house.app, listening, farewell=house.gateway.end):
-            yield url_of(listening)
+        metrics = Metrics()
+        with _ledger_in(metrics, config) as controller:
+            house = _house(config, engine, controller, metrics, url_of(listening))
+            async with _started(house), answering(house.app, listening, farewell=house.gateway.end):
+                yield house
 
 
-@asynccontextmanager
-async def _house(config: ServerConfig, engine: Engine[Any]) -> AsyncIterator[House]:
-    """Start workers, controller and gateway; end them in the other order."""
-    metrics, ids = Metrics(), RandomIds()
-    hosts = LocalHosts(LocalHostsConfig(worker=config.worker))
-    ledger = MemoryLedger()
-    controller = Controller(
-        FleetConfig(workers=tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))),
-        ControllerPorts(
-            hosts=hosts,
+@contextmanager
+def _ledger_in(metrics: Metrics, config: ServerConfig) -> Iterator[Controller]:
+    """Give a controller over local workers and a ledger of their own, in a folder that ends with them."""
+    with TemporaryDirectory(prefix="worldmove-ledger-") as folder:
+        # NORMAL: a power cut takes every worker of this host too, so what it may lose is of no use after it.
+        ledger = open_ledger(LedgerConfig(path=Path(folder) / "ledger.sqlite", durability=Durability.NORMAL))
+        ports = ControllerPorts(
+            hosts=LocalHosts(LocalHostsConfig(worker=config.worker)),
             ledger=ledger,
             wall_clock=time.time,
             salt=salt,
             nonce=nonce,
             counters=Counters(metrics.registry),
             log=lambda event, fields: log.info(event, **fields),
-        ),
+        )
+        names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
+        try:
+            yield Controller(FleetConfig(workers=names), ports)
+        finally:
+            ledger.close()
+
+
+def _house(config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str) -> House:
+    """Put gateway and routes before a controller."""
+    ids = RandomIds()
+    live = LiveConfig(
+        spec=engine.spec,
+        server_life=ids.life(),
+        rest_after_s=config.rest_after_s,
+        check_blocks=config.worker.check_blocks,
     )
-    live = LiveConfig(spec=engine.spec, server_life=ids.life(), rest_after_s=config.rest_after_s)
     gateway = Gateway(fleet=controller, config=GatewayConfig(live=live, keep_s=config.keep_s), metrics=metrics)
-    metrics.gauge("worldmove_sessions", "Sessions that are open.", lambda: len(gateway.lives))
     controller.attach(gateway)
+    metrics.gauge("worldmove_sessions", "Sessions that are open.", lambda: len(gateway.lives))
     desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
     app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page()))
-    looking = asyncio.create_task(gateway.run())
+    own = OwnOnly(app, names=config.names, loopback_only=is_loopback(config.host))
+    return House(app=own, gateway=gateway, controller=controller, url=url)
+
+
+@asynccontextmanager
+async def _started(house: House) -> AsyncIterator[None]:
+    """Start the workers; end everything at the end, however it comes."""
+    looking = asyncio.create_task(house.gateway.run())
     try:
-        await controller.start()
-        own = OwnOnly(app, names=config.names, loopback_only=_is_loopback(config.host))
-        yield House(app=own, gateway=gateway)
+        await house.controller.start()
+        yield
     finally:
         looking.cancel()
-        await gateway.end()
-        await controller.stop()
-        await hosts.close()
+        await house.gateway.end()
+        await house.controller.stop()
 
 
 @contextmanager
-def _stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+def _first_signal(act: Callable[[], object]) -> Iterator[None]:
+    """Act on the first SIGTERM or SIGINT, once: the end that it begins is not itself cut off by the next one."""
+    loop, numbers = asyncio.get_running_loop(), (signal.SIGTERM, signal.SIGINT)
+    came: list[signal.Signals] = []
+
+    def on(number: signal.Signals) -> None:
+        if not came:
+            act()
+        came.append(number)
+
+    for number in numbers:
+        loop.add_signal_handler(number, on, number)
     try:
         yield
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in numbers:
             loop.remove_signal_handler(number)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address to answer at is this machine's alone."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

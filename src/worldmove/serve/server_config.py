@@ -16,8 +16,6 @@ class ServerConfig:
     """Further names under which a browser may call it (``Host``)."""
     num_workers: int = 2
     worker: WorkerConfig
-    ledger: str = "sqlite://"
-    """Where the rows are kept, as a database URL; the default keeps them in memory."""
     keep_s: float = 600.0
     rest_after_s: float = 4.0
 

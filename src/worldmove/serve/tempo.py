@@ -7,6 +7,8 @@ Rules of this file:
 3. A closing that comes after its own block is due begins a new anchor, one lead from now. So does waking.
 4. The world rests when nobody watches, or when no key was down for ``rest_after_s`` and nothing keeps it
    going. A world that was never seen plays its first ``rest_after_s``, so that there is a picture.
+5. It does not rest while blocks are owed: after a move the new owner plays the blocks that the retired copy is
+   to be compared with, and only a block past its boundary lets that copy go.
 """
 
 from dataclasses import dataclass
@@ -35,6 +37,7 @@ class Situation:
     active: bool
     kept: bool
     watched: bool
+    owed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,8 @@ class Tempo:
         return Rest(why)
 
     def _reason_to_rest(self, situation: Situation) -> str | None:
+        if situation.owed:
+            return None
         if not situation.watched:
             return NOBODY_WATCHES
         if situation.active or situation.kept or self._active_at is None:

@@ -7,6 +7,7 @@ it for reading only: the seals are in the kernel's hands, not in ours.
 import fcntl
 import mmap
 import os
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ Placement = tuple[int, ...]
 
 # The standard library of Python 3.11 does not name these.
 _F_ADD_SEALS = 1033
-_SEALS = 0x02 | 0x04 | 0x10  # F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE
+_SEALS = 0x01 | 0x02 | 0x04 | 0x10  # F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE
 
 
 class Arena:
@@ -51,8 +52,10 @@ class Arena:
         self.name = name
         self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.fd, self.size)
-        # Ours is mapped before the seal, so it stays the only writable mapping there can be.
-        self.memory: Memory = np.frombuffer(mmap.mmap(self.fd, self.size), dtype=np.uint8)
+        # Ours is mapped before the seal, so it stays the only writable mapping there can be; a fork gets none.
+        mapping = mmap.mmap(self.fd, self.size)
+        mapping.madvise(mmap.MADV_DONTFORK)
+        self.memory: Memory = np.frombuffer(mapping, dtype=np.uint8)
         fcntl.fcntl(self.fd, _F_ADD_SEALS, _SEALS)
 
     @property
@@ -84,8 +87,11 @@ class Arena:
 
 
 def adopt(capture: Capture, arena: Arena) -> Placement:
-    """Copy every storage into an arena that holds nothing yet. Address modulo 256 is kept. Raises ArenaFull."""
-    return _copy_into(capture, arena, {})
+    """Copy a newly opened state into its arena, every address modulo 256 kept. Raises ArenaFull.
+
+    Whatever lay in the arena is overwritten, but for storages of this very state.
+    """
+    return gather(capture, arena)
 
 
 def gather(capture: Capture, arena: Arena) -> Placement:
@@ -93,12 +99,20 @@ def gather(capture: Capture, arena: Arena) -> Placement:
 
     Room that no storage of this capture uses is free: what lay there is state no longer.
     """
-    kept = {}
+    places = {}
     for index, storage in enumerate(capture.storages):
         offset = storage.address - arena.address
         if offset >= 0 and offset + storage.num_bytes <= arena.size:
-            kept[index] = offset
-    return _copy_into(capture, arena, kept)
+            places[index] = offset
+    moving = [index for index in range(len(capture.storages)) if index not in places]
+    taken = sorted((at, at + capture.storages[index].num_bytes) for index, at in places.items())
+    # The largest first: small ones fit into what is left.
+    for index in sorted(moving, key=lambda index: -capture.storages[index].num_bytes):
+        places[index] = _room(taken, arena.size, capture.storages[index])
+        insort(taken, (places[index], places[index] + capture.storages[index].num_bytes))
+    for index in moving:
+        _copy(capture.storages[index], arena, places[index])
+    return tuple(places[index] for index in range(len(capture.storages)))
 
 
 def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
@@ -132,20 +146,6 @@ def landed(manifest: Manifest, placement: Placement, arena: Arena) -> Capture:
 def materialise(manifest: Manifest, placement: Placement, arena: Arena, types: Mapping[str, type] = NO_TYPES) -> Any:
     """Make the tree again, over the arena's memory. Raises ManifestError, or StateRefused for a type not known here."""
     return build(landed(manifest, placement, arena), types)
-
-
-def _copy_into(capture: Capture, arena: Arena, kept: Mapping[int, int]) -> Placement:
-    places = dict(kept)
-    taken = sorted((at, at + capture.storages[i].num_bytes) for i, at in kept.items())
-    moving = [i for i in range(len(capture.storages)) if i not in kept]
-    # The largest first: small ones fit into what is left.
-    for index in sorted(moving, key=lambda i: -capture.storages[i].num_bytes):
-        storage = capture.storages[index]
-        places[index] = _room(taken, arena.size, storage)
-        taken = sorted([*taken, (places[index], places[index] + storage.num_bytes)])
-    for index in moving:
-        _copy(capture.storages[index], arena, places[index])
-    return tuple(places[index] for index in range(len(capture.storages)))
 
 
 def _room(taken: Sequence[tuple[int, int]], size: int, storage: HostStorage) -> int:

@@ -8,7 +8,7 @@ import hashlib
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,9 +109,21 @@ def _settings() -> dict[str, str]:
         "torch.fill_uninitialized_memory": str(torch.utils.deterministic.fill_uninitialized_memory),  # type: ignore[attr-defined]
         "torch.float32_matmul_precision": torch.get_float32_matmul_precision(),
         "torch.flush_denormal": str(_flushes_denormals()),
-        "torch.mkldnn_enabled": str(torch.backends.mkldnn.enabled),
+        "torch.autocast_cpu": str(torch.is_autocast_enabled("cpu")),
+        "torch.mkldnn": f"enabled {torch.backends.mkldnn.enabled}, deterministic {torch.backends.mkldnn.deterministic}",
         "torch.num_threads": str(torch.get_num_threads()),
+        "torch.sdp": _attention_kinds(),
     }
+
+
+def _attention_kinds() -> str:
+    """Name the kinds of attention that may be chosen. The switches bear CUDA's name and count on a CPU too."""
+    switches: dict[str, Callable[[], bool]] = {
+        "flash": torch.backends.cuda.flash_sdp_enabled,
+        "memory-efficient": torch.backends.cuda.mem_efficient_sdp_enabled,
+        "math": torch.backends.cuda.math_sdp_enabled,
+    }
+    return ", ".join(name for name, is_on in switches.items() if is_on()) or "none"
 
 
 def _flushes_denormals() -> bool:

@@ -25,7 +25,7 @@ from worldmove.state.leaf import (
     TensorLeaf,
     decode_scalar,
 )
-from worldmove.state.storage import StorageRecord, derive_storages
+from worldmove.state.storage import MAX_STORAGE_BYTES, StorageRecord, derive_storages
 from worldmove.state.structure import Node, leaf_paths
 from worldmove.units import ALIGNMENT_BYTES, PAGE_BYTES, round_up
 
@@ -176,6 +176,9 @@ class Layout:
     def from_bytes(cls, data: bytes) -> "Layout":
         """Return the layout. Raises ManifestError for anything but the canonical bytes of one."""
         body = _decode(_LayoutBody, unframe(LAYOUT_MAGIC, VERSION, data, MAX_LAYOUT_BYTES))
+        sizes = [body.arena_bytes, *body.storages, *(size for leaf in body.leaves for size in leaf.shape)]
+        if not body.arena_bytes or any(not 0 <= size <= MAX_STORAGE_BYTES for size in sizes):
+            raise ManifestError("a size in a layout is out of range")
         return cls(leaves=body.leaves, storages=body.storages, arena_bytes=body.arena_bytes)
 
     @property

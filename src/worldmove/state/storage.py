@@ -88,7 +88,7 @@ def _derive(views: tuple[tuple[str, TensorLeaf | ArrayLeaf], ...]) -> tuple[Stor
     records = tuple(_record(storage) for storage in gathered)
     if sum(len(record.used) for record in records) > MAX_EXTENTS:
         worst = max(range(len(records)), key=lambda index: len(records[index].used))
-        raise LeafError(gathered[worst].path, f"its storage is used in {len(records[worst].used)} pieces")
+        raise LeafError(gathered[worst].path, f"the state is used in more than {MAX_EXTENTS} pieces")
     return records
 
 
@@ -115,4 +115,7 @@ def _record(gathered: _Gathered) -> StorageRecord:
         end = max(end, window_end)
     if end > MAX_STORAGE_BYTES:
         raise ManifestError(f"the storage of {gathered.path} has {end} bytes, more than {MAX_STORAGE_BYTES}")
-    return StorageRecord(num_bytes=end, used=to_extents(merge(gathered.runs)))
+    runs = merge(gathered.runs)
+    if len(runs) > MAX_EXTENTS:
+        raise LeafError(gathered.path, f"its storage is used in {len(runs)} pieces, more than {MAX_EXTENTS}")
+    return StorageRecord(num_bytes=end, used=to_extents(runs))

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from worldmove.errors import TransportError
-from worldmove.state.arena import Arena, Extent
+from worldmove.state.arena import Arena
+from worldmove.state.extent import Extent
 from worldmove.transport.base import Blocking
+from worldmove.transport.pieces import copy_in_pieces
 
 
 class Loopback:
@@ -26,7 +26,7 @@ class Loopback:
         return ticket
 
     async def withdraw(self, ticket: bytes) -> None:
-        """End an export. Idempotent."""
+        """End an export. Channels already connected keep what they have. Idempotent."""
         self._exports.pop(ticket, None)
 
     async def connect(self, ticket: bytes) -> "LoopbackChannel":
@@ -45,26 +45,10 @@ class LoopbackChannel:
 
     async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
         """Copy each extent to the same offset of ``into``. Raises TransportError."""
-        source = self._source
-        if source is None:
+        if self._source is None:
             raise TransportError("the channel is closed")
-        check_extents(extents, len(source), len(into))
-        await self._blocking(lambda: copy_extents(source, extents, into))
+        await copy_in_pieces(self._source, extents, into, self._blocking)
 
     async def close(self) -> None:
         """Let go of the source's memory. Idempotent."""
         self._source = None
-
-
-def check_extents(extents: Sequence[Extent], source_bytes: int, target_bytes: int) -> None:
-    """Raise TransportError unless every extent lies inside both memories."""
-    for extent in extents:
-        if extent.offset < 0 or extent.length < 0 or extent.end > min(source_bytes, target_bytes):
-            raise TransportError(f"bytes {extent.offset} to {extent.end} are not all in both memories")
-
-
-def copy_extents(source: memoryview, extents: Sequence[Extent], into: memoryview) -> None:
-    """Copy, letting other threads run meanwhile: numpy gives the interpreter's lock away, a slice does not."""
-    here, there = np.frombuffer(into, dtype=np.uint8), np.frombuffer(source, dtype=np.uint8)
-    for extent in extents:
-        np.copyto(here[extent.offset : extent.end], there[extent.offset : extent.end])

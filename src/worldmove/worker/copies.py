@@ -1,7 +1,6 @@
 """The copies that a worker holds: at most one of a session, each with the task that plays it."""
 
 import asyncio
-from collections.abc import Callable
 
 from worldmove.errors import MoveRefused
 from worldmove.state.manifest import Layout
@@ -17,11 +16,12 @@ from worldmove.worker.slots import Slot, SlotPool, SlotState
 class CopyTable:
     """All copies of one worker, and its slots (``move.hosts.Slots``)."""
 
-    def __init__(self, pool: SlotPool, tools: Tools, background: Background, on_change: Callable[[], None]) -> None:
+    def __init__(self, pool: SlotPool, tools: Tools, background: Background, *, worker: str, incarnation: int) -> None:
         self._pool = pool
         self._tools = tools
         self._background = background
-        self._on_change = on_change
+        self._worker = worker
+        self._incarnation = incarnation
         self._copies: dict[str, SessionCopy] = {}
         self._told = False
 
@@ -47,15 +47,17 @@ class CopyTable:
         """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held')."""
         return Shadow(self.add(session, SlotState.SHADOW, layout.arena_bytes), self._tools)
 
-    def report(self, worker: str, incarnation: int, poll: int = 0) -> Copies:
-        """Say what is held."""
-        return Copies(
-            worker=worker,
-            incarnation=incarnation,
-            copies=self.held(),
-            slots_free=self._pool.count(SlotState.FREE),
-            slots_quarantined=self._pool.count(SlotState.QUARANTINED),
-            poll=poll,
+    def report(self, poll: int = 0) -> None:
+        """Tell the server what is held."""
+        self._tools.send(
+            Copies(
+                worker=self._worker,
+                incarnation=self._incarnation,
+                copies=self.held(),
+                slots_free=self._pool.count(SlotState.FREE),
+                slots_quarantined=self._pool.count(SlotState.QUARANTINED),
+                poll=poll,
+            )
         )
 
     def held(self) -> tuple[Copy, ...]:
@@ -81,4 +83,4 @@ class CopyTable:
 
     def _tell(self) -> None:
         self._told = False
-        self._on_change()
+        self.report()

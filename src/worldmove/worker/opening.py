@@ -55,7 +55,8 @@ def _recover(engine: Engine[Any], picture: bytes, seed: int) -> Any:
         raise UserError(f"the engine {spec.name} cannot begin a world from a picture", code="cannot_recover")
     if len(picture) != spec.height * spec.width * 3:
         raise UserError(f"a picture has {spec.height}x{spec.width} RGB pixels, not {len(picture)} bytes")
-    return recover(np.frombuffer(picture, dtype=np.uint8).reshape(spec.height, spec.width, 3), seed)
+    pixels = np.array(np.frombuffer(picture, dtype=np.uint8)).reshape(spec.height, spec.width, 3)
+    return recover(pixels, seed)
 
 
 def _failed(asked: Open, error: WorldMoveError, code: str) -> Failed:

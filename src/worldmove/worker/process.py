@@ -6,10 +6,12 @@ or the server gone for longer than ``keep_s``), 1 after a failure.
 
 import asyncio
 import os
+import random
 import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 import structlog
@@ -20,7 +22,7 @@ from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.threads import OneThread
-from worldmove.worker.transports import local_transports
+from worldmove.worker.transports import LocalTransports
 from worldmove.worker.warm_up import warm_up
 
 RECONNECT_S = 0.2
@@ -57,10 +59,13 @@ async def serve(config: WorkerConfig) -> int:
     uplink = Uplink()
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
+    socket_path = Path(config.socket_path).parent / f"{config.worker}-{config.incarnation}.sock"
+    transports = LocalTransports(socket_path, copy_thread, random_bytes=os.urandom, rng=random.Random())
+    await transports.start()
     edges = Edges(
         engine_thread=engine_thread,
         copy_thread=copy_thread,
-        transports=local_transports(copy_thread),
+        transports=transports.by_name,
         send=uplink.send,
         clock=time.perf_counter,
         pid=os.getpid(),
@@ -70,11 +75,10 @@ async def serve(config: WorkerConfig) -> int:
     )
     assembly = assemble(config, engine, warm, edges)
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
-    serving = asyncio.create_task(_stay_linked(config, assembly, uplink, stop.set))
+    assembly.background.start("link", _stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()
-    serving.cancel()
-    await asyncio.gather(serving, return_exceptions=True)
     await assembly.background.stop()
+    await transports.close()
     engine_thread.close()
     copy_thread.close()
     log.info("worker_ended", clean=not failed)

@@ -53,6 +53,7 @@ class SessionCopy:
         """How many of the next blocks carry a state digest."""
         self.num_checks_owed = 0
         """How many more blocks a retired copy steps."""
+        self._checks_end = 0
         self.left_gateway = 0
         """Blocks before this one have left the gateway."""
         self.skip_before = 0
@@ -123,7 +124,10 @@ class SessionCopy:
         self._tell_passed()
 
     async def passed(self, block: int) -> None:
-        """Return once ``block`` has left the gateway and no check is owed."""
+        """Return once ``block`` has left the gateway, no check is owed, and the owner's own such blocks have left too.
+
+        Until then this copy could still take over from the block that its owner failed at.
+        """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._passing.append((block, done))
         self._tell_passed()
@@ -148,7 +152,7 @@ class SessionCopy:
 
     def retire(self, attempt: str, num_checks: int) -> None:
         """Own nothing more; step ``num_checks`` blocks from the input lists alone."""
-        self.attempt, self.num_checks_owed = attempt, num_checks
+        self.attempt, self.num_checks_owed, self._checks_end = attempt, num_checks, self.next_block + num_checks
         self.enter(CopyPhase.RETIRED)
 
     def replay(self, epoch: int, block: int) -> None:
@@ -162,7 +166,7 @@ class SessionCopy:
             return
         waiting, self._passing = self._passing, []
         for block, done in waiting:
-            if block >= self.left_gateway:
+            if self.left_gateway < max(block + 1, self._checks_end):
                 self._passing.append((block, done))
             elif not done.done():
                 done.set_result(None)

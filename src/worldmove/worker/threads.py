@@ -20,14 +20,14 @@ class OneThread:
 
     async def __call__(self, function: Callable[[], T], /) -> T:
         future = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        ended = asyncio.Event()
+        future.add_done_callback(lambda _: ended.set())
         cancelled: asyncio.CancelledError | None = None
-        while not future.done():
+        while not ended.is_set():
             try:
-                await asyncio.shield(future)
+                await ended.wait()
             except asyncio.CancelledError as error:
                 cancelled = error
-            except BaseException:  # it is raised again below, from the future
-                break
         if cancelled is not None:
             future.exception()  # retrieved, so that a failure behind a cancel is not reported as forgotten
             raise cancelled

@@ -58,7 +58,7 @@ def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
     del session
     arena.close()
     return WarmUp(
-        environment=dict(collect(fields).fields),
+        environment={name: str(value) for name, value in collect(fields).fields.items()},
         rates={"block_s": block_s, **_memory_rates(clock)},
         arena_bytes=arena_bytes,
     )

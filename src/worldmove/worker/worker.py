@@ -57,8 +57,8 @@ class Worker:
     ) -> None:
         self._identity = identity
         self._pool = pool
-        self._tools = tools
-        self._copies = copies
+        self.tools = tools
+        self.copies = copies
         self._drivers = drivers
         self._ledger = ledger
         self._background = background
@@ -74,7 +74,7 @@ class Worker:
             environment=self._identity.environment,
             num_slots=len(self._pool),
             arena_bytes=self._pool.arena_bytes,
-            copies=self._copies.held(),
+            copies=self.copies.held(),
             rates=self._identity.rates,
         )
 
@@ -96,16 +96,12 @@ class Worker:
             case TakeOver():
                 self._drivers.taken_over(message.session, message.epoch, message.block)
             case Poll():
-                self.report(message.poll)
+                self.copies.report(message.poll)
             case Shutdown():
                 self._on_shutdown()
 
-    def report(self, poll: int = 0) -> None:
-        """Tell the server which copies are held."""
-        self._tools.send(self._copies.report(self._identity.worker, self._identity.incarnation, poll))
-
     def _inputs(self, message: Inputs) -> None:
-        copy = self._copies.get(message.session)
+        copy = self.copies.get(message.session)
         if copy is not None:
             changes = tuple(KeyChange(number=c.number, key=c.key, down=c.down) for c in message.changes)
             copy.inputs.put(message.block, changes)
@@ -113,23 +109,23 @@ class Worker:
 
     def _acknowledge(self, message: Acknowledge) -> None:
         """Note what has left the gateway, unless an earlier server says so: the present one may not know of it."""
-        copy = self._copies.get(message.session)
+        copy = self.copies.get(message.session)
         if copy is not None and message.server_life >= self._server_life:
             self._server_life = message.server_life
             copy.acknowledge(message.block)
 
     async def _open(self, message: Open) -> None:
-        answer = await open_session(message, self._copies, self._tools)
-        copy = self._copies.get(message.session)
+        answer = await open_session(message, self.copies, self.tools)
+        copy = self.copies.get(message.session)
         if copy is not None and copy.phase is CopyPhase.LIVE and not isinstance(answer, Failed):
             self._drivers.play(copy)
-        self._tools.send(answer)
+        self.tools.send(answer)
 
     async def _close(self, message: Close) -> None:
-        copy = self._copies.get(message.session)
+        copy = self.copies.get(message.session)
         if copy is not None:
-            await self._drivers.end(message.session)
             if copy.phase is not CopyPhase.FREEING:
                 copy.enter(CopyPhase.FREEING)
+            await self._drivers.end(message.session)
             await copy.ended.wait()
-        self._tools.send(Freed(session=message.session))
+        self.tools.send(Freed(session=message.session))

@@ -1,0 +1,197 @@
+"""Two equal worlds take turns in one server: one is moved under play, the other, the control, never is.
+
+Both have one seed and one scripted walk. They take turns segment by segment: the moved world plays until its
+moves are made, then rests, and the control plays as many blocks. So whatever disturbs the machine disturbs both.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from bench.player import Player
+from bench.tap import Tap, listen
+from bench.walk import Walk
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.serve.server import House, inhabited
+from worldmove.serve.server_config import ServerConfig
+from worldmove.worker.config import WorkerConfig
+
+MOVED, CONTROL = "s-moved", "s-control"
+NEVER = 1 << 62
+TRIES_PER_MOVE = 3
+"""More refusals than this for each move asked for end the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DuelConfig:
+    """How many moves, in segments of how many; ``rest_moves``: one more move in each rest."""
+
+    engine: str
+    threads: int
+    workers: int
+    moves: int
+    segment: int
+    seed: int
+    rest_moves: bool
+    settle_blocks: int = 8
+    """Blocks that both worlds play before the first move."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Moves:
+    """What became of the moves."""
+
+    committed: list[MoveReport] = field(default_factory=list)
+    others: list[MoveReport] = field(default_factory=list)
+    at_rest: list[str] = field(default_factory=list)
+    """Attempts that were made while the world rested."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duel:
+    """What a run brought. Blocks: one row each, in order."""
+
+    moves: Moves
+    moved: list[dict[str, Any]]
+    control: list[dict[str, Any]]
+    moved_log: list[list[list[Any]]]
+    """The input log: of each block its changes (number, key, down)."""
+    control_log: list[list[list[Any]]]
+    moved_seen: dict[str, Any]
+    control_seen: dict[str, Any]
+    rests: int
+
+
+After = Callable[[], Awaitable[None]]
+
+
+async def duel(config: DuelConfig, after_move: After) -> Duel:
+    """Run it. ``after_move`` is awaited between two moves, while both workers are as busy as in a move."""
+    worker = WorkerConfig(engine=config.engine, num_threads=config.threads, log_level="warning")
+    server = ServerConfig(port=0, num_workers=config.workers, worker=worker, keep_s=36_000.0)
+    async with inhabited(server, lambda text: print(text, file=sys.stderr)) as house:
+        return await _Run(house, config, after_move).run()
+
+
+class _Run:
+    def __init__(self, house: House, config: DuelConfig, after_move: After) -> None:
+        self._house = house
+        self._config = config
+        self._after_move = after_move
+        self._moves = Moves()
+        self._tap, port = listen(house.gateway)
+        house.controller.attach(port)
+        self._rests = 0
+
+    async def run(self) -> Duel:
+        moved, control = await self._begin(MOVED), await self._begin(CONTROL)
+        await moved.play(lambda blocks: blocks >= self._config.settle_blocks)
+        await control.play(lambda blocks: blocks >= moved.num_blocks)
+        while len(self._moves.committed) < self._config.moves:
+            await self._moved_segment(moved)
+            await control.play(lambda blocks: blocks >= moved.num_blocks)
+            self._rests += 1
+            self._report_progress(moved)
+        return Duel(
+            moves=self._moves,
+            moved=_blocks(self._tap, moved),
+            control=_blocks(self._tap, control),
+            moved_log=self._log(MOVED, moved.num_blocks),
+            control_log=self._log(CONTROL, control.num_blocks),
+            moved_seen=_seen(moved),
+            control_seen=_seen(control),
+            rests=self._rests,
+        )
+
+    async def _begin(self, session: str) -> Player:
+        live = self._house.gateway.begin(session)
+        first = self._house.controller.workers()[0].name
+        await self._house.controller.open(session, self._config.seed, first)
+        return Player(self._house.url, session, Walk(self._config.seed), live.spec.frames_per_block)
+
+    async def _moved_segment(self, player: Player) -> None:
+        goal = min(len(self._moves.committed) + self._config.segment, self._config.moves)
+        done = asyncio.Event()
+        playing = asyncio.create_task(player.play(lambda _: done.is_set()))
+        await player.blocks(player.num_blocks + 1)
+        while len(self._moves.committed) < goal:
+            if not await self._move():
+                await player.blocks(player.num_blocks + 1)
+            await self._after_move()
+        done.set()
+        await playing
+        if self._config.rest_moves and len(self._moves.committed) < self._config.moves:
+            await self._move_at_rest()
+
+    async def _move_at_rest(self) -> None:
+        await self._house.gateway.live(MOVED).first_shown(NEVER)  # returns when the world rests
+        if await self._move():
+            self._moves.at_rest.append(self._moves.committed[-1].attempt)
+
+    async def _move(self) -> bool:
+        """Move the world to the next worker; say whether it was."""
+        controller, gateway = self._house.controller, self._house.gateway
+        names = [view.name for view in controller.workers()]
+        owner = controller.owner(MOVED)
+        if owner is None:
+            raise RuntimeError("the moved world has no owner any more")
+        to = names[(names.index(owner.worker) + 1) % len(names)]
+        report = await gateway.settled(MOVED, await controller.move(MOVED, to))
+        committed = report.outcome is Outcome.COMMITTED
+        (self._moves.committed if committed else self._moves.others).append(report)
+        if len(self._moves.others) > TRIES_PER_MOVE * self._config.moves:
+            raise RuntimeError(f"too few moves come about: {report.outcome.value}, {report.reason}: {report.detail}")
+        return committed
+
+    def _log(self, session: str, num_blocks: int) -> list[list[list[Any]]]:
+        sequencer = self._house.gateway.live(session).sequencer
+        return [[[c.number, c.key, c.down] for c in sequencer.closed(block)] for block in range(num_blocks)]
+
+    def _report_progress(self, player: Player) -> None:
+        made, asked = len(self._moves.committed), self._config.moves
+        print(f"{made} of {asked} moves, {player.num_blocks} blocks each", file=sys.stderr)
+
+
+def _blocks(tap: Tap, player: Player) -> list[dict[str, Any]]:
+    rows = []
+    for block, epoch in enumerate(player.seen.epochs):
+        found = tap.arrival(player.session, block, epoch)
+        margin_s = found.margin_s if found else None
+        rows.append(
+            {
+                "block": block,
+                "epoch": epoch,
+                "worker": found.worker if found else None,
+                "margin_ms": None if margin_s is None else round(margin_s * 1000, 3),
+                "compute_ms": round(found.compute_s * 1000, 3) if found else None,
+            }
+        )
+    return rows
+
+
+def _seen(player: Player) -> dict[str, Any]:
+    return asdict(player.seen)
+
+
+def move_row(report: MoveReport) -> dict[str, Any]:
+    """Return a move as one row of samples. Times in ms from the freeze."""
+    return {
+        "attempt": report.attempt,
+        "epoch": report.epoch,
+        "to": report.destination,
+        "outcome": report.outcome.value,
+        "reason": report.reason,
+        "pause_ms": _ms(report.pause_s),
+        "gap_ms": _ms(report.gap_s),
+        "took_ms": _ms(report.took_s),
+        "num_bytes": report.num_bytes,
+        "source_digest": report.source_digest,
+        "destination_digest": report.destination_digest,
+        "phases": {f"{p.side}.{p.name}": [_ms(p.start_s), _ms(p.end_s)] for p in report.phases},
+    }
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)

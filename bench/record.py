@@ -1,0 +1,168 @@
+"""What every measurement says of itself: machine, versions, commit, options, who else used the machine, raw samples."""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+import worldmove
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("torch", "numpy", "msgspec", "xxhash", "sqlalchemy", "uvicorn", "websockets")
+JIFFY_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Processor seconds used so far. ``own``: by this process and those of its children that have ended."""
+
+    wall_s: float
+    busy_s: float
+    stolen_s: float
+    own_s: float
+
+
+class Recorder:
+    """Begun before a measurement; ``write`` after it, when every child has ended."""
+
+    def __init__(self, name: str, options: argparse.Namespace) -> None:
+        self._name = name
+        self._options = options
+        self._begun_at = datetime.now(UTC)
+        self._load = os.getloadavg()
+        self._before = usage()
+
+    def write(self, summary: Mapping[str, Any], samples: Mapping[str, Any]) -> None:
+        """Write the result to ``--out`` and its summary to standard output."""
+        out = Path(self._options.out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(dumped(self._result(summary, samples)), encoding="utf-8")
+        print(json.dumps(summary, indent=2))
+        print(f"-> {out}", file=sys.stderr)
+
+    def _result(self, summary: Mapping[str, Any], samples: Mapping[str, Any]) -> dict[str, Any]:
+        options = {key: value for key, value in vars(self._options).items() if key != "out"}
+        return {
+            "name": self._name,
+            "begun_at": self._begun_at.isoformat(timespec="seconds"),
+            "command": f"python -m bench.{self._name} " + " ".join(sys.argv[1:]),
+            "hardware": hardware(),
+            "versions": versions(),
+            "commit": commit(),
+            "options": options,
+            "machine": {"load_before": self._load, "load_after": os.getloadavg(), **shares(self._before, usage())},
+            "summary": summary,
+            "samples": samples,
+        }
+
+
+def dumped(result: Mapping[str, Any]) -> str:
+    """Return a result as JSON: readable at the top, one line for each series and row of samples."""
+    head = {key: value for key, value in result.items() if key != "samples"}
+    series = (f"    {json.dumps(key)}: {_rows(value)}" for key, value in result["samples"].items())
+    return json.dumps(head, indent=2).removesuffix("\n}") + ',\n  "samples": {\n' + ",\n".join(series) + "\n  }\n}\n"
+
+
+def _rows(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        return "[\n" + ",\n".join(f"      {json.dumps(row)}" for row in value) + "\n    ]"
+    return json.dumps(value)
+
+
+def hardware() -> dict[str, Any]:
+    """Name the machine."""
+    return {
+        "processor": _after("/proc/cpuinfo", "model name") or platform.processor(),
+        "cores": os.cpu_count(),
+        "usable_cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "kernel": platform.release(),
+        "accelerator": None,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Name what computes."""
+    known = {"python": platform.python_version(), "worldmove": worldmove.__version__}
+    for package in PACKAGES:
+        try:
+            known[package] = version(package)
+        except PackageNotFoundError:
+            known[package] = "absent"
+    return known
+
+
+def commit() -> dict[str, Any]:
+    """Name the code: the commit, and what was changed since. Results of other runs are no change of the code."""
+    changed = [line for line in _git("status", "--porcelain").splitlines() if "bench/results" not in line]
+    return {"sha": _git("rev-parse", "HEAD"), "clean": not changed, "changed": changed}
+
+
+def usage() -> Usage:
+    """Read what the machine and this process have used."""
+    fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = fields
+    own = os.times()
+    return Usage(
+        wall_s=own.elapsed,
+        busy_s=(user + nice + system + irq + softirq) * JIFFY_S,
+        stolen_s=steal * JIFFY_S,
+        own_s=own.user + own.system + own.children_user + own.children_system,
+    )
+
+
+def shares(before: Usage, after: Usage) -> dict[str, float]:
+    """Return cores used by the measurement, by others at the same time, and taken by the hypervisor."""
+    wall_s = max(after.wall_s - before.wall_s, JIFFY_S)
+    own, busy = after.own_s - before.own_s, after.busy_s - before.busy_s
+    return {
+        "seconds": round(wall_s, 1),
+        "own_cores": round(own / wall_s, 3),
+        "other_cores": round(max(0.0, busy - own) / wall_s, 3),
+        "stolen_cores": round((after.stolen_s - before.stolen_s) / wall_s, 3),
+    }
+
+
+def parser(name: str, about: str) -> argparse.ArgumentParser:
+    """Return a parser with the options that every measurement has."""
+    made = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=about)
+    made.add_argument("--out", default=f"bench/results/{name}-{label()}.json", help="where the result goes")
+    made.add_argument("--engine", default="reference:island", help="reference:PRESET or python:MODULE:FACTORY")
+    made.add_argument("--threads", type=int, default=1, help="threads of one block's arithmetic")
+    return made
+
+
+def label() -> str:
+    """Return this machine's name in file names: how many cores."""
+    return f"{os.cpu_count()}-cores"
+
+
+def quiet() -> None:
+    """Have the server log warnings only: its log goes to this process's standard output."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("warning"))
+
+
+def require_worker_path() -> None:
+    """Let workers import this package too: an engine of its own may be asked for."""
+    paths: Sequence[str] = (str(ROOT), os.environ.get("PYTHONPATH", ""))
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+
+
+def _git(*arguments: str) -> str:
+    ended = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+    return ended.stdout.strip() if ended.returncode == 0 else ""
+
+
+def _after(path: str, name: str) -> str:
+    lines = Path(path).read_text(encoding="ascii", errors="replace").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")

@@ -1,0 +1,62 @@
+"""Listens at the gateway's door: when each block came, and when it was due."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from worldmove.fleet.ports import Gateway as GatewayPort
+from worldmove.serve.gateway import Gateway
+from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """One block at the gateway. ``margin_s``: from its arrival to its due time, negative if late; None: not due."""
+
+    worker: str
+    block: int
+    epoch: int
+    arrived: float
+    margin_s: float | None
+    compute_s: float
+
+
+class Tap:
+    """Passes everything on to a gateway, and notes each block first (a ``fleet.ports.Gateway``)."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._arrivals: dict[str, dict[tuple[int, int], Arrival]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._gateway, name)
+
+    def take(self, worker: str, message: BlockDone | CheckDone | Opened | Failed | Freed) -> None:
+        """Note a block's arrival; the first counts, since it is sent again until it is acknowledged."""
+        if isinstance(message, BlockDone) and message.session in self._gateway.lives:
+            arrival = self._arrival(worker, message)
+            self._arrivals.setdefault(message.session, {}).setdefault((message.block, message.epoch), arrival)
+        self._gateway.take(worker, message)
+
+    def arrival(self, session: str, block: int, epoch: int) -> Arrival | None:
+        """Return when a block of an epoch came."""
+        return self._arrivals.get(session, {}).get((block, epoch))
+
+    def _arrival(self, worker: str, done: BlockDone) -> Arrival:
+        now = asyncio.get_running_loop().time()
+        due = self._gateway.lives[done.session].due(done.block)
+        return Arrival(
+            worker=worker,
+            block=done.block,
+            epoch=done.epoch,
+            arrived=now,
+            margin_s=None if due is None else due - now,
+            compute_s=done.compute_s,
+        )
+
+
+def listen(gateway: Gateway) -> tuple[Tap, GatewayPort]:
+    """Return a tap, and the same as what a controller is attached to."""
+    tap = Tap(gateway)
+    as_gateway: Any = tap
+    return tap, as_gateway

@@ -1,0 +1,131 @@
+"""A worker in this process, put together as its own process does it, with its link to a real socket."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from socket import socketpair
+from typing import Any
+
+from worldmove.engine.base import Engine, KeyChange
+from worldmove.worker.assemble import Edges, assemble
+from worldmove.worker.config import WorkerConfig
+from worldmove.worker.engines import build_engine
+from worldmove.worker.link import ServerLink, server_link
+from worldmove.worker.messages import Acknowledge, BlockDone, Change, Failed, Inputs, Open, Opened
+from worldmove.worker.threads import OneThread
+from worldmove.worker.warm_up import warm_up
+from worldmove.worker.worker import Worker
+
+EPOCH = 1
+
+
+class WorkerHere:
+    """Plays one session. ``block`` times a block from its list's arrival to its message on the link."""
+
+    def __init__(self, engine: Engine[Any], engine_thread: OneThread, link: ServerLink) -> None:
+        self.engine = engine
+        self.engine_thread = engine_thread
+        self._link = link
+        self._worker: Worker | None = None
+        self._session = ""
+        self._answer: asyncio.Future[tuple[object, float]] | None = None
+        self._last: BlockDone | None = None
+
+    def attach(self, worker: Worker) -> None:
+        """Name the worker, which needs ``send`` first."""
+        self._worker = worker
+
+    @property
+    def worker(self) -> Worker:
+        """The worker."""
+        if self._worker is None:
+            raise RuntimeError("the worker is not assembled yet")
+        return self._worker
+
+    @property
+    def last(self) -> BlockDone:
+        """The newest block's message."""
+        if self._last is None:
+            raise RuntimeError("no block was played yet")
+        return self._last
+
+    def send(self, message: Any) -> None:
+        """Encode a message onto the link, as every message of the worker's goes; then note when that was done."""
+        self._link.send(message)
+        if self._answer is not None and isinstance(message, BlockDone | Opened | Failed) and not self._answer.done():
+            self._answer.set_result((message, time.perf_counter()))
+
+    async def open(self, session: str, seed: int) -> None:
+        """Begin a world. Raises RuntimeError if it cannot be."""
+        self._session = session
+        self._answer = asyncio.get_running_loop().create_future()
+        self.worker.take(Open(session=session, epoch=EPOCH, seed=seed))
+        answer, _ = await self._answer
+        if not isinstance(answer, Opened):
+            raise RuntimeError(f"the world was not opened: {answer}")
+
+    async def block(self, number: int, changes: tuple[KeyChange, ...]) -> float:
+        """Play one block; return the ms from its list's arrival to its message on the link."""
+        self._answer = asyncio.get_running_loop().create_future()
+        listed = tuple(Change(number=change.number, key=change.key, down=change.down) for change in changes)
+        message = Inputs(session=self._session, block=number, changes=listed)
+        begin = time.perf_counter()
+        self.worker.take(message)
+        done, ended = await self._answer
+        if not isinstance(done, BlockDone):
+            raise RuntimeError(f"not a block: {done}")
+        self._last = done
+        self.worker.take(Acknowledge(session=self._session, epoch=EPOCH, block=number, server_life=1))
+        return (ended - begin) * 1000
+
+
+@asynccontextmanager
+async def worker_here(engine_name: str, threads: int) -> AsyncIterator[WorkerHere]:
+    """Give a worker while inside."""
+    engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
+    ours, theirs = socketpair()
+    reader, writer = await asyncio.open_unix_connection(sock=ours)
+    drain_reader, drain_writer = await asyncio.open_unix_connection(sock=theirs)
+    draining = asyncio.create_task(_drain(drain_reader))
+    engine = await engine_thread(lambda: build_engine(engine_name, threads))
+    warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
+    here = WorkerHere(engine, engine_thread, server_link(reader, writer))
+    edges = Edges(
+        engine_thread=engine_thread,
+        copy_thread=copy_thread,
+        transports={},
+        send=here.send,
+        clock=time.perf_counter,
+        pid=os.getpid(),
+        log=_no_log,
+        on_failure=_fail,
+        on_shutdown=_no_log,
+    )
+    config = WorkerConfig(worker="worker-1", engine=engine_name, num_threads=threads)
+    assembly = assemble(config, engine, warm, edges)
+    here.attach(assembly.worker)
+    try:
+        yield here
+    finally:
+        await assembly.background.stop()
+        draining.cancel()
+        writer.close()
+        drain_writer.close()
+        engine_thread.close()
+        copy_thread.close()
+
+
+async def _drain(reader: asyncio.StreamReader) -> None:
+    """Read what is sent, as a server would, so that the socket never fills."""
+    while await reader.read(1 << 20):
+        pass
+
+
+def _no_log(*_: object, **__: object) -> None:
+    return
+
+
+def _fail(task: str, error: BaseException) -> None:
+    raise RuntimeError(f"{task} failed") from error

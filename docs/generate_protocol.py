@@ -1,0 +1,154 @@
+"""Write docs/protocol.md from the tables and messages that the code runs. ``--check`` only compares."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, get_args
+
+from worldmove.move import ledger_messages, messages
+from worldmove.move.protocol import DESTINATION_STEPS, SOURCE_STEPS
+
+TARGET = Path(__file__).parent / "protocol.md"
+
+HEAD = """\
+# The protocol of a move
+
+Written by `docs/generate_protocol.py` from `move/protocol.py`, `move/ledger_messages.py` and `move/messages.py`;
+a test compares. What must not be done: [src/worldmove/move/README.md](../src/worldmove/move/README.md).
+
+Two ends, one ledger. The **source** plays the session and freezes it; the **destination** pulls its bytes, installs
+them and proves that they are the same; the **ledger** decides, in one transaction, whose the session is. Messages may
+be lost, repeated and reordered, processes may die and come back empty, and may be taken for dead and wake up late. None
+of this makes two owners, and none of it loses the only copy.
+
+a is an attempt, with an id and a nonce of its own; e is an epoch of ownership, which changes only in the ledger;
+closed(a), yours(e') and theirs(e') are the ledger's answers. *Passed* means that a block beyond the asker's boundary
+was shown. Every message carries session, attempt, epoch and incarnation; what does not match is dropped before it
+reaches a table. An event that a table has no row for is a bug.
+"""
+
+SOURCE = """\
+## The source
+
+From its proof on it is in doubt: the destination may own the session already, so silence is a question to the ledger
+and never a reason to go on. A time-out while *superseded* and a cancel in *doubt* are inquiries too.
+"""
+
+DESTINATION = """\
+## The destination
+
+Until it asks for the commit it may give up; from then on it repeats its commit, which is idempotent, and holds. It
+never inquires in doubt: an inquiry closes the attempt, and this may be the only copy left.
+"""
+
+LEDGER = """\
+## The ledger
+
+One row for each session: owner, its incarnation, epoch, whether a frame of the epoch was shown, the open attempt, what
+granted the epoch, whether it is lost. One transaction for each operation, durable before its answer; all but
+`open_attempt` may be repeated. The rules are `decide` in `move/ledger_rules.py`. Where an answer needs a fact that
+the server does not know (whether the owner is dead, which block is next), there is no answer yet: the asker holds.
+"""
+
+ANSWERS = """\
+### Answers
+"""
+
+MESSAGES = """\
+## Messages
+
+Typed and bounded; unknown fields are refused. The server carries those between workers.
+"""
+
+TAIL = """\
+## Thirteen rules
+
+1. The source's doubt begins when it sends its proof; from then on it thaws only on *closed*, and a cancel is an
+   inquiry.
+2. The proof is the source's last message, sent only when its two passes agree.
+3. Only the source, the controller, and a destination that has not asked for the commit close an attempt.
+4. A commit for a closed attempt is granted all the same if the row still has its epoch, no attempt is open, the owner
+   is dead and the next block is the proof's boundary; while one of these is not known it is not answered.
+5. A reclaim is asked by a holder of a complete copy whose boundary is the gateway's next block. The loser keeps its
+   copy and may reclaim back.
+6. A frame is judged by the ledger's row; before an owner that was not frozen is replaced, its epoch is closed at the
+   gateway.
+7. That an epoch was shown is recorded before its first frame leaves.
+8. A retired copy is freed only when a block past its boundary has left the gateway.
+9. After a restart inquiries are answered at once; only showing waits, until owner and client have reported.
+10. Time frees a shadow only before it asked for the commit. A lapsed lease makes an owner suspected, never lost.
+11. The write window is closed before the verifying pass, on success too.
+12. The proof is not sent before the gateway has taken every frame up to the boundary.
+13. Incarnations are in the row, in every offer and report. Who is told that it owns what it no longer holds answers
+    *gone*.
+"""
+
+
+def page() -> str:
+    """Return the whole document."""
+    parts = [
+        HEAD,
+        SOURCE,
+        diagram(SOURCE_STEPS),
+        steps(SOURCE_STEPS),
+        DESTINATION,
+        diagram(DESTINATION_STEPS),
+        steps(DESTINATION_STEPS),
+        LEDGER,
+        structs(get_args(ledger_messages.Operation), ("operation", "what it is", "it carries")),
+        ANSWERS,
+        structs(get_args(ledger_messages.Answer), ("answer", "what it says", "it carries")),
+        MESSAGES,
+        structs(get_args(messages.AnyMoveMessage), ("message", "what it says", "it carries")),
+        TAIL,
+    ]
+    return "\n".join(parts)
+
+
+def steps(table: Mapping[tuple[Any, Any], tuple[Any, Any]]) -> str:
+    """Return a table of both ends' form: phase, event, next phase, effect."""
+    rows = [
+        (before.value, event.value, after.value, effect.value) for (before, event), (after, effect) in table.items()
+    ]
+    return table_of(("phase", "event", "next", "effect"), rows)
+
+
+def diagram(table: Mapping[tuple[Any, Any], tuple[Any, Any]]) -> str:
+    """Return the phases and the events that lead from one to another, without those that stay."""
+    arrows: dict[tuple[Enum, Enum], list[str]] = {}
+    for (before, event), (after, _) in table.items():
+        if before is not after and event.name != "DIED":
+            arrows.setdefault((before, after), []).append(event.name.lower().replace("_", " "))
+    lines = [f"    {before.value} --> {after.value}: {', '.join(events)}" for (before, after), events in arrows.items()]
+    return "\n".join(["```mermaid", "stateDiagram-v2", *lines, "```", ""])
+
+
+def structs(kinds: Iterable[type], head: tuple[str, ...]) -> str:
+    """Return a table of messages: tag, first sentence, own fields."""
+    common = {"session", "to", "sender", "incarnation", "attempt", "epoch"} if "message" in head else {"session"}
+    rows = []
+    for kind in kinds:
+        info = kind.__struct_config__  # type: ignore[attr-defined]
+        fields = [name for name in kind.__struct_fields__ if name not in common]  # type: ignore[attr-defined]
+        sentence = " ".join((kind.__dict__.get("__doc__") or "").split("\n\n")[0].split()).replace("``", "`")
+        rows.append((f"`{info.tag}`", sentence, ", ".join(fields) or "-"))
+    return table_of(head, rows)
+
+
+def table_of(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a table in Markdown."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def main() -> int:
+    """Write the page, or with ``--check`` say whether it is up to date."""
+    if "--check" in sys.argv[1:]:
+        return 0 if TARGET.read_text(encoding="utf-8") == page() else 1
+    TARGET.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

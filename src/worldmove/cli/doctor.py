@@ -1,0 +1,76 @@
+"""``doctor``: what decides whether two workers compute the same bytes, and whether this machine can serve."""
+
+from typing import Annotated, Any
+
+import typer
+
+from worldmove.cli.client import Client
+from worldmove.cli.context import output_of
+from worldmove.cli.exits import ExitCode, epilog
+from worldmove.cli.options import DEFAULT_ENGINE, Engine, Json, Threads
+from worldmove.cli.output import Output
+
+HELP = epilog(ExitCode.DONE, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE)
+ServerOrNone = Annotated[
+    str | None,
+    typer.Option("--server", metavar="URL", envvar="WORLDMOVE_SERVER", help="Ask a server's workers instead."),
+]
+
+
+def add(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command(epilog=HELP)(doctor)
+
+
+def doctor(
+    context: typer.Context,
+    *,
+    server: ServerOrNone = None,
+    engine: Engine = DEFAULT_ENGINE,
+    threads: Threads = 1,
+    as_json: Json = False,
+) -> int:
+    """Show the environment and its differences.
+
+    \b
+    worldmove doctor
+    worldmove doctor --server http://127.0.0.1:8787
+    """
+    output = output_of(context, as_json=as_json)
+    if server is not None:
+        return _of_server(Client(server).get("environment"), output)
+    # torch takes seconds to import: only the commands that compute pay for it.
+    from worldmove.cli.local_checks import examine  # noqa: PLC0415
+
+    found = examine(engine, threads)
+    output.document("doctor", {"environment": found.environment, "checks": found.checks})
+    output.table(("FIELD", "VALUE"), sorted(found.environment.items()), nothing="Nothing is known.")
+    return _told(found.checks, output)
+
+
+def _of_server(answer: dict[str, Any], output: Output) -> int:
+    differences, workers = answer["differences"], list(answer["workers"])
+    check = {
+        "name": "workers compute alike",
+        "ok": not differences,
+        "detail": f"{len(differences)} of the fields differ" if differences else f"{len(workers)} workers",
+    }
+    output.document("doctor", {**answer, "checks": [check]})
+    fields = sorted({name for environment in answer["workers"].values() for name in environment})
+    different = [difference["field"] for difference in differences]
+    rows = [
+        (
+            name,
+            "differs" if name in different else "equal",
+            *(answer["workers"][worker].get(name) for worker in workers),
+        )
+        for name in fields
+    ]
+    output.table(("FIELD", "", *workers), rows, nothing="No worker has said hello.")
+    return _told([check], output)
+
+
+def _told(checks: list[dict[str, Any]], output: Output) -> int:
+    for check in checks:
+        output.note(f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']}")
+    return ExitCode.DONE if all(check["ok"] for check in checks) else ExitCode.REFUSED

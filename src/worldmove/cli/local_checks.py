@@ -1,0 +1,63 @@
+"""What ``doctor`` tries on this machine itself: the engine, its canary twice, memory that processes share."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from worldmove.errors import WorldMoveError
+from worldmove.units import MIB
+from worldmove.worker.engines import build_engine
+from worldmove.worker.warm_up import WarmUp, warm_up
+
+PROBE_BYTES = 64 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """This machine's environment, and each check: name, ok, detail."""
+
+    environment: dict[str, str]
+    checks: list[dict[str, Any]]
+
+
+def examine(engine: str, num_threads: int) -> Findings:
+    """Try everything; what fails is a finding, not an error. Raises UserError for an engine that there is not."""
+    checks = [_tried("memory that processes share", _shared_memory)]
+    first: list[WarmUp] = []
+
+    def canary() -> str:
+        built = build_engine(engine, num_threads)
+        first.extend(warm_up(built, time.perf_counter) for _ in range(2))
+        block_s, period_s = first[1].rates["block_s"], built.spec.period_s
+        return f"{engine}: a block of {1000 * period_s:.0f} ms takes {1000 * block_s:.0f} ms here"
+
+    def repeats() -> str:
+        one, other = ({name: value for name, value in found.environment.items() if "canary" in name} for found in first)
+        if one != other:
+            raise WorldMoveError("the same block came out differently the second time")
+        return f"{len(one)} digests equal"
+
+    checks.append(_tried("weights and engine", canary))
+    if len(first) == 2:
+        checks.append(_tried("the canary repeats", repeats))
+    return Findings(environment=first[0].environment if first else {}, checks=checks)
+
+
+def _tried(name: str, work: Callable[[], str]) -> dict[str, Any]:
+    try:
+        return {"name": name, "ok": True, "detail": work()}
+    except (WorldMoveError, OSError) as error:
+        return {"name": name, "ok": False, "detail": str(error)}
+
+
+def _shared_memory() -> str:
+    """Make a memory file, fill its pages, and let it go."""
+    descriptor = os.memfd_create("worldmove-doctor", os.MFD_CLOEXEC)
+    try:
+        os.posix_fallocate(descriptor, 0, PROBE_BYTES)
+    finally:
+        os.close(descriptor)
+    pages, page_bytes = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return f"{PROBE_BYTES // MIB} MiB tried, {pages * page_bytes // MIB:,} MiB free"

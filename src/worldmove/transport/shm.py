@@ -1,0 +1,163 @@
+"""The path between two processes of one host: the destination maps the source's arena for reading, and copies.
+
+    source       a unix socket, its user's alone; a ticket names it and a secret token
+    destination  connects, says the token, and gets the arena's descriptor
+                 checks its size and seals, maps it for reading, touches its pages      before the freeze
+                 copies into its own arena                                              at the boundary
+
+Nobody but the source can write the source's arena (it is sealed), nobody but the destination the destination's.
+Each end asks the kernel who the other is: another user gets nothing, whatever token it says.
+"""
+
+import asyncio
+import mmap
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from worldmove.errors import TransportError
+from worldmove.state.arena import Arena
+from worldmove.state.extent import Extent
+from worldmove.transport.base import MAX_TICKET_BYTES, Blocking
+from worldmove.transport.descriptors import TOKEN_BYTES, check_peer, fetch, map_sealed, receive_token, send_descriptor
+from worldmove.transport.pieces import copy_in_pieces
+
+MAX_WAITING = 64
+MAX_PATH = 100
+"""The system's own limit is 107."""
+
+
+class ShmTicket(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Where an arena is to be had."""
+
+    path: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_PATH)]
+    token: Annotated[bytes, msgspec.Meta(min_length=TOKEN_BYTES, max_length=TOKEN_BYTES)]
+    size: Annotated[int, msgspec.Meta(gt=0, lt=1 << 50)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShmConfig:
+    """Where a process lets its arenas be had."""
+
+    path: Path
+    """Its socket: a new name in a folder that only its user can enter. At most 100 characters."""
+    answer_s: float = 2.0
+    """How long the other end may take for its one message."""
+
+    def __post_init__(self) -> None:
+        if len(str(self.path)) > MAX_PATH:
+            raise TransportError(f"a socket's name has at most {MAX_PATH} characters: {self.path}")
+
+
+class SharedMemory:
+    """Exports and connects for one process. ``start`` it before the first export, ``close`` it at the end."""
+
+    name = "shm"
+
+    def __init__(self, *, config: ShmConfig, blocking: Blocking, tokens: Callable[[], bytes]) -> None:
+        """Take what it needs; ``tokens`` gives TOKEN_BYTES secret bytes, new each time."""
+        self._config = config
+        self._blocking = blocking
+        self._tokens = tokens
+        self._exports: dict[bytes, Arena] = {}
+        self._listener: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises TransportError if the socket cannot be made."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.settimeout(0)
+        try:
+            self._config.path.unlink(missing_ok=True)  # of a process that was killed
+            listener.bind(str(self._config.path))
+            self._config.path.chmod(0o600)
+            listener.listen(MAX_WAITING)
+        except OSError as error:
+            listener.close()
+            raise TransportError(f"{self._config.path} cannot be listened at: {error}") from error
+        self._listener = listener
+        self._accepting = asyncio.create_task(self._accept(listener))
+
+    async def close(self) -> None:
+        """Listen no more, and end every export. Idempotent."""
+        self._exports.clear()
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+            self._accepting = None
+        if self._listener is not None:
+            self._listener.close()
+            self._config.path.unlink(missing_ok=True)
+            self._listener = None
+
+    async def export(self, arena: Arena) -> bytes:
+        """Let ``arena`` be read by whoever holds the ticket returned and runs as this user."""
+        if self._listener is None:
+            raise TransportError("this process does not let its arenas be had: it was not started, or is closed")
+        token = self._tokens()
+        ticket = msgspec.msgpack.encode(ShmTicket(str(self._config.path), token, arena.size))
+        self._exports[token] = arena
+        return ticket
+
+    async def withdraw(self, ticket: bytes) -> None:
+        """End an export. Channels already connected keep what they mapped. Idempotent."""
+        self._exports.pop(_ticket(ticket).token, None)
+
+    async def connect(self, ticket: bytes) -> "ShmChannel":
+        """Get the descriptor, map it for reading and touch its pages. Raises TransportError."""
+        wanted = _ticket(ticket)
+        return ShmChannel(await self._blocking(lambda: self._map(wanted)), self._blocking)
+
+    def _map(self, ticket: ShmTicket) -> mmap.mmap:
+        return map_sealed(fetch(ticket.path, ticket.token, self._config.answer_s), ticket.size)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        async with asyncio.TaskGroup() as askers:
+            while True:
+                asker, _ = await asyncio.get_running_loop().sock_accept(listener)
+                askers.create_task(self._answer(asker))
+
+    async def _answer(self, asker: socket.socket) -> None:
+        """Give one asker what its token stands for, or nothing: it hears an end either way."""
+        with asker:
+            asker.settimeout(0)
+            try:
+                check_peer(asker)
+                async with asyncio.timeout(self._config.answer_s):
+                    token = await receive_token(asker)
+                if token in self._exports:
+                    send_descriptor(asker, self._exports[token].fd)
+            except (OSError, TimeoutError, TransportError):
+                return  # it went away, said nothing, or is not ours
+
+
+class ShmChannel:
+    """A read-only map of another process's arena."""
+
+    def __init__(self, mapping: mmap.mmap, blocking: Blocking) -> None:
+        self._mapping = mapping
+        self._blocking = blocking
+
+    async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
+        """Copy each extent to the same offset of ``into``. Raises TransportError."""
+        if self._mapping.closed:
+            raise TransportError("the channel is closed")
+        with memoryview(self._mapping) as source:
+            await copy_in_pieces(source, extents, into, self._blocking)
+
+    async def close(self) -> None:
+        """Give the map back. Idempotent."""
+        await self._blocking(self._mapping.close)
+
+
+def _ticket(ticket: bytes) -> ShmTicket:
+    try:
+        if len(ticket) > MAX_TICKET_BYTES:
+            raise TransportError(f"a ticket has at most {MAX_TICKET_BYTES} bytes, not {len(ticket)}")
+        return msgspec.msgpack.decode(ticket, type=ShmTicket)
+    except msgspec.DecodeError as error:
+        raise TransportError(f"not a ticket of shared memory: {error}") from error

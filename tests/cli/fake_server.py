@@ -1,0 +1,44 @@
+"""A server without processes, for the command line's tests: ``python -m tests.cli.fake_server PORT_FILE``.
+
+A move to a worker named after an outcome ends with that outcome.
+"""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.serve.fakes import SPEC, FakeFleet, FakeIds
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.serve.app import Parts, build_app
+from worldmove.serve.desk import Desk
+from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.listen import answering, bound, url_of
+from worldmove.serve.live import LiveConfig
+from worldmove.serve.metrics import Metrics
+from worldmove.serve.origin import OwnOnly
+from worldmove.serve.wording import engine_info
+
+
+class EndingFleet(FakeFleet):
+    """A fleet in which the destination's name says how a move ends."""
+
+    async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
+        self.outcome = Outcome(to) if to in [outcome.value for outcome in Outcome] else Outcome.COMMITTED
+        return await super().move(session, to, damage=damage)
+
+
+async def serve(port_file: Path) -> None:
+    """Answer until the process is ended."""
+    fleet, metrics = EndingFleet(workers=("a", "b", "refused", "aborted", "in_doubt", "lost")), Metrics()
+    gateway = Gateway(fleet=fleet, config=GatewayConfig(live=LiveConfig(spec=SPEC, server_life=5)), metrics=metrics)
+    fleet.attach(gateway)
+    desk = Desk(gateway, engine=engine_info(SPEC, None), ids=FakeIds())
+    app = OwnOnly(build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page={})))
+    with bound("127.0.0.1", 0) as listening:
+        async with answering(app, listening, farewell=gateway.end):
+            port_file.write_text(url_of(listening), encoding="utf-8")
+            await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1])))

@@ -1,0 +1,250 @@
+"""The command line: every sentence, every exit status, data and notes on their own streams."""
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from worldmove import __version__
+from worldmove.cli.exits import ExitCode
+from worldmove.cli.main import hoist, run
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name not in ("WORLDMOVE_SERVER", "NO_COLOR")},
+    "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+}
+COMMAND = (sys.executable, "-c", "from worldmove.cli.main import main; main()")
+
+
+@dataclass
+class Ran:
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        (line,) = self.out.splitlines()
+        return dict(json.loads(line))
+
+
+def worldmove(*arguments: str) -> Ran:
+    """Run a command line in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = run(hoist(arguments) or ["--help"])
+    structlog.reset_defaults()
+    return Ran(status, out.getvalue(), err.getvalue())
+
+
+def worldmove_process(*arguments: str, **environment: str) -> Ran:
+    """Run a command line as a shell does."""
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=60, env=ENVIRONMENT | environment, check=False
+    )
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    port_file = tmp_path_factory.mktemp("server") / "url"
+    process = subprocess.Popen([sys.executable, "-m", "tests.cli.fake_server", str(port_file)], env=ENVIRONMENT)
+    try:
+        deadline = time.monotonic() + 30
+        while not (port_file.exists() and port_file.read_text()):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield port_file.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def session(server: str) -> str:
+    return worldmove("open", "--seed", "7", "--server", server).out.strip()
+
+
+def test_open_prints_the_name_alone_on_standard_output_and_the_page_on_standard_error(server: str) -> None:
+    ran = worldmove("open", "--server", server)
+    assert ran.status == ExitCode.DONE
+    assert ran.err.strip() == f"Play it at {server}/play/{ran.out.strip()}"
+
+
+def test_quiet_says_nothing_beside_the_data_wherever_it_stands(server: str) -> None:
+    for arguments in (("-q", "open", "--server", server), ("open", "--server", server, "--quiet")):
+        ran = worldmove(*arguments)
+        assert ran.status == ExitCode.DONE
+        assert ran.out.strip().startswith("s-")
+        assert ran.err == ""
+
+
+def test_the_server_is_named_by_the_environment_too(server: str) -> None:
+    assert worldmove_process("workers", WORLDMOVE_SERVER=server).status == ExitCode.DONE
+
+
+def test_lists_are_tables_without_borders_with_numbers_to_the_right(server: str, session: str) -> None:
+    ran = worldmove("sessions", "--server", server)
+    header, *rows = ran.out.splitlines()
+    assert header.split() == [
+        "SESSION",
+        "STATE",
+        "WORKER",
+        "EPOCH",
+        "BLOCK",
+        "WATCHERS",
+        "SEED",
+        "SIZE(bytes)",
+        "RESTS",
+    ]
+    assert session in [row.split()[0] for row in rows]
+    assert rows[0][: header.index("EPOCH") + 5].endswith("    1")
+    assert ran.err == ""
+    workers = worldmove("workers", "--server", server).out.splitlines()
+    assert [row.split()[0] for row in workers] == ["WORKER", "a", "b", "refused", "aborted", "in_doubt", "lost"]
+
+
+@pytest.mark.parametrize(
+    ("to", "status", "says", "notes"),
+    [
+        ("b", ExitCode.DONE, "moved to b: pause 2.0 ms, nothing was due, 4/4 parts identical", ""),
+        ("refused", ExitCode.REFUSED, "not moved: refused (environment)", "Not moved, nothing changed. Device: cpu"),
+        ("aborted", ExitCode.ABORTED, "not moved: aborted", "Your world goes on at a."),
+        ("in_doubt", ExitCode.IN_DOUBT, "not moved: in_doubt", "Holding. We are making sure"),
+        ("lost", ExitCode.LOST, "not moved: lost", "This world could not be recovered."),
+    ],
+)
+def test_a_move_ends_with_the_status_of_its_outcome(
+    server: str, session: str, to: str, status: ExitCode, says: str, notes: str
+) -> None:
+    ran = worldmove("move", session, "--to", to, "--server", server)
+    assert ran.status == status
+    assert ran.out.startswith(session)
+    assert says in ran.out
+    assert notes in ran.err
+
+
+def test_a_move_as_json_is_one_document_whatever_its_outcome(server: str, session: str) -> None:
+    for to, status in (("b", ExitCode.DONE), ("refused", ExitCode.REFUSED)):
+        ran = worldmove("move", session, "--to", to, "--json", "--server", server)
+        assert ran.status == status
+        assert (ran.document["schema"], ran.document["version"]) == ("worldmove.move", 1)
+        assert ran.document["to"] == to
+        assert ran.document["gap_ms"] is None
+
+
+def test_every_client_command_writes_json(server: str, session: str) -> None:
+    for command in (("workers",), ("sessions",), ("moves",), ("open",), ("doctor",), ("close", session)):
+        ran = worldmove(*command, "--json", "--server", server)
+        assert ran.document["schema"].startswith("worldmove.")
+        assert ran.document["version"] == 1
+
+
+def test_close_ends_a_session_once(server: str, session: str) -> None:
+    assert worldmove("close", session, "--server", server).out == f"{session} closed\n"
+    assert worldmove("close", session, "--server", server).status == ExitCode.USAGE
+
+
+def test_an_unknown_name_is_answered_with_the_nearest_one(server: str, session: str) -> None:
+    ran = worldmove("move", f"{session}x", "--server", server)
+    assert ran.status == ExitCode.USAGE
+    assert ran.err.strip() == f"There is no session {session}x; did you mean {session}?"
+    ran = worldmove("move", session, "--to", "refusd", "--server", server)
+    assert ran.status == ExitCode.USAGE
+    assert ran.err.strip() == "There is no worker refusd; did you mean refused?"
+
+
+def test_a_move_to_where_it_is_already_is_refused(server: str, session: str) -> None:
+    ran = worldmove("move", session, "--to", "a", "--server", server)
+    assert ran.status == ExitCode.REFUSED
+    assert "already" in ran.err
+
+
+def test_doctor_of_a_server_fails_where_its_workers_differ_and_names_the_field(server: str) -> None:
+    ran = worldmove("doctor", "--server", server)
+    assert ran.status == ExitCode.REFUSED
+    assert "worker_specific  differs" in ran.out
+    assert "FAIL workers compute alike" in ran.err
+
+
+def test_an_unreachable_server_is_said_in_one_sentence_that_says_what_to_do() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        nobody = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    ran = worldmove_process("sessions", "--server", nobody)
+    assert ran.status == ExitCode.UNREACHABLE
+    assert len(ran.err.splitlines()) == 1
+    assert "worldmove serve" in ran.err
+    as_json = worldmove("sessions", "--server", nobody, "--json")
+    assert as_json.document["error"]["code"] == "unreachable"
+    assert as_json.document["error"]["fault"] == "remote"
+    assert as_json.err == ""
+
+
+def test_what_is_no_worldmove_server_is_said_to_be_none(tmp_path: Path) -> None:
+    page = [sys.executable, "-m", "http.server", "0", "--bind", "127.0.0.1", "--directory", str(tmp_path)]
+    with subprocess.Popen(
+        [*page], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRONMENT | {"PYTHONUNBUFFERED": "1"}
+    ) as other:
+        assert other.stdout is not None
+        port = other.stdout.readline().split(b"port ")[1].split()[0].decode()
+        ran = worldmove("sessions", "--server", f"http://127.0.0.1:{port}")
+        other.kill()
+    assert ran.status == ExitCode.UNREACHABLE
+    assert "is no WorldMove server" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("sesions",), "Did you mean 'sessions'?"),
+        (("move",), "Missing argument"),
+        (("move", "s-1", "--too", "b"), "--to"),
+        (("serve", "--port", "99999"), "--port"),
+        (("sessions", "--server", "nonsense"), "is no address of a server"),
+    ],
+)
+def test_a_usage_mistake_is_one_sentence_and_status_2(arguments: tuple[str, ...], says: str) -> None:
+    ran = worldmove_process(*arguments)
+    assert ran.status == ExitCode.USAGE
+    assert says in ran.err
+    assert "Traceback" not in ran.err
+    as_json = worldmove(*arguments, "--json")
+    assert as_json.status == ExitCode.USAGE
+    assert as_json.document["error"]["code"] == "usage"
+
+
+def test_debug_shows_where_an_error_came_from() -> None:
+    ran = worldmove("sessions", "--server", "nonsense", "--debug")
+    assert "Traceback" in ran.err
+    assert "is no address of a server" in ran.err
+
+
+def test_every_command_documents_its_exit_status_and_opens_its_help_with_examples() -> None:
+    commands = [
+        (name,) for name in ("demo", "serve", "workers", "sessions", "moves", "open", "move", "close", "doctor")
+    ]
+    for command in [*commands, ("bench", "move")]:
+        ran = worldmove(*command, "--help")
+        assert ran.status == ExitCode.DONE
+        assert "Exit status: 0 done" in ran.out
+        assert ran.out.count(f"worldmove {' '.join(command)}") >= 3
+        assert "--json" in ran.out
+
+
+def test_no_command_is_a_request_for_help_and_version_is_printed_alone() -> None:
+    assert worldmove().out.startswith("Usage: worldmove")
+    assert worldmove_process("--version").out.strip() == __version__

@@ -1,0 +1,130 @@
+"""``serve``, ``demo``, ``doctor`` and ``bench move`` as processes: how they begin and how they end."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
+
+import pytest
+
+from worldmove.cli.exits import ExitCode
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")},
+    "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+}
+COMMAND = (sys.executable, "-c", "from worldmove.cli.main import main; main()")
+TINY = ("--engine", "reference:tiny")
+
+
+def begun(*arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+
+
+def ended(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=100, env=ENVIRONMENT, check=False
+    )
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and not merely unburied."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    return "State:\tZ" not in status
+
+
+def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
+    return [int(child) for child in listed.split()]
+
+
+@pytest.mark.slow
+def test_a_server_says_where_it_answers_and_ends_with_0_and_without_workers_at_sigterm() -> None:
+    with begun("serve", *TINY, "--port", "0", "--json") as server:
+        assert server.stdout is not None
+        started = json.loads(server.stdout.readline())
+        assert (started["schema"], started["version"], started["pid"]) == ("worldmove.serve", 1, server.pid)
+        with build_opener(ProxyHandler({})).open(f"{started['url']}/api/workers", timeout=10) as answer:
+            workers = [worker["pid"] for worker in json.load(answer)["workers"]]
+        assert len(workers) == 2
+        assert all(is_running(pid) for pid in workers)
+        server.send_signal(signal.SIGTERM)
+        _, err = server.communicate(timeout=30)
+        assert server.returncode == ExitCode.DONE
+        assert "Traceback" not in err
+        assert not any(is_running(pid) for pid in workers)
+
+
+@pytest.mark.slow
+def test_a_server_that_is_interrupted_while_it_starts_leaves_no_worker_behind() -> None:
+    with begun("serve", *TINY, "--port", "0") as server:
+        deadline = time.monotonic() + 60
+        while not (workers := children(server.pid)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        server.send_signal(signal.SIGINT)
+        _, err = server.communicate(timeout=30)
+        assert server.returncode == ExitCode.DONE
+        assert "Traceback" not in err
+        assert not any(is_running(pid) for pid in workers)
+
+
+def test_a_taken_port_is_one_sentence_before_anything_is_started() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        ran = ended("demo", "--port", port)
+    assert ran.returncode == ExitCode.USAGE
+    assert ran.stderr.splitlines() == [
+        f"Port {port} at 127.0.0.1 cannot be used (Address already in use); choose another with --port."
+    ]
+
+
+def test_weights_that_are_not_there_are_one_sentence_and_as_json_one_document() -> None:
+    ran = ended("serve", "--engine", "python:tests.cli.broken:engine", "--port", "0", "--json")
+    assert ran.returncode == ExitCode.USAGE
+    assert json.loads(ran.stdout)["error"]["code"] == "bad_weights"
+    assert "Traceback" not in ran.stderr
+
+
+def test_an_engine_that_there_is_not_is_answered_with_those_there_are() -> None:
+    ran = ended("serve", "--engine", "reference:iland", "--port", "0")
+    assert ran.returncode == ExitCode.USAGE
+    assert "reference:island" in ran.stderr.splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_doctor_tries_this_machine_without_a_server() -> None:
+    ran = ended("doctor", *TINY, "--json")
+    assert ran.returncode == ExitCode.DONE
+    found = json.loads(ran.stdout)
+    assert {check["name"]: check["ok"] for check in found["checks"]} == {
+        "memory that processes share": True,
+        "weights and engine": True,
+        "the canary repeats": True,
+    }
+    assert found["environment"]["engine.preset"] == "tiny"
+
+
+@pytest.mark.slow
+def test_bench_move_measures_moves_and_a_copy_in_one_run() -> None:
+    ran = ended("bench", "move", *TINY, "-n", "2", "--json")
+    assert ran.returncode == ExitCode.DONE
+    found = json.loads(ran.stdout)
+    assert found["schema"] == "worldmove.bench.move"
+    assert found["outcomes"] == {"committed": 2}
+    assert found["pause_ms"]["median"] > 0
+    assert found["copy_ms"]["median"] > 0
+    assert (found["frames_damaged"], found["frames_missing"], found["checks_unequal"]) == (0, 0, 0)

@@ -1,0 +1,221 @@
+"""A minimal gateway: it closes lists at a period, shows the next block of the ledger's owner, and checks frames."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from worldmove.engine.base import Engine, KeyChange
+from worldmove.fleet.ports import Fleet, Owner
+from worldmove.move.ledger_messages import MarkShown
+from worldmove.worker.messages import (
+    Acknowledge,
+    BlockDone,
+    Change,
+    CheckDone,
+    Failed,
+    Freed,
+    Inputs,
+    Note,
+    Opened,
+)
+
+KEYS = ("up", "left", "down", "right")
+
+Digests = tuple[tuple[bytes, ...], str]
+"""Of a block: every frame's SHA-256, and the state digest after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownBlock:
+    """A block as it was shown. ``late_s`` < 0: it was early."""
+
+    block: int
+    epoch: int
+    frame_sha256: tuple[bytes, ...]
+    notes: tuple[Note, ...]
+    late_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Play:
+    """One session, as it was played."""
+
+    owner: Owner | None = None
+    holders: tuple[str, ...] = ()
+    next_block: int = 0
+    lists: list[tuple[Change, ...]] = field(default_factory=list)
+    due: list[float] = field(default_factory=list)
+    shown: list[ShownBlock] = field(default_factory=list)
+    checks: dict[int, Digests] = field(default_factory=dict)
+    digests: dict[int, Digests] = field(default_factory=dict)
+    waiting: dict[int, BlockDone] = field(default_factory=dict)
+    closed_epoch: int = -1
+    lost_why: str = ""
+    progress: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def frames(self) -> list[tuple[bytes, ...]]:
+        return [shown.frame_sha256 for shown in self.shown]
+
+    def checked(self) -> list[bool]:
+        """Return of each block that both ends have digested whether the digests are equal."""
+        return [self.checks[block] == self.digests[block] for block in self.checks if block in self.digests]
+
+
+class PlayingGateway:
+    """Plays every session that is opened, at one period."""
+
+    def __init__(self, fleet: Fleet, period_s: float) -> None:
+        self.fleet = fleet
+        self.period_s = period_s
+        self.plays: dict[str, Play] = {}
+        self.on_shown: Callable[[str, ShownBlock], None] = lambda session, shown: None
+        self.on_phase: Callable[[str], None] = lambda phase: None
+        self._number = 0
+        self._arrived: asyncio.Queue[BlockDone] = asyncio.Queue()
+
+    # what the controller asks
+
+    def take(self, worker: str, message: BlockDone | CheckDone | Opened | Failed | Freed) -> None:
+        if isinstance(message, BlockDone):
+            self._arrived.put_nowait(message)
+        elif isinstance(message, CheckDone):
+            self._of(message.session).checks[message.block] = (message.frame_sha256, message.state_digest)
+
+    def owned(self, session: str, owner: Owner) -> None:
+        play = self._of(session)
+        play.owner = owner
+        self._send_from(play.next_block, session, owner.worker)
+
+    def holders(self, session: str, workers: Sequence[str]) -> None:
+        play = self._of(session)
+        for worker in workers:
+            if worker not in play.holders:
+                self._send_from(play.next_block, session, worker)
+        play.holders = tuple(workers)
+
+    def close_epoch(self, session: str, epoch: int) -> None:
+        self._of(session).closed_epoch = epoch
+
+    def next_block(self, session: str) -> int | None:
+        return self._of(session).next_block
+
+    def log_reaches(self, session: str) -> int:
+        return len(self._of(session).lists)
+
+    def horizon_s(self, session: str) -> float | None:
+        return float("inf")
+
+    def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
+        if event == "phase":
+            self.on_phase(str(fields["phase"]))
+
+    def lost(self, session: str, why: str) -> None:
+        play = self._of(session)
+        play.lost_why = why
+        play.progress.set()
+
+    # play
+
+    async def run(self) -> None:
+        """Show blocks until cancelled."""
+        while True:
+            message = await self._arrived.get()
+            play = self._of(message.session)
+            play.waiting[message.block] = message
+            while (following := play.waiting.pop(play.next_block, None)) is not None:
+                if not await self._show(play, following):
+                    break
+
+    async def play(self, session: str, num_blocks: int) -> Play:
+        """Close a list each period, and return when that many more blocks were shown, or the session is lost."""
+        loop = asyncio.get_running_loop()
+        play = self.plays[session]
+        anchor, begin = loop.time(), len(play.lists)
+        for number in range(num_blocks):
+            await asyncio.sleep(anchor + number * self.period_s - loop.time())
+            self._close_list(session, anchor + (number + 1) * self.period_s)
+        await self.until(session, begin + num_blocks)
+        return play
+
+    async def until(self, session: str, next_block: int) -> None:
+        """Return once every block before ``next_block`` was shown, or the session is lost."""
+        play = self.plays[session]
+        while play.next_block < next_block and not play.lost_why:
+            play.progress.clear()
+            await play.progress.wait()
+
+    def _of(self, session: str) -> Play:
+        return self.plays.setdefault(session, Play())
+
+    def _send_from(self, first: int, session: str, worker: str) -> None:
+        lists = self.plays[session].lists
+        for block in range(first, len(lists)):
+            self.fleet.send(worker, Inputs(session=session, block=block, changes=lists[block]))
+
+    def _close_list(self, session: str, due: float) -> None:
+        """Close the next list: no change, one or two."""
+        play = self.plays[session]
+        block, changes = len(play.lists), []
+        for _ in range(block % 3):
+            self._number += 1
+            changes.append(Change(number=self._number, key=KEYS[block % 4], down=self._number % 2 == 1))
+        play.lists.append(tuple(changes))
+        play.due.append(due)
+        owners = (play.owner.worker,) if play.owner else ()
+        for worker in dict.fromkeys((*owners, *play.holders)):
+            self._send_from(block, session, worker)
+
+    async def _show(self, play: Play, message: BlockDone) -> bool:
+        """Show the next block if the ledger's row says that its sender owns the session."""
+        owner = self.fleet.owner(message.session) or (play.owner if message.epoch == 0 else None)
+        if owner is None or owner.epoch != message.epoch or message.epoch <= play.closed_epoch:
+            return False
+        if message.epoch and (not play.shown or play.shown[-1].epoch != message.epoch):
+            await self.fleet.ask(MarkShown(session=message.session, epoch=message.epoch))
+        shown = ShownBlock(
+            block=message.block,
+            epoch=message.epoch,
+            frame_sha256=_recomputed(message),
+            notes=message.notes,
+            late_s=asyncio.get_running_loop().time() - play.due[message.block],
+        )
+        play.shown.append(shown)
+        if message.state_digest:
+            play.digests[message.block] = (message.frame_sha256, message.state_digest)
+        play.next_block += 1
+        taken = Acknowledge(session=message.session, epoch=message.epoch, block=message.block, server_life=1)
+        for worker in dict.fromkeys((owner.worker, *play.holders)):
+            self.fleet.send(worker, taken)
+        play.progress.set()
+        self.on_shown(message.session, shown)
+        return True
+
+
+def _recomputed(message: BlockDone) -> tuple[bytes, ...]:
+    """Return the frames' digests, taken here over what has arrived."""
+    count = len(message.frame_sha256)
+    size = len(message.frames) // count
+    parts = [message.frames[index * size : (index + 1) * size] for index in range(count)]
+    digests = tuple(hashlib.sha256(part).digest() for part in parts)
+    assert digests == message.frame_sha256
+    return digests
+
+
+def replayed(engine: Engine[Any], seed: int, lists: Sequence[tuple[Change, ...]]) -> list[tuple[bytes, ...]]:
+    """Return the frames' digests of a session that was never moved and is given the same lists."""
+    session = engine.open(seed)
+    found = []
+    for changes in lists:
+        block = engine.step(session, tuple(KeyChange(number=c.number, key=c.key, down=c.down) for c in changes))
+        found.append(tuple(hashlib.sha256(frame.tobytes()).digest() for frame in block.frames))
+    return found
+
+
+def every_change_used_once(play: Play) -> bool:
+    """Whether the newest change used, as the frames' notes say, never falls and ends with the newest sent."""
+    used = [note.number for shown in play.shown for note in shown.notes]
+    sent = [change.number for changes in play.lists for change in changes]
+    return used == sorted(used) and used[-1] <= max(sent)

@@ -1,0 +1,141 @@
+"""Processes that die at the worst moments: the world goes on, or is said to be lost, and never anything else."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.fleet_of_two import Fleet, eventually, fleet_of_two
+from tests.fleet.playing import Play, ShownBlock, replayed
+from worldmove.errors import UserError
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.views import SessionState, WorkerState
+from worldmove.worker.engines import build_engine
+
+pytestmark = pytest.mark.slow
+
+SEED = 11
+NUM_BLOCKS = 24
+
+
+async def opened(fleet: Fleet) -> None:
+    await fleet.controller.open("s-1", SEED, on="worker-1")
+
+
+def kill(fleet: Fleet, worker: str) -> None:
+    os.kill(fleet.pid(worker), signal.SIGKILL)
+
+
+def kill_at_first_block_of(fleet: Fleet, epoch: int, worker: str) -> None:
+    """Kill a worker the moment the first block of an epoch is shown."""
+    killed: list[int] = []
+
+    def look(session: str, shown: ShownBlock) -> None:
+        if shown.epoch == epoch and not killed:
+            killed.append(shown.block)
+            kill(fleet, worker)
+
+    fleet.gateway.on_shown = look
+
+
+async def play_and_move(fleet: Fleet) -> tuple[Play, MoveReport]:
+    playing = asyncio.create_task(fleet.gateway.play("s-1", NUM_BLOCKS))
+    await fleet.gateway.until("s-1", 6)
+    report = await fleet.controller.move("s-1", "worker-2")
+    return await playing, report
+
+
+def went_on(play: Play) -> bool:
+    """Whether every block was shown once, in order, and is what an unmoved session makes of the same lists."""
+    in_order = [shown.block for shown in play.shown] == list(range(NUM_BLOCKS))
+    return in_order and play.frames == replayed(build_engine("reference:tiny", 1), SEED, play.lists)
+
+
+def test_the_world_goes_on_when_its_old_worker_is_killed_at_the_first_block_shown() -> None:
+    async def run() -> tuple[Play, MoveReport]:
+        async with fleet_of_two() as fleet:
+            await opened(fleet)
+            kill_at_first_block_of(fleet, 2, "worker-1")
+            return await play_and_move(fleet)
+
+    play, report = asyncio.run(run())
+    assert report.outcome is Outcome.COMMITTED
+    assert play.shown[-1].epoch == 2
+    assert went_on(play)
+
+
+def test_the_source_goes_on_when_the_destination_is_killed_before_the_commit() -> None:
+    async def run() -> tuple[Play, MoveReport]:
+        async with fleet_of_two() as fleet:
+            await opened(fleet)
+            fleet.gateway.on_phase = lambda phase: kill(fleet, "worker-2") if phase == "transfer" else None
+            return await play_and_move(fleet)
+
+    play, report = asyncio.run(run())
+    assert report.outcome is Outcome.ABORTED
+    assert report.epoch == play.shown[-1].epoch == 1
+    assert went_on(play)
+
+
+def test_a_retired_copy_takes_over_when_the_new_owner_is_killed_at_its_first_block() -> None:
+    async def run() -> tuple[Play, MoveReport]:
+        async with fleet_of_two() as fleet:
+            await opened(fleet)
+            kill_at_first_block_of(fleet, 2, "worker-2")
+            return await play_and_move(fleet)
+
+    play, _ = asyncio.run(run())
+    assert play.lost_why == ""
+    assert play.shown[-1].epoch == 3
+    assert went_on(play)
+
+
+def test_the_source_killed_in_mid_move_leaves_a_world_that_goes_on_or_is_lost_and_says_which() -> None:
+    async def run() -> tuple[Play, MoveReport, SessionState]:
+        async with fleet_of_two() as fleet:
+            await opened(fleet)
+            fleet.gateway.on_phase = lambda phase: kill(fleet, "worker-1") if phase == "transfer" else None
+            play, report = await play_and_move(fleet)
+            return play, report, fleet.controller.sessions()[0].state
+
+    play, _, state = asyncio.run(run())
+    assert went_on(play) if state is SessionState.LIVE else play.lost_why
+    assert state in (SessionState.LIVE, SessionState.LOST)
+
+
+def test_a_session_is_lost_when_its_only_worker_is_killed_and_the_worker_comes_back_empty() -> None:
+    async def run() -> tuple[Play, list[tuple[WorkerState, int, int]]]:
+        async with fleet_of_two(config=FleetConfig(restart=True, restart_after_s=0.1)) as fleet:
+            await opened(fleet)
+            playing = asyncio.create_task(fleet.gateway.play("s-1", NUM_BLOCKS))
+            await fleet.gateway.until("s-1", 4)
+            kill(fleet, "worker-1")
+            play = await playing
+            await eventually(lambda: fleet.controller.workers()[0].state is WorkerState.READY)
+            with pytest.raises(UserError, match="lost"):
+                await fleet.controller.move("s-1", "worker-2")
+            return play, [(w.state, w.incarnation, w.slots_free) for w in fleet.controller.workers()]
+
+    play, workers = asyncio.run(run())
+    assert "worker-1 ended" in play.lost_why
+    assert workers == [(WorkerState.READY, 2, 3), (WorkerState.READY, 1, 3)]
+
+
+def test_stopping_ends_every_process_with_status_0_and_leaves_no_folder() -> None:
+    async def run() -> tuple[list[int], Path | None, list[object]]:
+        async with fleet_of_two() as fleet:
+            await opened(fleet)
+            await fleet.gateway.play("s-1", 3)
+            pids, folder = [fleet.pid("worker-1"), fleet.pid("worker-2")], fleet.hosts.run_dir
+        return pids, folder, [fields["status"] for event, fields in fleet.logged if event == "worker_gone"]
+
+    pids, folder, statuses = asyncio.run(run())
+    assert statuses == [0, 0]
+    assert folder is not None
+    assert not folder.exists()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

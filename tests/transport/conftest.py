@@ -1,0 +1,51 @@
+"""A second process that exports an arena, shared by every test that needs one."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.transport.conformance import SIZE
+
+ROOT = Path(__file__).parents[2]
+
+
+class OtherProcess:
+    """The exporting process, by its standard input and output."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "source.sock"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.transport.exporter", str(self.path), str(SIZE)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env={"PYTHONPATH": f"{ROOT}/src:{ROOT}", "PATH": "/usr/bin:/bin"},
+            text=True,
+        )
+
+    def ask(self, words: str) -> str:
+        """Give one order, and return the answer."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(words + "\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+        self.join()
+
+    def join(self) -> None:
+        """Close its input, and wait for its end."""
+        self._process.communicate()
+
+
+@pytest.fixture(scope="session")
+def other_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherProcess]:
+    process = OtherProcess(tmp_path_factory.mktemp("exporter"))
+    yield process
+    process.join()

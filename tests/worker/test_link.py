@@ -1,0 +1,100 @@
+"""Frames between a worker and its server."""
+
+import asyncio
+import struct
+from pathlib import Path
+
+import pytest
+
+from worldmove.errors import MessageError
+from worldmove.worker import link
+from worldmove.worker.link import ServerLink, WorkerEnd, server_link, worker_end
+from worldmove.worker.messages import BlockDone, Close, Poll, ToServer, ToWorker
+
+
+async def joined(folder: Path) -> tuple[WorkerEnd, ServerLink, asyncio.Server]:
+    """Return both ends of a link, and the server that must be closed."""
+    ends: asyncio.Queue[WorkerEnd] = asyncio.Queue()
+    path = folder / "s"
+    server = await asyncio.start_unix_server(lambda reader, writer: ends.put_nowait(worker_end(reader, writer)), path)
+    worker = server_link(*await asyncio.open_unix_connection(path))
+    return await ends.get(), worker, server
+
+
+def test_messages_arrive_whole_in_order_and_the_end_is_none(tmp_path: Path) -> None:
+    big = BlockDone(session="s-1", epoch=1, block=0, frames=bytes(3 << 20), frame_sha256=(), notes=(), compute_s=0.1)
+
+    async def run() -> tuple[list[ToWorker], list[ToServer | None]]:
+        server, worker, listening = await joined(tmp_path)
+        server.send(Poll(poll=1))
+        server.send(Close(session="s-1"))
+        worker.send(big)
+        worker.send(big)
+        taken = [await server.take(), await server.take()]
+        got: list[ToWorker] = []
+        reading = asyncio.create_task(worker.take_all(got.append))
+        server.close()
+        await reading
+        worker.close()
+        taken.append(await server.take())
+        listening.close()
+        return got, taken
+
+    got, taken = asyncio.run(run())
+    assert got == [Poll(poll=1), Close(session="s-1")]
+    assert taken == [big, big, None]
+
+
+def test_a_dead_link_drops_what_is_sent(tmp_path: Path) -> None:
+    async def run() -> None:
+        server, worker, listening = await joined(tmp_path)
+        server.close()
+        server.send(Poll(poll=1))
+        assert await worker.take() is None
+        worker.close()
+        listening.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        struct.pack(">I", link.MAX_FRAME_BYTES + 1),
+        struct.pack(">I", 3) + b"\xc1\xc1\xc1",
+        struct.pack(">I", 4) + b"\x93\x01\x02\x03",
+        struct.pack(">I", 16) + b"\x82\xa4type\xa4poll\xa4poll\xff",
+        struct.pack(">I", 23) + b"\x83\xa4type\xa4poll\xa4poll\x01\xa4more\x01\xc0",
+    ],
+    ids=["too long", "no msgpack", "no message", "below its bound", "an unknown field"],
+)
+def test_what_is_no_message_of_ours_ends_the_link(tmp_path: Path, frame: bytes) -> None:
+    async def run() -> None:
+        path = tmp_path / "s"
+        writers: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+        listening = await asyncio.start_unix_server(lambda _, writer: writers.put_nowait(writer), path)
+        worker = server_link(*await asyncio.open_unix_connection(path))
+        writer = await writers.get()
+        writer.write(frame)
+        with pytest.raises(MessageError):
+            await worker.take()
+        worker.close()
+        writer.close()
+        listening.close()
+
+    asyncio.run(run())
+
+
+def test_a_message_that_no_frame_may_hold_is_refused_where_it_is_sent(tmp_path: Path) -> None:
+    async def run() -> None:
+        server, worker, listening = await joined(tmp_path)
+        too_big = BlockDone(
+            session="s", epoch=1, block=0, frames=bytes(link.MAX_FRAME_BYTES), frame_sha256=(), notes=(), compute_s=0
+        )
+        with pytest.raises(MessageError):
+            worker.send(too_big)
+        server.close()
+        worker.close()
+        listening.close()
+
+    asyncio.run(run())

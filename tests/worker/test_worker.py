@@ -1,0 +1,165 @@
+"""A worker as its server sees it: messages in, messages out."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.worker.bench_worker import Bench, bench
+from tests.worker.counting import CountingEngine
+from worldmove.engine.base import KeyChange
+from worldmove.worker.messages import (
+    Acknowledge,
+    BlockDone,
+    Close,
+    Copies,
+    Failed,
+    Freed,
+    Open,
+    Opened,
+    Poll,
+    Shutdown,
+    TakeOver,
+)
+from worldmove.worker.states import digest_of
+
+
+def opened(run: Callable[[Bench], Awaitable[None]], engine: CountingEngine | None = None, **options: int) -> Bench:
+    """Run a trial on a worker that has opened one session."""
+
+    async def main() -> Bench:
+        trial = bench(engine, **options)
+        trial.worker.take(Open(session="s-1", epoch=1, seed=5))
+        await trial.settle()
+        await run(trial)
+        await trial.settle()
+        return trial
+
+    return asyncio.run(main())
+
+
+def unmoved(num_blocks: int) -> list[tuple[bytes, ...]]:
+    """Return the frames' digests of the bare engine, given the same lists as ``Bench.inputs``."""
+    engine = CountingEngine()
+    session, found = engine.open(5), []
+    for block in range(num_blocks):
+        changes = [KeyChange(number=block, key="up", down=True) for _ in range(block % 2)]
+        frames = engine.step(session, changes).frames
+        found.append(tuple(hashlib.sha256(frame.tobytes()).digest() for frame in frames))
+    return found
+
+
+@pytest.mark.parametrize("rebinds", [False, True])
+def test_blocks_come_in_order_and_as_the_bare_engine_makes_them(rebinds: bool) -> None:
+    async def run(trial: Bench) -> None:
+        trial.inputs(2, 0, 1, 1, 4, 3)
+        await trial.settle()
+
+    trial = opened(run, CountingEngine(rebinds=rebinds))
+    assert trial.blocks() == [0, 1, 2, 3, 4]
+    assert [message.frame_sha256 for message in trial.of(BlockDone)] == unmoved(5)
+
+
+def test_no_block_is_stepped_before_its_list_is_there() -> None:
+    async def run(trial: Bench) -> None:
+        trial.inputs(0, 2)
+        await trial.settle()
+
+    assert opened(run).blocks() == [0]
+
+
+def test_opening_says_what_the_state_is() -> None:
+    async def run(trial: Bench) -> None: ...
+
+    trial = opened(run)
+    (answer,) = trial.of(Opened)
+    engine = CountingEngine()
+    assert (answer.session, answer.epoch, answer.num_bytes, answer.num_leaves) == ("s-1", 1, 16, 4)
+    assert answer.state_digest == digest_of(engine, engine.open(5))
+
+
+def test_an_opening_that_fails_leaves_its_slot_free() -> None:
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Open(session="s-2", epoch=0, seed=1, picture=b"123"))
+        await trial.settle()
+
+    trial = opened(run)
+    (failed,) = trial.of(Failed)
+    assert (failed.session, failed.code) == ("s-2", "cannot_recover")
+    assert trial.copies().slots_free == 1
+
+
+def test_a_full_worker_answers_and_opens_nothing() -> None:
+    async def run(trial: Bench) -> None:
+        for session in ("s-2", "s-3"):
+            trial.worker.take(Open(session=session, epoch=1, seed=1))
+        await trial.settle()
+
+    trial = opened(run)
+    assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [("s-3", "no_slot")]
+    assert [copy.session for copy in trial.copies().copies] == ["s-1", "s-2"]
+
+
+def test_closing_ends_the_step_in_hand_and_frees_the_slot_once() -> None:
+    async def run(trial: Bench) -> None:
+        close = Close(session="s-1")
+        trial.engine.during_step = lambda world: trial.worker.take(close) if not world.block else None
+        trial.inputs(0, 1, 2, 3)
+        await trial.settle()
+
+    trial = opened(run)
+    assert trial.engine.steps <= 2
+    assert trial.of(Freed) == [Freed(session="s-1")]
+    assert trial.copies().slots_free == 2
+
+
+def test_closing_what_is_not_here_is_answered_too() -> None:
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Close(session="nobody"))
+        await trial.settle()
+
+    assert opened(run).of(Freed) == [Freed(session="nobody")]
+
+
+def test_a_poll_is_answered_with_its_number() -> None:
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Poll(poll=17))
+
+    (answer,) = [report for report in opened(run).of(Copies) if report.poll]
+    assert (answer.poll, [(copy.session, copy.phase, copy.block) for copy in answer.copies]) == (
+        17,
+        [("s-1", "live", 0)],
+    )
+
+
+def test_an_earlier_servers_acknowledgement_counts_for_nothing() -> None:
+    async def run(trial: Bench) -> None:
+        trial.inputs(0, 1)
+        await trial.settle()
+        trial.worker.take(Acknowledge(session="s-1", epoch=1, block=0, server_life=2))
+        trial.worker.take(Acknowledge(session="s-1", epoch=1, block=1, server_life=1))
+        copy = trial.worker.copies.get("s-1")
+        assert copy is not None
+        assert copy.outbox.first_kept(9) == 1
+
+    opened(run)
+
+
+def test_a_takeover_of_what_is_not_held_is_answered_gone() -> None:
+    async def run(trial: Bench) -> None:
+        trial.worker.take(TakeOver(session="elsewhere", epoch=4, block=9))
+
+    gone = opened(run).sent[-1]
+    assert (gone.to, gone.session, gone.owned_epoch) == ("controller", "elsewhere", 4)
+
+
+def test_shutdown_is_passed_on() -> None:
+    asked: list[bool] = []
+
+    async def main() -> None:
+        trial = bench(on_shutdown=lambda: asked.append(True))
+        trial.worker.take(Shutdown())
+
+    asyncio.run(main())
+    assert asked == [True]
