@@ -77,7 +77,7 @@ class App {
   // What the server says, by its type.
   hear = {
     hello: (hello) => this.welcome(hello),
-    owner: (owner) => this.workers.owned(owner),
+    owner: (owner) => this.owned(owner),
     workers: ({ workers }) => this.workers.update(workers),
     move: (message) => (message.event === "phase" ? this.moves.phase(message) : this.moveEnded(message)),
     check: (check) => this.proof.checked(check),
@@ -101,7 +101,7 @@ class App {
     this.pad.understand(hello.engine.keys);
     if (hello.controls) this.changes.resume(hello.next_number);
     else this.changes.pause();
-    if (hello.owner) this.workers.owned(hello.owner);
+    if (hello.owner) this.owned(hello.owner);
     this.moves.serve(this.session, hello.controls);
     this.stage.size(hello.engine.width, hello.engine.height);
     this.map.remember(hello.engine.memory_blocks);
@@ -114,6 +114,11 @@ class App {
     this.keysChanged();
   }
 
+  owned(owner) {
+    this.workers.owned(owner);
+    this.moves.owned(owner.epoch);
+  }
+
   playHere = ["Play here", () => this.link.takeControls()];
 
   arrived(buffer) {
@@ -123,6 +128,7 @@ class App {
       frame.dueMs = nowMs + frame.showAfterMs;
       if (frame.kind !== LIVE) return this.verifier.check(frame);
       if (!this.counter.arrived(frame.frame)) return;
+      this.moves.arrived(frame.epoch);
       this.poses = [frame.pose, ...this.poses.slice(0, NUM_POSES - 1)];
       this.verifier.check(frame);
     } catch (error) {
