@@ -19,7 +19,7 @@ import { Stage } from "./stage.js";
 import { Timing } from "./timing.js";
 import { Verifier } from "./verifier.js";
 import { LIVE, readFrame, toImage, WireError } from "./wire.js";
-import { count, seconds } from "./words.js";
+import { count, lossWords, seconds } from "./words.js";
 import { Workers } from "./workers.js";
 
 const COMPLAINT_MS = 5000;
@@ -233,8 +233,10 @@ class App {
     this.stage.words("over", words[why], ["Start a new world", () => location.assign("/")]);
   }
 
-  end(sentence) {
+  end(why) {
+    const sentence = lossWords(why);
     this.lost = true;
+    this.pad.applied(null);
     this.moves.stop();
     this.link.close();
     this.alarm(sentence);
