@@ -118,3 +118,8 @@ def test_the_horizon_leaves_the_slowest_tenth_of_the_block_times_out() -> None:
     assert horizon_s(0.25, (0.1,)) == pytest.approx(0.3)
     assert horizon_s(0.25, (0.1,) * 9 + (0.2,)) == pytest.approx(0.3)
     assert horizon_s(0.25, (0.1,) * 8 + (0.2, 0.2)) == pytest.approx(0.1)
+
+
+def test_a_world_too_slow_for_its_period_has_no_block_that_a_move_could_make_late() -> None:
+    assert horizon_s(0.25, (0.25,)) == float("inf")
+    assert horizon_s(0.25, (0.3,)) == float("inf")

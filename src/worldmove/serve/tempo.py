@@ -13,6 +13,7 @@ Rules of this file:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 NOBODY_WATCHES = "nobody watches"
 NO_KEY = "no key was down for a while"
@@ -124,8 +125,10 @@ def horizon_s(period_s: float, compute_s: Sequence[float]) -> float | None:
 
     A list is closed one period before its block is due: two periods lie between the closing of this block's list
     and the due time of the next one, and two blocks are computed in them. The slowest tenth does not count.
+    Without limit for a world that is too slow for its period: each of its blocks comes late and begins a new
+    anchor (rule 3), so no move can make one late that would have been on time.
     """
     if not compute_s:
         return None
     slow_s = sorted(compute_s)[-1 - len(compute_s) // 10]
-    return 2 * (period_s - slow_s)
+    return 2 * (period_s - slow_s) if slow_s < period_s else inf
