@@ -32,6 +32,10 @@ ATTEMPT = "00000001-x"
 LAYOUT = Layout.of(capture({"number": 1}).manifest).to_bytes()
 
 
+def ignored(message: MoveMessage) -> None:
+    """Say nothing."""
+
+
 class Ends:
     """Both ends. ``says`` maps the kind of a message to what is done when one arrives."""
 
@@ -50,7 +54,7 @@ class Ends:
         self.tasks: list[asyncio.Task[None]] = []
 
     def hear(self, message: MoveMessage) -> None:
-        self.says.get(type(message), lambda message: None)(message)
+        self.says.get(type(message), ignored)(message)
 
     def say(self, worker: str, kind: Callable[..., AnyMoveMessage], **fields: object) -> None:
         names = {"to": "controller", "sender": worker, "incarnation": 1, "session": "s", "attempt": ATTEMPT, "epoch": 1}

@@ -1,11 +1,16 @@
 """The one report that comes of a move."""
 
 import asyncio
+from dataclasses import replace
+
+import pytest
 
 from tests.fleet.fakes import server_of
-from worldmove.fleet.moving import report, with_gap
+from worldmove.errors import MoveRefused
+from worldmove.fleet.moving import report, require, with_gap
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
+from worldmove.move.admission import Measured, admit
 from worldmove.move.messages import Ended
 
 
@@ -88,3 +93,18 @@ def test_a_gap_is_that_of_the_newest_committed_move_of_its_session() -> None:
     refused = made(Ending(outcome=Outcome.REFUSED, reason="no_slot", detail=""), attempt="00000003-x")
     assert [found.gap_s for found in with_gap((first, second, refused), "s", 0.25)] == [None, 0.25, None]
     assert with_gap((first,), "other", 0.25) == (first,)
+
+
+def test_a_move_that_would_make_a_block_late_is_refused_with_what_would_help() -> None:
+    slow = Measured(
+        num_bytes=10**9, source_hash_rate=1e10, destination_copy_rate=1e9, destination_hash_rate=1e10, horizon_s=0.9
+    )
+    with pytest.raises(MoveRefused, match=r"the next block is due in .*; it would take a copy that is") as refused:
+        require(admit(slow))
+    assert refused.value.reason == "too_slow"
+    require(admit(replace(slow, horizon_s=10.0)))
+
+
+def test_a_report_says_which_environment_both_ends_shared() -> None:
+    assert len(made(COMMITTED).environment_digest) == 64
+    assert made(Ending(outcome=Outcome.REFUSED, reason="environment", detail="")).environment_digest == ""

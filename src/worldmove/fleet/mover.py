@@ -10,7 +10,7 @@ from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.moving import CORRUPTING, report, require_admission, with_gap
+from worldmove.fleet.moving import CORRUPTING, report, require, verdict_of, with_gap
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
@@ -175,8 +175,11 @@ class Mover:
             record.attempt = None
 
     def _admit(self, plan: Plan, prepared: Prepared) -> None:
+        verdict = verdict_of(plan, prepared, self._gateway().horizon_s(plan.session))
+        fields: dict[str, object] = {"session": plan.session, "attempt": plan.attempt, "reason": verdict.reason}
+        self._ports.log("move_expected", fields | {"pause_s": verdict.expected_s, "horizon_s": verdict.horizon_s})
         if self._config.enforce_horizon:
-            require_admission(plan, prepared, self._gateway().horizon_s(plan.session))
+            require(verdict)
 
     def _phase(self, plan: Plan, phase: str) -> None:
         fields: dict[str, object] = {

@@ -66,7 +66,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         check_blocks=config.check_blocks,
     )
     background = Background(edges.on_failure)
-    copies = CopyTable(pool, tools, background, worker=config.worker, incarnation=config.incarnation)
+    copies = CopyTable(pool, tools, background, worker=config.worker, incarnation=config.incarnation, log=edges.log)
     ledger = LinkLedger(
         worker=config.worker, incarnation=config.incarnation, send=edges.send, answer_s=config.ledger_answer_s
     )
