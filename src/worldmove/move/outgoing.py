@@ -14,7 +14,7 @@ import asyncio
 
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
-from worldmove.move.messages import Boundary, Proof
+from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Proof
 from worldmove.move.protocol import SourceEvent
 from worldmove.state.digest import state_digest
 from worldmove.state.proof import MoveProof, prove
@@ -113,6 +113,9 @@ class Outgoing:
     async def _until_landed(self, frozen: Frozen) -> None:
         """Say that the bytes may be pulled, again if need be, until the destination has closed its window."""
         manifest = frozen.capture.manifest.to_bytes()
+        if len(manifest) > MAX_BLOB_BYTES:
+            detail = f"its manifest has {len(manifest):,} bytes, more than a message may"
+            raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
         with self.attempt.times.phase("boundary"):
             while not self.landed.is_set():
                 self.attempt.send(
