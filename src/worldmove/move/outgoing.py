@@ -68,11 +68,14 @@ class Outgoing:
         )
 
     async def take_state_digest(self) -> None:
-        """Digest the frozen state under the published seed, while it waits in doubt anyway."""
+        """Digest the frozen state under the published seed, once: when nobody waits for this end any more."""
         frozen, digester = self._frozen, self.attempt.host.digester
-        if frozen is not None:
+        if frozen is None or self._state_digest:
+            return
+        self.attempt.times.stop("doubt")
+        with self.attempt.times.phase("state_digest"):
             digest = await self.attempt.host.blocking(lambda: state_digest(frozen.capture, digester))
-            self._state_digest = digest.text
+        self._state_digest = digest.text
 
     def tell(self, outcome: str, reason: str, detail: str) -> None:
         """Tell the controller what became of the attempt here; once for each outcome."""

@@ -98,7 +98,7 @@ async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink,
         link = server_link(reader, writer)
         uplink.connection = link
         try:
-            link.send(assembly.worker.hello())
+            assembly.worker.joined()
             await link.take_all(assembly.worker.take)
         except MessageError as error:
             assembly.log("link_broken", why=str(error))
