@@ -115,7 +115,7 @@ def visiting(browser: Browser, url: str, **context: Any) -> Iterator[Visit]:
     opened.close()
     call("DELETE", f"{url}/api/sessions/{session}")
     told = [complaint for complaint in visit.complaints if not (visit.may_be_refused and "409" in complaint)]
-    assert told == []
+    assert told == [], told
 
 
 def is_own(asked: str, url: str) -> bool:
