@@ -16,6 +16,7 @@ from worldmove.worker.messages import (
     Copies,
     Failed,
     Freed,
+    Hello,
     Open,
     Opened,
     Poll,
@@ -163,3 +164,17 @@ def test_shutdown_is_passed_on() -> None:
 
     asyncio.run(main())
     assert asked == [True]
+
+
+def test_on_a_new_link_a_worker_says_what_it_holds_and_sends_again_what_nobody_acknowledged() -> None:
+    async def run(trial: Bench) -> None:
+        trial.inputs(0, 1, 2)
+        await trial.settle()
+        trial.worker.take(Acknowledge(session="s-1", epoch=1, block=0, server_life=1))
+        trial.sent.clear()
+        trial.worker.joined()
+
+    trial = opened(run)
+    assert isinstance(trial.sent[0], Hello)
+    assert [(copy.session, copy.block) for copy in trial.sent[0].copies] == [("s-1", 3)]
+    assert trial.blocks() == [1, 2]

@@ -23,6 +23,7 @@ class FleetConfig:
     lease_s: float = 5.0
     """Silence after which a shadow that has not asked for the commit frees itself."""
     open_s: float = 30.0
+    close_s: float = 5.0
     poll_s: float = 2.0
     """How long a poll waits for one worker's answer."""
     recover_every_s: float = 0.25
@@ -31,7 +32,11 @@ class FleetConfig:
     """Start a worker that has died again, under its next incarnation."""
     restart_after_s: float = 0.5
     stop_s: float = 5.0
-    enforce_horizon: bool = True
-    """Refuse a move whose expected pause is longer than the time until the next block is due."""
+    enforce_horizon: bool = False
+    """Refuse a move whose expected pause is longer than the time until the next block is due.
+
+    Off, the verdict is logged and the move is done: whoever presses *Move* has asked for it, and what came late
+    is reported. Whatever moves sessions unasked is to leave it on.
+    """
     history: int = 512
     """Reports of moves that are kept."""

@@ -10,7 +10,7 @@ from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.moving import CORRUPTING, report, require_admission, with_gap
+from worldmove.fleet.moving import CORRUPTING, report, require, verdict_of, with_gap
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
@@ -115,6 +115,8 @@ class Mover:
             raise UserError(f"{session} is a throw-away copy and is not moved", code="throwaway", status=409)
         if row.lost:
             raise UserError(f"session {session} is lost", code="lost", status=410)
+        if record.closing:
+            raise UserError(f"session {session} is being closed", code="closing", status=409)
         if record.moving or row.attempt is not None:
             raise UserError(f"another move of {session} is under way", code="moving", status=409)
         if row.owner == to:
@@ -153,8 +155,7 @@ class Mover:
         try:
             async with asyncio.timeout(self._config.copy_s):
                 while any(copy.session == session for copy in worker.copies):
-                    worker.heard.clear()
-                    await worker.heard.wait()
+                    await self._workers.changed(self._config.copy_s)
         except TimeoutError:
             return  # the worker itself will say what it holds
 
@@ -174,8 +175,11 @@ class Mover:
             record.attempt = None
 
     def _admit(self, plan: Plan, prepared: Prepared) -> None:
+        verdict = verdict_of(plan, prepared, self._gateway().horizon_s(plan.session))
+        fields: dict[str, object] = {"session": plan.session, "attempt": plan.attempt, "reason": verdict.reason}
+        self._ports.log("move_expected", fields | {"pause_s": verdict.expected_s, "horizon_s": verdict.horizon_s})
         if self._config.enforce_horizon:
-            require_admission(plan, prepared, self._gateway().horizon_s(plan.session))
+            require(verdict)
 
     def _phase(self, plan: Plan, phase: str) -> None:
         fields: dict[str, object] = {

@@ -1,12 +1,13 @@
 """A whole move: its tries, what was measured for it, and the one report that comes of it."""
 
+import hashlib
 from dataclasses import replace
 
 from worldmove.errors import MoveRefused
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.workers import WorkerRecord
-from worldmove.move.admission import Measured, admit
+from worldmove.move.admission import Measured, Verdict, admit
 from worldmove.move.messages import Prepared
 from worldmove.move.report import merge_phases, pause_s
 from worldmove.state.manifest import Layout
@@ -26,11 +27,16 @@ def measured(plan: Plan, prepared: Prepared, horizon_s: float | None) -> Measure
     )
 
 
-def require_admission(plan: Plan, prepared: Prepared, horizon_s: float | None) -> None:
-    """Raise MoveRefused, with the terms' numbers, for a move that would make a block late."""
-    verdict = admit(measured(plan, prepared, horizon_s))
-    if verdict.reason:
-        raise MoveRefused(verdict.reason, verdict.detail)
+def verdict_of(plan: Plan, prepared: Prepared, horizon_s: float | None) -> Verdict:
+    """Say whether a move is expected to make a block late."""
+    return admit(measured(plan, prepared, horizon_s))
+
+
+def require(verdict: Verdict) -> None:
+    """Raise MoveRefused, with the numbers and what would help, for a move that is not admitted."""
+    if not verdict.admitted:
+        help_by = f"; it would take {verdict.cheapest}" if verdict.cheapest else ""
+        raise MoveRefused(verdict.reason, verdict.detail + help_by)
 
 
 def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: float, took_s: float) -> MoveReport:
@@ -49,6 +55,8 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
         epoch=epoch,
         tries=tries,
         transport=plan.transport,
+        epoch_before=plan.epoch,
+        environment_digest=_environment_digest(plan) if ending.source or ending.destination else "",
         started_at=started_at,
         took_s=took_s,
         pause_s=pause_s(phases) if ending.outcome is Outcome.COMMITTED else None,
@@ -68,6 +76,13 @@ def with_gap(reports: tuple[MoveReport, ...], session: str, gap_s: float) -> tup
         if found.session == session and found.outcome is Outcome.COMMITTED:
             return (*reports[:index], replace(found, gap_s=gap_s), *reports[index + 1 :])
     return reports
+
+
+def _environment_digest(plan: Plan) -> str:
+    """Return SHA-256 of the environment that both ends share: they were compared before anything was offered."""
+    fields = plan.destination.hello.environment if plan.destination.hello else {}
+    text = "".join(f"{name}={fields[name]}\n" for name in sorted(fields))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _rates(worker: WorkerRecord) -> dict[str, float]:

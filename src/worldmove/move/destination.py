@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from worldmove.errors import ManifestError, MoveRefused, ProtocolError
 from worldmove.move.attempt import Attempt, GaveUpError
-from worldmove.move.beside import Beside
 from worldmove.move.hosts import Host, ShadowSlot, Slots
 from worldmove.move.incoming import Incoming
 from worldmove.move.ledger_messages import Answer, CloseAttempt, Closed, CommitAttempt, Reclaim, Theirs, Yours
@@ -29,7 +28,6 @@ from worldmove.move.messages import (
 from worldmove.move.protocol import DestinationEffect, DestinationEvent, DestinationPhase, destination_step
 from worldmove.move.times import Times
 from worldmove.move.until import given_up, until_given_up
-from worldmove.state.digest import state_digest
 from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout
 
@@ -43,7 +41,7 @@ class DestinationConfig:
     commit_retry_s: float = 0.25
     """Between two questions to the ledger."""
     digest_up_to_bytes: int = 64 << 20
-    """Of states up to this size the state digest is taken too, beside the commit; the pause waits for its end."""
+    """Of states up to this size the state digest is taken too, in the verifying pass: its cost lies in the pause."""
 
 
 class Destination:
@@ -74,8 +72,6 @@ class Destination:
         self._in: Incoming | None = None
         self._why = ("closed", "the attempt was closed before its commit")
         self._told_doubt = False
-        self._state_digest = ""
-        self._beside = Beside()
         self._effects: Mapping[DestinationEffect, Callable[[], Awaitable[DestinationEvent | None]]] = {
             DestinationEffect.RESERVE: self._reserve,
             DestinationEffect.NOTHING: self._nothing,
@@ -100,11 +96,10 @@ class Destination:
 
     async def run(self) -> DestinationPhase:
         """Drive the offer to its end: LIVE, RETIRED, or NONE with the slot given back or never taken."""
-        async with self._beside:
-            event = self._admit()
-            while event is not None:
-                self.phase, effect = destination_step(self.phase, event)
-                event = await self._effects[effect]()
+        event = self._admit()
+        while event is not None:
+            self.phase, effect = destination_step(self.phase, event)
+            event = await self._effects[effect]()
         return self.phase
 
     def _admit(self) -> DestinationEvent | None:
@@ -129,6 +124,7 @@ class Destination:
             slot=self.slot,
             transport=transport,
             transfer_s=self._config.transfer_s,
+            digest_up_to_bytes=self._config.digest_up_to_bytes,
         )
         return DestinationEvent.OFFER
 
@@ -153,7 +149,6 @@ class Destination:
         return event
 
     async def _nothing(self) -> DestinationEvent:
-        self._beside.start("state digest", self._take_state_digest())
         return DestinationEvent.ALWAYS
 
     async def _give_up(self) -> DestinationEvent:
@@ -200,7 +195,6 @@ class Destination:
         return DestinationEvent.TIME_OUT
 
     async def _promote(self) -> None:
-        await self._beside.join("state digest")
         with self._attempt.times.phase("promote"):
             self._shadow().promote(self.epoch, self.boundary)
         self._attempt.send(self._attempt.peer, Inquire)
@@ -269,13 +263,6 @@ class Destination:
         except TimeoutError:
             return
 
-    async def _take_state_digest(self) -> None:
-        verified, digester = self._incoming().verified, self._host.digester
-        if verified is not None and verified.capture.num_bytes <= self._config.digest_up_to_bytes:
-            with self._attempt.times.phase("state_digest"):
-                digest = await self._host.blocking(lambda: state_digest(verified.capture, digester))
-            self._state_digest = digest.text
-
     async def _let_go(self) -> DestinationEvent:
         await self._incoming().release()
         return DestinationEvent.RELEASED
@@ -303,7 +290,7 @@ class Destination:
             num_bytes=manifest.num_bytes if manifest else 0,
             num_leaves=len(manifest.leaves) if manifest else 0,
             num_groups=verified.num_groups if verified else 0,
-            state_digest=self._state_digest,
+            state_digest=verified.state_digest if verified else "",
         )
 
     def _incoming(self) -> Incoming:

@@ -124,8 +124,6 @@ class Source:
     async def _send_proof(self) -> SourceEvent:
         out = self._outgoing()
         out.send_proof()
-        if out.num_proofs == 1:
-            self._beside.start("state digest", out.take_state_digest())
         hint = await self._inbox.doubt(out.attempt, self._config.proof_retry_s)
         if hint is None:
             return SourceEvent.SILENCE if out.num_proofs < self._config.num_proofs else SourceEvent.TIME_OUT
@@ -296,6 +294,6 @@ class Source:
             self._out.tell(outcome, why.reason, why.detail)
 
     async def _tell_committed(self) -> None:
-        await self._beside.join("state digest")
-        if self.phase is not SourcePhase.SUPERSEDED:
+        if self._out is not None and self.phase is not SourcePhase.SUPERSEDED:
+            await self._out.take_state_digest()
             self._tell("committed", Hint(reason="done", detail=""))

@@ -1,6 +1,7 @@
 """The copies that a worker holds: at most one of a session, each with the task that plays it."""
 
 import asyncio
+from collections.abc import Callable
 
 from worldmove.errors import MoveRefused
 from worldmove.state.manifest import Layout
@@ -16,12 +17,22 @@ from worldmove.worker.slots import Slot, SlotPool, SlotState
 class CopyTable:
     """All copies of one worker, and its slots (``move.hosts.Slots``)."""
 
-    def __init__(self, pool: SlotPool, tools: Tools, background: Background, *, worker: str, incarnation: int) -> None:
+    def __init__(
+        self,
+        pool: SlotPool,
+        tools: Tools,
+        background: Background,
+        *,
+        worker: str,
+        incarnation: int,
+        log: Callable[..., None],
+    ) -> None:
         self._pool = pool
         self._tools = tools
         self._background = background
         self._worker = worker
         self._incarnation = incarnation
+        self._log = log
         self._copies: dict[str, SessionCopy] = {}
         self._told = False
 
@@ -40,7 +51,7 @@ class CopyTable:
         copy = SessionCopy(session, slot, Outbox(self._tools.send), self._changed)
         self._copies[session] = copy
         self._background.start(f"play {session}", self._play(copy, slot))
-        self._changed()
+        self._changed(copy)
         return copy
 
     def reserve(self, session: str, layout: Layout) -> Shadow:
@@ -73,10 +84,26 @@ class CopyTable:
         if slot.state is SlotState.BOUND:
             slot.enter(SlotState.FREE)
         copy.ended.set()
-        self._changed()
+        self._changed(copy)
 
-    def _changed(self) -> None:
-        """Report once for all changes of one turn of the event loop."""
+    def send_again(self) -> None:
+        """A new link to the server: what nobody acknowledged may have been lost with the old one."""
+        for copy in self._copies.values():
+            if copy.may_compute:
+                copy.outbox.send_again(copy.epoch)
+
+    def _changed(self, copy: SessionCopy) -> None:
+        """Log a change, and report once for all changes of one turn of the event loop."""
+        self._log(
+            "copy",
+            session=copy.name,
+            phase=copy.phase.value,
+            slot=copy.slot.state.value,
+            epoch=copy.epoch,
+            block=copy.next_block,
+            attempt=copy.attempt,
+        )
+        self._tools.courtesy.look_again()
         if not self._told:
             self._told = True
             asyncio.get_running_loop().call_soon(self._tell)

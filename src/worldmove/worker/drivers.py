@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from worldmove.move.destination import Destination
 from worldmove.move.hosts import Host
-from worldmove.move.messages import AnyMoveMessage, Declined, Gone, MoveMessage, Offer, Prepare
+from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Declined, Gone, MoveMessage, Offer, Prepare, Start
 from worldmove.move.protocol import DestinationPhase
 from worldmove.move.source import Source, TakenOver
 from worldmove.worker.background import Background
@@ -49,6 +49,9 @@ class Drivers:
 
     def take(self, message: AnyMoveMessage) -> None:
         """Hand a message to its driver; an offer begins one."""
+        if isinstance(message, Offer | Start | Cancel | Abandon):
+            kind = type(message).__name__.lower()
+            self._log("move", said=kind, session=message.session, attempt=message.attempt, epoch=message.epoch)
         destination = self._destinations.get(message.session)
         source = self._sources.get(message.session)
         if destination is not None:

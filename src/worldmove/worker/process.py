@@ -5,6 +5,7 @@ or the server gone for longer than ``keep_s``), 1 after a failure.
 """
 
 import asyncio
+import gc
 import os
 import random
 import signal
@@ -74,6 +75,9 @@ async def serve(config: WorkerConfig) -> int:
         on_shutdown=stop.set,
     )
     assembly = assemble(config, engine, warm, edges)
+    # What lives as long as the process is not looked through again: a collection in the pause would double a capture.
+    gc.collect()
+    gc.freeze()
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
     assembly.background.start("link", _stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()
@@ -98,7 +102,7 @@ async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink,
         link = server_link(reader, writer)
         uplink.connection = link
         try:
-            link.send(assembly.worker.hello())
+            assembly.worker.joined()
             await link.take_all(assembly.worker.take)
         except MessageError as error:
             assembly.log("link_broken", why=str(error))

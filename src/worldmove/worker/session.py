@@ -39,7 +39,7 @@ class CopyPhase(Enum):
 class SessionCopy:
     """A copy's book-keeping. It computes nothing itself: ``worker.loop`` steps it."""
 
-    def __init__(self, name: str, slot: Slot, outbox: Outbox, on_change: Callable[[], None]) -> None:
+    def __init__(self, name: str, slot: Slot, outbox: Outbox, on_change: Callable[["SessionCopy"], None]) -> None:
         self.name = name
         self.slot = slot
         self.inputs = InputLists()
@@ -71,7 +71,7 @@ class SessionCopy:
 
     def changed(self) -> None:
         """Let the worker say that this copy, or its slot, is another."""
-        self._on_change()
+        self._on_change(self)
 
     def enter(self, phase: CopyPhase) -> None:
         """Change the phase, wake the loop, and let the worker say so."""
@@ -87,6 +87,11 @@ class SessionCopy:
         if self.phase is CopyPhase.RETIRED:
             return self.num_checks_owed > 0
         return self.phase in (CopyPhase.LIVE, CopyPhase.THROWAWAY)
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether nobody who owns a session waits for this copy's blocks."""
+        return self.phase in (CopyPhase.RETIRED, CopyPhase.THROWAWAY)
 
     @property
     def can_step(self) -> bool:

@@ -78,6 +78,11 @@ class Worker:
             rates=self._identity.rates,
         )
 
+    def joined(self) -> None:
+        """There is a new link: say hello on it, and send again what may have been lost with the last one."""
+        self.tools.send(self.hello())
+        self.copies.send_again()
+
     def take(self, message: ToWorker) -> None:
         """Do, or begin, what a message asks for."""
         match message:
