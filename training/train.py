@@ -43,7 +43,7 @@ def flow(trainer: Trainer, log: Log) -> None:
         own = step % 2 == 1 and (progress() > 0.3 or settings.steps[0] is not None)
         loss = trainer.flow_step(fraction, own_guesses=own)
         trainer.follow(trainer.average, min(0.998, (step + 1) / (step + 10)))
-        if step % 50 == 0:
+        if step % 100 == 0:
             log.say("flow", step=step, loss=round(float(loss), 5), rate=round(fraction, 3))
     log.say("flow done", step=step)
 
@@ -58,7 +58,7 @@ def straighten(trainer: Trainer, log: Log) -> ReferenceModel:
     for step, fraction in enumerate(fractions(progress, 0.0, settings.steps[1])):
         loss = trainer.straighten_step(0.5 * fraction, student if step % 2 else None)
         trainer.follow(student, 0.99)
-        if step % 20 == 0:
+        if step % 50 == 0:
             log.say("straighten", step=step, loss=round(float(loss), 5), rate=round(0.5 * fraction, 3))
     log.say("straighten done", step=step)
     return student
@@ -72,7 +72,7 @@ def decide(trainer: Trainer, student: ReferenceModel, log: Log) -> None:
     for step, fraction in enumerate(fractions(progress, 0.0, settings.steps[2])):
         loss = trainer.decide_step(0.3 * fraction, student)
         trainer.follow(student, 0.99)
-        if step % 20 == 0:
+        if step % 50 == 0:
             log.say("decide", step=step, loss=round(float(loss), 5), rate=round(0.3 * fraction, 3))
     log.say("decide done", step=step)
 
@@ -88,7 +88,7 @@ def small() -> ReferenceConfig:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float, nargs=3, default=(140.0, 180.0, 110.0), help="of each phase")
+    parser.add_argument("--seconds", type=float, nargs=3, default=(110.0, 130.0, 110.0), help="of each phase")
     parser.add_argument("--steps", type=int, nargs=3, default=None, help="at most so many, for a smoke test")
     parser.add_argument("--small", action="store_true", help="a small model on the CPU, for a smoke test")
     parser.add_argument("--sessions", type=int, default=64, help="of the evaluation at the end; 0 skips it")

@@ -2,8 +2,8 @@
 
 Phase 1, flow matching, teaches it the world. Phase 2, straightening, freezes the average as a teacher that
 walks from noise to picture in twelve steps; the student learns to reach the teacher's picture in one, from
-the same noise. Phase 3, deciding, follows the student's own three passes of play: where they end between two
-tiles, it learns from all along the way to end at the nearer one, so that play does not blend what might have been.
+the same noise. Phase 3, deciding, follows the student's own passes of play: where they end between two
+tiles, it learns all along the way to end at the nearer one, so that play does not blend what might have been.
 """
 
 import copy
@@ -21,10 +21,11 @@ from training.noise import blend, block_noise, damaged, levels, loss_of, one_of,
 from training.optimiser import Optimiser
 from training.scenes import Scenes, nearest, paint, scenes
 from training.streams import Context, Streams
+from training.tiles import NUM_PLAIN
 from worldmove.engine.reference.config import ReferenceConfig
 from worldmove.engine.reference.model import ReferenceModel
 
-TEACHER_LEVELS = tuple(3 * t / (1 + 2 * t) for t in (1 - step / 12 for step in range(12)))
+TEACHER_LEVELS = tuple(4 * t / (1 + 3 * t) for t in (1 - step / 12 for step in range(12)))
 """Closer together where much noise is left: there it is decided what kind of country a place becomes."""
 
 
@@ -35,7 +36,7 @@ class TrainingConfig:
     batch: int = 24
     num_frames: int = 64
     device: str = "cuda"
-    seconds: tuple[float, float, float] = (140.0, 180.0, 110.0)
+    seconds: tuple[float, float, float] = (110.0, 130.0, 110.0)
     steps: tuple[int | None, int | None, int | None] = (None, None, None)
     seed: int = 0
     num_walks: int = 20_000
@@ -134,9 +135,10 @@ class Trainer:
         return way
 
     def decided(self, given: Scenes, x: Tensor) -> Tensor:
-        """The tiles nearest to patches, with the frames of a block agreed on what they both see."""
+        """The tiles nearest to patches, with the frames of a block agreed on what they both see, and flags where they are."""
         index, distance = nearest(self.config, x)
-        return paint(self.config, agreed(self.config, index, distance, given.poses))
+        country = agreed(self.config, index % NUM_PLAIN, distance, given.poses)
+        return paint(self.config, country + given.tiles // NUM_PLAIN * NUM_PLAIN)
 
     @torch.no_grad()
     def _first_pass(self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Take the picture of the page that the README shows: ``python docs/images/take_page.py http://127.0.0.1:8787``.
 
-The server must be running. Walks, plants a flag, moves, walks back to it, and takes what the window shows.
+The server must be running. Walks, plants a flag, moves, walks back to it, and takes the whole page.
 """
 
 import os
@@ -38,9 +38,10 @@ def main() -> None:
     with sync_playwright() as playwright:
         chromium = os.environ.get("WORLDMOVE_CHROMIUM") or shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 1160}, device_scale_factor=1)
+        page = browser.new_page(viewport={"width": 1280, "height": 900}, device_scale_factor=1)
         visit(page, sys.argv[1])
-        page.screenshot(path=PICTURE)
+        page.evaluate("() => document.activeElement.blur()")
+        page.screenshot(path=PICTURE, full_page=True)
         browser.close()
 
 

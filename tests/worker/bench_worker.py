@@ -49,6 +49,12 @@ class Bench:
             changes = tuple(Change(number=block, key="up", down=True) for _ in range(block % 2))
             self.worker.take(Inputs(session=session, block=block, changes=changes))
 
+    async def rest(self) -> None:
+        """Let the time pass after which nobody seems to play here, once for each spare block."""
+        for _ in range(4):
+            await asyncio.sleep(1.5 * self.engine.spec.period_s)
+            await self.settle()
+
     async def settle(self) -> None:
         """Let everything run that can run."""
         for _ in range(200):

@@ -134,7 +134,7 @@ def test_a_retired_copy_steps_its_checks_sends_none_of_their_frames_and_then_sto
         await source.freeze()
         source.retire("a-1")
         trial.inputs(1, 2, 3, 4)
-        await trial.settle()
+        await trial.rest()
 
     trial = played(run)
     assert trial.blocks() == [0]
@@ -223,7 +223,7 @@ def test_an_owners_blocks_go_before_a_retired_copys_checks() -> None:
             await trial.settle()
             trial.inputs(0, session="s-2")
             await trial.settle()
-        await trial.settle()
+        await trial.rest()
 
     played(run)
     assert order == ["owner", "check", "check"]

@@ -23,6 +23,7 @@ class FleetConfig:
     lease_s: float = 5.0
     """Silence after which a shadow that has not asked for the commit frees itself."""
     open_s: float = 30.0
+    close_s: float = 5.0
     poll_s: float = 2.0
     """How long a poll waits for one worker's answer."""
     recover_every_s: float = 0.25

@@ -115,6 +115,8 @@ class Mover:
             raise UserError(f"{session} is a throw-away copy and is not moved", code="throwaway", status=409)
         if row.lost:
             raise UserError(f"session {session} is lost", code="lost", status=410)
+        if record.closing:
+            raise UserError(f"session {session} is being closed", code="closing", status=409)
         if record.moving or row.attempt is not None:
             raise UserError(f"another move of {session} is under way", code="moving", status=409)
         if row.owner == to:
@@ -153,8 +155,7 @@ class Mover:
         try:
             async with asyncio.timeout(self._config.copy_s):
                 while any(copy.session == session for copy in worker.copies):
-                    worker.heard.clear()
-                    await worker.heard.wait()
+                    await self._workers.changed(self._config.copy_s)
         except TimeoutError:
             return  # the worker itself will say what it holds
 

@@ -54,7 +54,7 @@ class Opener:
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
         """Begin a world from one picture beside a session."""
         self._sessions.get(session)
-        worker = self._workers.with_most_room()
+        worker = self._workers.with_fewest_players()
         record = self._begin(self._sessions.next_throwaway(session), seed, worker, throwaway=True)
         await self._opened(record, Open(session=record.name, epoch=0, seed=seed, picture=picture))
         owner = Owner(worker=worker.name, incarnation=worker.incarnation, epoch=0)
@@ -62,15 +62,22 @@ class Opener:
         return view(record, None)
 
     async def close(self, session: str) -> None:
-        """End a session everywhere and forget it."""
+        """End a session everywhere, and forget it once no worker holds a copy (or does not answer)."""
         record = self._sessions.get(session)
         if record.moving:
             raise UserError(f"session {session} is moving; cancel the move first", code="moving", status=409)
-        holders = [worker for worker in self._workers.ready() if any(c.session == session for c in worker.copies)]
-        for worker in holders:
+        record.closing = True
+        for worker in self._workers.holding(session):
             self._workers.send(worker.name, Close(session=session))
+        await self._until_freed(session)
         await self._desk.forget(session)
         self._sessions.drop(session)
+
+    async def _until_freed(self, session: str) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._config.close_s
+        while self._workers.holding(session) and loop.time() < deadline:
+            await self._workers.changed(deadline - loop.time())
 
     def heard(self, worker: WorkerRecord, message: Opened | Failed | Freed) -> None:
         """Take a worker's word about an opening."""

@@ -27,12 +27,12 @@ class SessionRecord:
     answer: "asyncio.Future[Opened | Failed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    freed: asyncio.Event = field(default_factory=asyncio.Event)
     moving: bool = False
     """A move of it is being conducted."""
     attempt: Attempt | None = None
     """The try under way."""
     in_doubt: bool = False
+    closing: bool = False
     holders: tuple[str, ...] = ()
     """As the gateway was last told."""
 
@@ -42,6 +42,7 @@ class SessionTable:
 
     def __init__(self) -> None:
         self._records: dict[str, SessionRecord] = {}
+        self._thrown_away: dict[str, int] = {}
 
     def all(self) -> tuple[SessionRecord, ...]:
         return tuple(self._records.values())
@@ -65,13 +66,12 @@ class SessionTable:
 
     def drop(self, session: str) -> None:
         self._records.pop(session, None)
+        self._thrown_away.pop(session, None)
 
     def next_throwaway(self, session: str) -> str:
-        """Return a free name for a throw-away copy of a session, like ``s-1~r3``."""
-        number = 1
-        while f"{session}~r{number}" in self._records:
-            number += 1
-        return f"{session}~r{number}"
+        """Return a new name for a throw-away copy of a session, like ``s-1~r3``. None is given twice."""
+        self._thrown_away[session] = self._thrown_away.get(session, 0) + 1
+        return f"{session}~r{self._thrown_away[session]}"
 
 
 def view(record: SessionRecord, row: Row | None) -> SessionView:

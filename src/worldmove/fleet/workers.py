@@ -27,6 +27,11 @@ class WorkerRecord:
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     """Set at each report, for whoever waits for one."""
 
+    @property
+    def num_live(self) -> int:
+        """How many sessions it plays."""
+        return sum(copy.phase == "live" for copy in self.copies)
+
     def view(self) -> WorkerView:
         hello = self.hello
         return WorkerView(
@@ -128,10 +133,21 @@ class WorkerTable:
 
     def with_most_room(self) -> WorkerRecord:
         """Return the worker with most free slots. Raises UserError if none has any."""
-        best = max(self.ready(), key=lambda record: record.slots_free, default=None)
-        if best is None or best.slots_free == 0:
+        return max(self._with_room(), key=lambda record: record.slots_free)
+
+    def with_fewest_players(self) -> WorkerRecord:
+        """Return the worker with a free slot that plays the fewest sessions. Raises UserError if none has any."""
+        return min(self._with_room(), key=lambda record: (record.num_live, -record.slots_free))
+
+    def _with_room(self) -> tuple[WorkerRecord, ...]:
+        found = tuple(record for record in self.ready() if record.slots_free > 0)
+        if not found:
             raise UserError("every slot is taken; close a session first", code="no_slot", status=409)
-        return best
+        return found
+
+    def holding(self, session: str) -> tuple[WorkerRecord, ...]:
+        """Return the workers that hold a copy of a session, in any phase."""
+        return tuple(worker for worker in self.ready() if any(copy.session == session for copy in worker.copies))
 
     def holders(self, session: str, phases: tuple[str, ...]) -> tuple[tuple[WorkerRecord, Copy], ...]:
         """Return every copy of a session that is in one of the phases, with its worker."""

@@ -13,6 +13,7 @@ from worldmove.transport.base import Blocking, Transport
 from worldmove.worker.background import Background
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.copies import CopyTable
+from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.drivers import Drivers
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
@@ -57,6 +58,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     tools = Tools(
         engine=engine,
         turns=Turns(edges.engine_thread),
+        courtesy=Courtesy(engine.spec.period_s),
         copying=edges.copy_thread,
         send=edges.send,
         clock=edges.clock,

@@ -77,6 +77,7 @@ class CopyTable:
 
     def _changed(self) -> None:
         """Report once for all changes of one turn of the event loop."""
+        self._tools.courtesy.look_again()
         if not self._told:
             self._told = True
             asyncio.get_running_loop().call_soon(self._tell)

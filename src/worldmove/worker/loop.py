@@ -17,6 +17,7 @@ from typing import Any
 
 from worldmove.engine.base import Block, Engine, KeyChange
 from worldmove.move.hosts import Blocking
+from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.messages import BlockDone, CheckDone, Note, ToServer
 from worldmove.worker.meter import Meter
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -30,6 +31,7 @@ class Tools:
 
     engine: Engine[Any]
     turns: Turns
+    courtesy: Courtesy
     copying: Blocking
     """The thread that copies and hashes, beside the engine's."""
     send: Callable[[ToServer], None]
@@ -54,16 +56,18 @@ async def play(copy: SessionCopy, tools: Tools) -> None:
     """Step a copy whenever it can, until its slot may be given back."""
     while copy.phase is not CopyPhase.FREEING:
         copy.wake.clear()
-        if copy.can_step:
-            await _take_step(copy, tools)
-        else:
+        if not copy.can_step:
             await copy.wake.wait()
+        elif copy.is_spare:
+            await tools.courtesy.permission(unless=lambda: not copy.is_spare)
+            await _take_step(copy, tools, Turn.SPARE)
+        else:
+            await _take_step(copy, tools, Turn.OWNER)
 
 
-async def _take_step(copy: SessionCopy, tools: Tools) -> None:
+async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
     copy.begin_step()
     try:
-        turn = Turn.OWNER if copy.phase is CopyPhase.LIVE else Turn.SPARE
         async with tools.turns.take(turn) as engine_thread:
             changes = copy.inputs.get(copy.next_block)
             if changes is None or not copy.may_compute:
@@ -108,6 +112,8 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
         tools.send(check_done(copy, number, stepped))
         copy.check_stepped()
         return
+    if copy.phase is not CopyPhase.THROWAWAY:
+        tools.courtesy.owner_ended()
     tools.meter.block(stepped.compute_s)
     copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
     if number >= copy.skip_before:

@@ -89,6 +89,11 @@ class SessionCopy:
         return self.phase in (CopyPhase.LIVE, CopyPhase.THROWAWAY)
 
     @property
+    def is_spare(self) -> bool:
+        """Whether nobody who owns a session waits for this copy's blocks."""
+        return self.phase in (CopyPhase.RETIRED, CopyPhase.THROWAWAY)
+
+    @property
     def can_step(self) -> bool:
         """Whether a step may begin now."""
         return self.may_compute and self.inputs.get(self.next_block) is not None

@@ -18,6 +18,7 @@ class Shadow:
     def __init__(self, copy: SessionCopy, tools: Tools) -> None:
         self._copy = copy
         self._tools = tools
+        tools.courtesy.shadow_reserved()
 
     @property
     def arena(self) -> Arena:
@@ -33,15 +34,18 @@ class Shadow:
         return captured
 
     def promote(self, epoch: int, block: int) -> None:
+        self._tools.courtesy.shadow_ended()
         self._copy.slot.enter(SlotState.BOUND)
         self._copy.promote(epoch, block, self._tools.check_blocks)
 
     def retire(self) -> None:
+        self._tools.courtesy.shadow_ended()
         self._copy.slot.enter(SlotState.BOUND)
         self._copy.retire(self._copy.attempt, 0)
 
     def discard(self) -> None:
         """Drop the session. The slot is in quarantine until ``release``."""
+        self._tools.courtesy.shadow_ended()
         self._copy.engine_session = None
         self._copy.slot.enter(SlotState.QUARANTINED)
         self._copy.enter(CopyPhase.FREEING)

@@ -1,0 +1,246 @@
+"""One try of a move, as the controller conducts it between two ends that say what a test lets them say."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.fleet.fakes import ENVIRONMENT, Server, server_of
+from worldmove.errors import MoveRefused
+from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.tries import CancelAsked, Died, Ending, Plan
+from worldmove.move.ledger_messages import CommitAttempt
+from worldmove.move.messages import (
+    AnyMoveMessage,
+    Cancel,
+    Declined,
+    Ended,
+    Inquire,
+    MoveMessage,
+    Offer,
+    Prepare,
+    Prepared,
+    Reserved,
+    Start,
+)
+from worldmove.state.capture import capture
+from worldmove.state.manifest import Layout
+
+ATTEMPT = "00000001-x"
+LAYOUT = Layout.of(capture({"number": 1}).manifest).to_bytes()
+
+
+class Ends:
+    """Both ends. ``says`` maps the kind of a message to what is done when one arrives."""
+
+    def __init__(self, server: Server, attempt: Attempt) -> None:
+        self.server, self.attempt = server, attempt
+        self.environment = dict(ENVIRONMENT)
+        self.says: dict[type, Callable[[MoveMessage], None]] = {
+            Prepare: lambda message: self.say(
+                "a", Prepared, layout=LAYOUT, environment=self.environment, ticket=b"", block_s=0.01
+            ),
+            Offer: lambda message: self.say("b", Reserved),
+            Start: lambda message: self.commit(),
+        }
+        for wire in server.wires.values():
+            wire.react = self.hear
+        self.tasks: list[asyncio.Task[None]] = []
+
+    def hear(self, message: MoveMessage) -> None:
+        self.says.get(type(message), lambda message: None)(message)
+
+    def say(self, worker: str, kind: Callable[..., AnyMoveMessage], **fields: object) -> None:
+        names = {"to": "controller", "sender": worker, "incarnation": 1, "session": "s", "attempt": ATTEMPT, "epoch": 1}
+        self.attempt.take(kind(**names, **fields))
+
+    def ended(self, side: str, outcome: str, reason: str = "done") -> None:
+        self.say(
+            "a" if side == "source" else "b",
+            Ended,
+            side=side,
+            outcome=outcome,
+            reason=reason,
+            detail=reason,
+            phases=(),
+            clock=0.0,
+            num_bytes=1,
+            num_leaves=1,
+            num_groups=1,
+            state_digest="",
+        )
+
+    def commit(self) -> None:
+        async def both() -> None:
+            question = CommitAttempt(session="s", attempt=ATTEMPT, epoch=1, boundary=5, worker="b", incarnation=1)
+            await self.server.desk.ask(question)
+            self.ended("destination", "committed")
+            self.ended("source", "committed")
+
+        self.tasks.append(asyncio.ensure_future(both()))
+
+
+def tried(arrange: Callable[[Ends], None], **waits: float) -> tuple[Ending, Server]:
+    """Conduct a try with two ends that behave, but for what ``arrange`` changes."""
+
+    async def run() -> tuple[Ending, Server]:
+        server = await server_of("a", "b")
+        plan = Plan(
+            session="s",
+            epoch=1,
+            attempt=ATTEMPT,
+            nonce=bytes(32),
+            transport="shm",
+            source=server.workers.get("a"),
+            destination=server.workers.get("b"),
+        )
+        times = {"prepare_s": 0.05, "reserve_s": 0.05, "move_s": 0.05, "doubt_s": 0.05, **waits}
+        attempt = Attempt(
+            plan,
+            config=FleetConfig(**times),  # type: ignore[arg-type]
+            desk=server.desk,
+            send=server.workers.send,
+            admit=lambda plan, prepared: None,
+            on_phase=lambda plan, phase: server.gateway.told.append(("phase", phase)),
+        )
+        arrange(Ends(server, attempt))
+        return await asyncio.wait_for(attempt.run(), 5), server
+
+    return asyncio.run(run())
+
+
+def test_two_ends_that_behave_commit_in_the_order_of_the_picture() -> None:
+    ending, server = tried(lambda ends: None)
+    assert ending.outcome is Outcome.COMMITTED
+    assert [type(message) for message in server.wires["a"].sent] == [Prepare, Start]
+    assert [type(message) for message in server.wires["b"].sent] == [Offer]
+    assert server.gateway.told[-3:] == [("phase", "prepare"), ("phase", "reserve"), ("phase", "transfer")]
+
+
+def test_an_environment_that_differs_is_refused_by_field_and_nothing_is_offered() -> None:
+    def arrange(ends: Ends) -> None:
+        ends.environment = {"engine.name": "none", "torch": "2.12.0", "extra": "1"}
+
+    ending, server = tried(arrange)
+    assert (ending.outcome, ending.reason) == (Outcome.REFUSED, "environment")
+    assert "torch is 2.12.0 here and 2.13.0 there" in ending.detail
+    assert "extra is 1 here and not set there" in ending.detail
+    assert server.wires["b"].of(Offer) == []
+
+
+@pytest.mark.parametrize("kind", [Prepare, Offer])
+def test_silence_before_the_start_is_a_refusal_and_both_ends_are_told(kind: type) -> None:
+    def arrange(ends: Ends) -> None:
+        del ends.says[kind]
+
+    ending, server = tried(arrange)
+    assert (ending.outcome, ending.reason) == (Outcome.REFUSED, "silent")
+    assert all(wire.of(Cancel) for wire in server.wires.values())
+    found = server.desk.row("s")
+    assert found is not None
+    assert found.attempt is None
+
+
+def test_a_destination_that_declines_gives_the_words_of_the_refusal() -> None:
+    def arrange(ends: Ends) -> None:
+        ends.says[Offer] = lambda message: ends.say("b", Declined, reason="no_slot", detail="all 3 slots are taken")
+
+    ending, _ = tried(arrange)
+    assert (ending.outcome, ending.reason, ending.detail) == (Outcome.REFUSED, "no_slot", "all 3 slots are taken")
+
+
+@pytest.mark.parametrize("event", [CancelAsked(), Died(worker="a")])
+def test_a_cancel_or_a_death_before_the_start_is_a_refusal(event: CancelAsked | Died) -> None:
+    def arrange(ends: Ends) -> None:
+        ends.says[Offer] = lambda message: ends.attempt.take(event)
+
+    ending, server = tried(arrange)
+    assert ending.outcome is Outcome.REFUSED
+    assert server.wires["a"].of(Start) == []
+
+
+def test_a_word_of_doubt_is_not_the_end() -> None:
+    def arrange(ends: Ends) -> None:
+        def start(message: MoveMessage) -> None:
+            ends.ended("source", "in_doubt", "no_answer")
+            ends.commit()
+
+        ends.says[Start] = start
+
+    assert tried(arrange)[0].outcome is Outcome.COMMITTED
+
+
+def test_ends_that_give_up_are_an_abort_with_the_destinations_reason() -> None:
+    def arrange(ends: Ends) -> None:
+        def start(message: MoveMessage) -> None:
+            ends.ended("source", "aborted", "peer_gave_up")
+            ends.ended("destination", "aborted", "mismatch")
+
+        ends.says[Start] = start
+
+    ending, server = tried(arrange)
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "mismatch")
+    found = server.desk.row("s")
+    assert found is not None
+    assert found.attempt is None  # closed, though neither end has said so
+
+
+def test_a_silent_move_is_cancelled_and_then_reported_as_a_doubt() -> None:
+    def arrange(ends: Ends) -> None:
+        del ends.says[Start]
+
+    ending, server = tried(arrange)
+    assert ending.outcome is Outcome.IN_DOUBT
+    assert all(wire.of(Cancel) for wire in server.wires.values())
+    found = server.desk.row("s")
+    assert found is not None
+    assert found.attempt is not None  # only the ends and the ledger may end it
+
+
+def test_when_an_end_dies_the_attempt_is_closed_in_its_place_and_the_other_end_is_told_to_ask() -> None:
+    def arrange(ends: Ends) -> None:
+        def die(message: MoveMessage) -> None:
+            ends.server.dies("b")
+            ends.attempt.take(Died(worker="b"))
+
+        ends.says[Start] = die
+        ends.says[Inquire] = lambda message: ends.ended("source", "aborted", "closed")
+
+    ending, server = tried(arrange, move_s=2.0)
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "closed")
+    found = server.desk.row("s")
+    assert found is not None
+    assert (found.owner, found.epoch, found.attempt) == ("a", 1, None)
+
+
+def test_a_move_that_admission_refuses_is_refused_with_its_words() -> None:
+    async def run() -> Ending:
+        server = await server_of("a", "b")
+        plan = Plan(
+            session="s",
+            epoch=1,
+            attempt=ATTEMPT,
+            nonce=bytes(32),
+            transport="shm",
+            source=server.workers.get("a"),
+            destination=server.workers.get("b"),
+        )
+
+        def refuse(plan: Plan, prepared: Prepared) -> None:
+            raise MoveRefused("too_slow", "it takes too long")
+
+        attempt = Attempt(
+            plan,
+            config=FleetConfig(),
+            desk=server.desk,
+            send=server.workers.send,
+            admit=refuse,
+            on_phase=lambda plan, phase: None,
+        )
+        Ends(server, attempt)
+        return await asyncio.wait_for(attempt.run(), 5)
+
+    ending = asyncio.run(run())
+    assert (ending.outcome, ending.reason, ending.detail) == (Outcome.REFUSED, "too_slow", "it takes too long")

@@ -1,0 +1,50 @@
+"""Spawning workers on this machine: what goes wrong is said in one sentence, and nothing is left behind."""
+
+import asyncio
+import os
+import stat
+
+import pytest
+
+from worldmove.errors import UserError
+from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
+from worldmove.worker.config import WorkerConfig
+
+
+def started(engine: str, start_s: float) -> tuple[UserError, list[int], LocalHosts]:
+    """Fail to start a worker; return how, and the exit status that was told."""
+    hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine=engine), start_s=start_s))
+    statuses: list[int] = []
+
+    async def run() -> UserError:
+        try:
+            with pytest.raises(UserError) as refused:
+                await hosts.start("w", 1, lambda message: None, statuses.append)
+            assert hosts.run_dir is not None
+            assert stat.S_IMODE(os.stat(hosts.run_dir).st_mode) == 0o700
+            return refused.value
+        finally:
+            await hosts.close()
+
+    return asyncio.run(run()), statuses, hosts
+
+
+@pytest.mark.slow
+def test_a_worker_that_ends_before_its_hello_is_said_with_its_status() -> None:
+    error, statuses, hosts = started("reference:nothing", 60.0)
+    assert "worker w ended with status 1 before it was ready" in str(error)
+    assert statuses == [1]
+    assert hosts.run_dir is None
+
+
+def test_a_worker_that_takes_too_long_is_killed() -> None:
+    error, statuses, _ = started("reference:tiny", 0.05)
+    assert "did not start within" in str(error)
+    assert statuses == [-9]
+
+
+def test_closing_what_was_never_started_does_nothing() -> None:
+    hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny")))
+    asyncio.run(hosts.close())
+    asyncio.run(hosts.close())
+    assert hosts.run_dir is None

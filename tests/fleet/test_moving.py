@@ -1,0 +1,90 @@
+"""The one report that comes of a move."""
+
+import asyncio
+
+from tests.fleet.fakes import server_of
+from worldmove.fleet.moving import report, with_gap
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.tries import Ending, Plan
+from worldmove.move.messages import Ended
+
+
+def ended(side: str, clock: float, *phases: tuple[str, float, float]) -> Ended:
+    return Ended(
+        to="controller",
+        sender="a",
+        incarnation=1,
+        session="s",
+        attempt="00000001-x",
+        epoch=1,
+        side=side,
+        outcome="committed",
+        reason="done",
+        detail="",
+        phases=phases,
+        clock=clock,
+        num_bytes=100,
+        num_leaves=3,
+        num_groups=1,
+        state_digest=f"digest of the {side}",
+    )
+
+
+def made(ending: Ending, *, transport: str = "shm", tries: int = 1, attempt: str = "00000001-x") -> MoveReport:
+    async def run() -> Plan:
+        server = await server_of("a", "b")
+        return Plan(
+            session="s",
+            epoch=1,
+            attempt=attempt,
+            nonce=b"",
+            transport=transport,
+            source=server.workers.get("a"),
+            destination=server.workers.get("b"),
+        )
+
+    return report(asyncio.run(run()), ending, epoch=2, tries=tries, started_at=5.0, took_s=0.5)
+
+
+COMMITTED = Ending(
+    outcome=Outcome.COMMITTED,
+    reason="done",
+    detail="",
+    source=ended("source", 100.0, ("freeze", 0.0, 0.004), ("doubt", 0.02, 0.05)),
+    destination=ended("destination", 100.010, ("reserve", -0.05, -0.04), ("land", 0.0, 0.01), ("promote", 0.02, 0.03)),
+)
+
+
+def test_both_ends_stand_on_one_axis_that_begins_with_the_freeze() -> None:
+    phases = [(phase.side, phase.name, round(phase.start_s, 6)) for phase in made(COMMITTED).phases]
+    assert phases == [
+        ("destination", "reserve", -0.04),
+        ("source", "freeze", 0.0),
+        ("destination", "land", 0.01),
+        ("source", "doubt", 0.02),
+        ("destination", "promote", 0.03),
+    ]
+
+
+def test_the_pause_lasts_from_the_freeze_to_the_permission_to_compute() -> None:
+    pause_s = made(COMMITTED).pause_s
+    assert pause_s is not None
+    assert round(pause_s, 6) == 0.04
+
+
+def test_a_move_that_did_not_happen_has_no_pause() -> None:
+    aborted = Ending(outcome=Outcome.ABORTED, reason="mismatch", detail="group 3 differs", source=COMMITTED.source)
+    assert made(aborted).pause_s is None
+    assert made(aborted).detail == "group 3 differs"
+
+
+def test_a_damaging_path_is_said_in_plain_words() -> None:
+    aborted = Ending(outcome=Outcome.ABORTED, reason="mismatch", detail="group 3 differs")
+    assert made(aborted, transport="corrupting-shm", tries=3).detail == "One part arrived damaged (3 tries)"
+
+
+def test_a_gap_is_that_of_the_newest_committed_move_of_its_session() -> None:
+    first, second = made(COMMITTED), made(COMMITTED, attempt="00000002-x")
+    refused = made(Ending(outcome=Outcome.REFUSED, reason="no_slot", detail=""), attempt="00000003-x")
+    assert [found.gap_s for found in with_gap((first, second, refused), "s", 0.25)] == [None, 0.25, None]
+    assert with_gap((first,), "other", 0.25) == (first,)

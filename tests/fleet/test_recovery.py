@@ -1,0 +1,156 @@
+"""A session whose owner is gone: who may have it, in which order, and when it is lost."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tests.fleet.fakes import Server, copy_of, server_of
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.recovery import Recovery
+from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt, Reclaim, Yours
+from worldmove.move.ledger_row import Row
+from worldmove.move.messages import Inquire
+from worldmove.worker.messages import Copy, Poll, TakeOver
+
+Before = Callable[[Server], Awaitable[None]]
+React = Callable[[Server, object], None]
+
+
+def recovered(*held: Copy, react: React | None = None, before: Before | None = None) -> Server:
+    """Let ``a``, the owner, die, while ``b`` holds some copies of the session; return what became of it."""
+
+    async def run() -> Server:
+        server = await server_of("a", "b")
+        if before is not None:
+            await before(server)
+        server.holds("b", *held)
+
+        def answer(message: object) -> None:
+            if react is not None:
+                react(server, message)
+            if isinstance(message, Poll):
+                server.holds("b", *server.workers.get("b").copies, poll=message.poll)
+
+        server.wires["b"].react = answer
+        server.dies("a")
+        config = FleetConfig(recover_every_s=0.01, poll_s=0.05)
+        recovery = Recovery(config=config, workers=server.workers, desk=server.desk, gateway=lambda: server.gateway)
+        await asyncio.wait_for(recovery.recover("s"), 5)
+        return server
+
+    return asyncio.run(run())
+
+
+def row(server: Server) -> Row:
+    found = server.desk.row("s")
+    assert found is not None
+    return found
+
+
+def test_without_any_copy_it_is_lost_and_the_gateway_hears_why() -> None:
+    server = recovered()
+    assert row(server).lost
+    assert server.gateway.told[-1] == ("lost", "worker a ended and no other worker holds a copy")
+
+
+def test_a_throw_away_copy_is_no_copy() -> None:
+    assert row(recovered(copy_of("s~r1", "throwaway"), copy_of("other", "live"))).lost
+
+
+def test_a_retired_copy_takes_over_once_the_dead_owners_epoch_is_closed_at_the_gateway() -> None:
+    server = recovered(copy_of("s", "retired"))
+    assert (row(server).owner, row(server).epoch, row(server).lost) == ("b", 2, False)
+    assert server.gateway.told[0] == ("close_epoch", 1)
+    assert server.wires["b"].of(TakeOver) == [TakeOver(session="s", epoch=2, block=5)]
+
+
+def test_a_retired_copy_whose_lists_end_early_does_not_take_over_and_is_not_called_lost_either() -> None:
+    async def run() -> tuple[Row, list[object]]:
+        server = await server_of("a", "b")
+        server.gateway.reaches = 4
+        server.holds("b", copy_of("s", "retired"))
+        server.dies("a")
+        recovery = Recovery(
+            config=FleetConfig(recover_every_s=0.01, poll_s=0.02),
+            workers=server.workers,
+            desk=server.desk,
+            gateway=lambda: server.gateway,
+        )
+        waiting = asyncio.create_task(recovery.recover("s"))
+        await asyncio.sleep(0.2)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        return row(server), server.wires["b"].of(TakeOver)
+
+    found, taken = asyncio.run(run())
+    assert (found.owner, found.lost, taken) == ("a", False, [])
+
+
+def test_a_frozen_copy_is_told_to_ask_and_gets_the_session_by_its_own_question() -> None:
+    asked: list[asyncio.Task[object]] = []
+
+    def reclaim(server: Server, message: object) -> None:
+        if isinstance(message, Inquire) and not asked:
+            question = Reclaim(session="s", epoch=1, acknowledged=5, computed=5, worker="b", incarnation=1)
+            asked.append(asyncio.ensure_future(server.desk.ask(question)))
+
+    server = recovered(copy_of("s", "frozen"), react=reclaim)
+    assert (row(server).owner, row(server).granted_by) == ("b", "reclaim")
+    assert server.wires["b"].of(TakeOver) == []
+
+
+def test_a_destination_in_doubt_is_granted_its_commit_though_the_attempt_was_closed() -> None:
+    asked: list[asyncio.Task[object]] = []
+
+    async def open_attempt(server: Server) -> None:
+        await server.desk.ask(
+            OpenAttempt(session="s", attempt="00000001-x", epoch=1, destination="b", destination_incarnation=1)
+        )
+
+    def commit(server: Server, message: object) -> None:
+        if isinstance(message, Inquire) and not asked:
+            question = CommitAttempt(session="s", attempt="00000001-x", epoch=1, boundary=5, worker="b", incarnation=1)
+            asked.append(asyncio.ensure_future(server.desk.ask(question)))
+
+    server = recovered(copy_of("s", "shadow"), react=commit, before=open_attempt)
+    assert row(server).attempt is None
+    assert asked[0].result() == Yours(session="s", epoch=2)
+
+
+def test_a_worker_that_does_not_answer_the_poll_may_hold_the_last_copy_so_nothing_is_lost() -> None:
+    async def run() -> bool:
+        server = await server_of("a", "b")
+        server.dies("a")
+        recovery = Recovery(
+            config=FleetConfig(recover_every_s=0.01, poll_s=0.02),
+            workers=server.workers,
+            desk=server.desk,
+            gateway=lambda: server.gateway,
+        )
+        waiting = asyncio.create_task(recovery.recover("s"))
+        await asyncio.sleep(0.2)
+        before = row(server).lost
+        server.dies("b")  # now it is proven to hold none
+        await asyncio.wait_for(waiting, 5)
+        assert row(server).lost
+        return before
+
+    assert asyncio.run(run()) is False
+
+
+def test_a_session_whose_owner_says_that_it_holds_no_copy_is_looked_after_like_a_dead_ones() -> None:
+    async def run() -> bool:
+        server = await server_of("a", "b")
+        for name in ("a", "b"):
+            wire = server.wires[name]
+            wire.react = lambda message, name=name: server.holds(name, poll=message.poll)  # type: ignore[misc]
+        server.desk.owner_says_gone("s", 1)
+        recovery = Recovery(
+            config=FleetConfig(recover_every_s=0.01, poll_s=0.05),
+            workers=server.workers,
+            desk=server.desk,
+            gateway=lambda: server.gateway,
+        )
+        await asyncio.wait_for(recovery.recover("s"), 5)
+        return row(server).lost
+
+    assert asyncio.run(run())

@@ -1,0 +1,65 @@
+"""The table of workers."""
+
+import asyncio
+
+import pytest
+
+from tests.fleet.fakes import copy_of, server_of
+from worldmove.errors import UserError
+from worldmove.fleet.views import WorkerState
+from worldmove.worker.messages import Copies
+
+
+def test_a_worker_is_gone_when_its_process_is_or_a_newer_one_exists_and_not_before() -> None:
+    async def run() -> list[bool]:
+        server = await server_of("a")
+        found = [server.workers.is_gone("a", 1)]
+        server.dies("a")
+        found.append(server.workers.is_gone("a", 1))
+        server.workers.begin("a")
+        return [*found, server.workers.is_gone("a", 1), server.workers.is_gone("a", 2)]
+
+    assert asyncio.run(run()) == [False, True, True, False]
+
+
+def test_a_death_is_that_of_its_own_incarnation() -> None:
+    async def run() -> WorkerState:
+        server = await server_of("a")
+        server.workers.begin("a")
+        server.workers.gone("a", 1)
+        return server.workers.all()[0].state
+
+    assert asyncio.run(run()) is WorkerState.STARTING
+
+
+def test_an_earlier_incarnations_report_counts_for_nothing() -> None:
+    async def run() -> int:
+        server = await server_of("a")
+        server.workers.report(
+            Copies(worker="a", incarnation=0, copies=(copy_of("s", "live"),), slots_free=0, slots_quarantined=2)
+        )
+        return server.workers.get("a").slots_free
+
+    assert asyncio.run(run()) == 3
+
+
+def test_sessions_go_where_there_is_room_and_throw_away_copies_where_fewest_play() -> None:
+    async def run() -> tuple[str, str]:
+        server = await server_of("a", "b")
+        server.holds("a", copy_of("s", "live"))
+        server.holds("b", copy_of("t", "retired"), copy_of("u", "throwaway"))
+        return server.workers.with_most_room().name, server.workers.with_fewest_players().name
+
+    assert asyncio.run(run()) == ("a", "b")
+
+
+def test_a_worker_that_is_not_there_is_refused_by_name() -> None:
+    async def run() -> None:
+        server = await server_of("a", "b")
+        server.dies("b")
+        with pytest.raises(UserError, match="there are a, b"):
+            server.workers.get("c")
+        with pytest.raises(UserError, match="worker b is gone"):
+            server.workers.get("b")
+
+    asyncio.run(run())
