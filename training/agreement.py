@@ -26,7 +26,7 @@ def agreed(config: ReferenceConfig, index: Tensor, distance: Tensor, poses: Tens
 
 
 def places(config: ReferenceConfig, offset: Tensor) -> tuple[Tensor, Tensor]:
-    """Where a frame's tiles stand in another frame's view, which it is ``offset`` [..., 2] away from: token, and whether seen."""
+    """Where a frame's tiles stand in the view of a frame ``offset`` [..., 2] away: their tokens, and whether seen."""
     rows = torch.arange(config.rows, device=offset.device)[:, None] + offset[..., 0, None, None]
     columns = torch.arange(config.columns, device=offset.device)[None, :] + offset[..., 1, None, None]
     inside = (rows >= 0) & (rows < config.rows) & (columns >= 0) & (columns < config.columns)

@@ -7,7 +7,7 @@ tiles, it learns all along the way to end at the nearer one, so that play does n
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ class Trainer:
 
     def write(self, model: ReferenceModel, clean: Tensor, given: Scenes, turns: Tensor) -> Context:
         with self._precision():
-            return self._write(model, clean, given.actions, turns)  # type: ignore[return-value]
+            return self._write(model, clean, given.actions, turns)
 
     def read(
         self, model: ReferenceModel, noisy: Tensor, level: Tensor, given: Scenes, turns: Tensor, context: Context
@@ -92,7 +92,7 @@ class Trainer:
         return self._learn(loss_of(guess, given.patches, level), fraction)
 
     def straighten_step(self, fraction: float, student: ReferenceModel | None) -> Tensor:
-        """One step of phase 2. With ``student``, half of the noisy blocks are what its own first pass makes of noise."""
+        """One step of phase 2. With ``student``, half of the noisy blocks come from its own first pass."""
         given = self.batch()
         turns = self.streams.turns(given.poses)
         noise = block_noise(self.config, given.poses, self.generator)
@@ -117,7 +117,7 @@ class Trainer:
         shape = (given.actions.shape[0], given.actions.shape[1])
         picked = one_of(self.config, shape, len(self.config.levels), self.generator)
         level = torch.tensor(self.config.levels, device=noise.device)[picked]
-        reached = torch.stack(way[:-1])[picked, torch.arange(shape[0], device=noise.device)[:, None], torch.arange(shape[1], device=noise.device)]
+        reached = torch.stack(way[:-1]).take_along_dim(picked[None, ..., None, None], dim=0)[0]
         written = self.write(self.model, damaged(self.config, given.patches, self.generator), given, turns)
         guess = self.read(self.model, reached, level, given, turns, written)
         return self._learn(loss_of(guess, target, level), fraction)
@@ -126,7 +126,7 @@ class Trainer:
     def trajectory(
         self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor, schedule: tuple[float, ...]
     ) -> list[Tensor]:
-        """The way from noise to picture of every block at once, each after its true past: input of each pass, then the end."""
+        """Every block's way from noise to picture, each after its true past: the input of each pass, then the end."""
         written = self.write(model, given.patches, given, turns)
         way = [noise]
         for level, lower in zip(schedule, (*schedule[1:], 0.0), strict=True):
@@ -135,7 +135,7 @@ class Trainer:
         return way
 
     def decided(self, given: Scenes, x: Tensor) -> Tensor:
-        """The tiles nearest to patches, with the frames of a block agreed on what they both see, and flags where they are."""
+        """The tiles nearest to patches; frames of a block agree on what they both see, and flags are where they are."""
         index, distance = nearest(self.config, x)
         country = agreed(self.config, index % NUM_PLAIN, distance, given.poses)
         return paint(self.config, country + given.tiles // NUM_PLAIN * NUM_PLAIN)
@@ -166,11 +166,3 @@ class Trainer:
 
     def _precision(self) -> AbstractContextManager[object]:
         return torch.autocast("cuda", dtype=torch.bfloat16) if self.settings.device == "cuda" else nullcontext()
-
-
-def fractions(progress: Callable[[], float], flat_until: float, most: int | None) -> Iterator[float]:
-    """Learning rates of a phase: full until ``flat_until`` of its time, then linear to 0."""
-    step = 0
-    while (done := progress()) < 1 and (most is None or step < most):
-        yield min(1.0, (1 - done) / (1 - flat_until))
-        step += 1

@@ -74,7 +74,7 @@ class Sampler:
 
     def _turns(self, poses: Tensor, frame: int) -> Tensor:
         times = torch.arange(frame, frame + self.config.frames_per_block, device=poses.device)
-        return rotation(angles(self.config, poses, times)).flatten(1, 2)
+        return torch.view_as_complex(rotation(angles(self.config, poses, times))).flatten(1, 2)
 
     def _guess(
         self, noisy: Tensor, level: float, actions: Tensor, turns: Tensor, caches: list[Cache], filled: Sequence[int]
