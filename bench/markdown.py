@@ -1,15 +1,19 @@
 """Tables and paragraphs of a Markdown page. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import Any
 
 WIDTH = 118
+KEPT = "\0"
+CODE = re.compile(r"`[^`]*`")
 
 
 def paragraph(*sentences: str) -> str:
-    """Return sentences as one paragraph, wrapped."""
-    return fill(" ".join(sentences), WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
+    """Return sentences as one paragraph, wrapped, no code broken."""
+    text = CODE.sub(lambda code: code[0].replace(" ", KEPT), " ".join(sentences))
+    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False).replace(KEPT, " ") + "\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
