@@ -14,10 +14,12 @@ def changes(*words: str, first: int = 1) -> list[KeyChange]:
     return [KeyChange(number=first + n, key=word[1:], down=word[0] == "+") for n, word in enumerate(words)]
 
 
-def actions(controls: Controls, count: int) -> tuple[list[str], Controls]:
+def actions(controls: Controls, count: int, before: Controls | None = None) -> tuple[list[str], Controls]:
+    """The next frames of one block, which began with what ``before`` held."""
+    repeats = (before or Controls()).held
     taken = []
     for _ in range(count):
-        action, controls = next_action(controls)
+        action, controls = next_action(controls, repeats)
         taken.append(action)
     return taken, controls
 
@@ -28,22 +30,33 @@ def test_a_tap_moves_one_step_however_short() -> None:
     assert controls == Controls(number=2)
 
 
-def test_a_held_key_moves_with_every_frame() -> None:
+def test_a_tap_that_two_lists_share_moves_one_step() -> None:
+    taken, down = actions(accept(Controls(), changes("+up")), 2)
+    assert taken == ["up", "stay"]
+    taken, controls = actions(accept(down, changes("-up", first=2)), 2, down)
+    assert taken == ["stay", "stay"]
+    assert controls == Controls(number=2)
+
+
+def test_a_held_key_moves_with_every_frame_from_the_block_after_its_press_on() -> None:
     taken, controls = actions(accept(Controls(), changes("+left")), 3)
-    assert taken == ["left", "left", "left"]
+    assert taken == ["left", "stay", "stay"]
     assert controls.held == ("left",)
+    assert actions(controls, 3, controls) == (["left", "left", "left"], controls)
 
 
 def test_the_key_pressed_last_leads_and_the_other_takes_over_when_it_comes_up() -> None:
     taken, controls = actions(accept(Controls(), changes("+left", "+up")), 3)
-    assert taken == ["left", "up", "up"]
-    taken, _ = actions(accept(controls, changes("-up", first=3)), 2)
+    assert taken == ["left", "up", "stay"]
+    assert actions(controls, 2, controls)[0] == ["up", "up"]
+    taken, _ = actions(accept(controls, changes("-up", first=3)), 2, controls)
     assert taken == ["left", "left"]
 
 
 def test_a_flag_is_planted_once_for_a_press_while_the_walk_goes_on() -> None:
-    taken, _ = actions(accept(Controls(), changes("+right", "+flag")), 4)
-    assert taken == ["right", "flag", "right", "right"]
+    walking = Controls(held=("right",))
+    taken, _ = actions(accept(walking, changes("+flag")), 4, walking)
+    assert taken == ["flag", "right", "right", "right"]
 
 
 def test_a_keyboards_repeat_adds_nothing() -> None:

@@ -128,7 +128,7 @@ class ReferenceEngine:
         controls, pose = accept(session.controls, changes), session.pose
         notes = []
         for _ in range(self._config.frames_per_block):
-            action, controls = next_action(controls)
+            action, controls = next_action(controls, session.controls.held)
             pose = moved(pose, action)
             notes.append(FrameNote(pose=pose, action=action, number=controls.number))
         return Plan(notes=tuple(notes), controls=controls, pose=pose)
