@@ -14,7 +14,7 @@ RECIPE := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check fix clean
+.PHONY: help demo test check fix bench clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ check: $(VENV)/check.done  ## Lint, format, types
 fix: $(VENV)/check.done  ## Mend what the linter can mend, and format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+bench: $(VENV)/test.done  ## Take the figures of docs/figures.md, on this machine alone
+	$(BIN)/python -m bench.all
 
 clean:  ## Remove .venv and every cache
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

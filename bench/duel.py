@@ -151,7 +151,8 @@ class _Run:
 
     def _report_progress(self, player: Player) -> None:
         made, asked = len(self._moves.committed), self._config.moves
-        print(f"{made} of {asked} moves, {player.num_blocks} blocks each", file=sys.stderr)
+        others = f", {len(self._moves.others)} did not come about" if self._moves.others else ""
+        print(f"{made} of {asked} moves{others}; {player.num_blocks} blocks each", file=sys.stderr)
 
 
 def _blocks(tap: Tap, player: Player) -> list[dict[str, Any]]:

@@ -50,8 +50,8 @@ def main() -> None:
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     options = parser("movable", __doc__)
-    options.add_argument("--pairs", type=int, default=400)
-    options.add_argument("--warm", type=int, default=40, help="blocks before the first pair: every window is full")
+    options.add_argument("--pairs", type=int, default=320)
+    options.add_argument("--warm", type=int, default=30, help="blocks before the first pair: every window is full")
     options.add_argument("--seed", type=int, default=3)
     return options.parse_args(arguments)
 

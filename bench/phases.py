@@ -17,7 +17,7 @@ STEPS: Mapping[str, str] = {
     "word of the proof": "source to server to destination; the destination's own pass, if it takes longer",
     "compare": "all groups compared",
     "commit": "destination to server, one transaction, and back",
-    "state digest": "what is left of the destination's second digest",
+    "granted": "the grant is taken note of",
     "promote": "the loop is told to compute",
 }
 

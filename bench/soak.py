@@ -76,6 +76,7 @@ def summary_of(found: Duel, again: Replayed) -> dict[str, Any]:
     frames = found.moved_seen["frames"]
     same = sum(a == b for a, b in zip(frames, again.frames, strict=False))
     lates = lateness(found)
+    states_equal = equal == as_replayed == len(compared) == len(rows)
     return {
         "moves": len(rows),
         "moves_at_rest": len(found.moves.at_rest),
@@ -88,8 +89,7 @@ def summary_of(found: Duel, again: Replayed) -> dict[str, Any]:
         "frames_replayed": len(again.frames),
         "frames_equal_to_replay": same,
         "blocks_per_move": round(len(found.moved) / max(1, len(rows)), 2),
-        "bit_identical": equal == as_replayed == len(compared) == len(rows)
-        and same == len(frames) == len(again.frames),
+        "bit_identical": states_equal and same == len(frames) == len(again.frames),
         "no_added_miss": lates["blocks_late"] <= lates["blocks_late_control"],
         "pause_ms": spread([row["pause_ms"] for row in rows]),
         "replay_compute_ms": spread(again.compute_ms),

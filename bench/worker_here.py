@@ -9,6 +9,7 @@ from socket import socketpair
 from typing import Any
 
 from worldmove.engine.base import Engine, KeyChange
+from worldmove.errors import UserError
 from worldmove.worker.assemble import Edges, assemble
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
@@ -30,7 +31,7 @@ class WorkerHere:
         self._link = link
         self._worker: Worker | None = None
         self._session = ""
-        self._answer: asyncio.Future[tuple[object, float]] | None = None
+        self._answer: asyncio.Future[tuple[BlockDone | Opened | Failed, float]] | None = None
         self._last: BlockDone | None = None
 
     def attach(self, worker: Worker) -> None:
@@ -58,13 +59,13 @@ class WorkerHere:
             self._answer.set_result((message, time.perf_counter()))
 
     async def open(self, session: str, seed: int) -> None:
-        """Begin a world. Raises RuntimeError if it cannot be."""
+        """Begin a world. Raises UserError if it cannot be."""
         self._session = session
         self._answer = asyncio.get_running_loop().create_future()
         self.worker.take(Open(session=session, epoch=EPOCH, seed=seed))
         answer, _ = await self._answer
-        if not isinstance(answer, Opened):
-            raise RuntimeError(f"the world was not opened: {answer}")
+        if isinstance(answer, Failed):
+            raise UserError(f"the world was not opened: {answer.message}")
 
     async def block(self, number: int, changes: tuple[KeyChange, ...]) -> float:
         """Play one block; return the ms from its list's arrival to its message on the link."""
@@ -74,9 +75,8 @@ class WorkerHere:
         begin = time.perf_counter()
         self.worker.take(message)
         done, ended = await self._answer
-        if not isinstance(done, BlockDone):
-            raise RuntimeError(f"not a block: {done}")
-        self._last = done
+        if isinstance(done, BlockDone):
+            self._last = done
         self.worker.take(Acknowledge(session=self._session, epoch=EPOCH, block=number, server_life=1))
         return (ended - begin) * 1000
 

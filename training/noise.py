@@ -9,14 +9,15 @@ from worldmove.engine.reference.sampler import canvas_shape, crop_noise
 
 def block_noise(config: ReferenceConfig, poses: Tensor, generator: torch.Generator) -> Tensor:
     """Noise as play paints it, a canvas for each block: [batch, frames, tiles, patch_dim]."""
-    batch, num_frames, _ = poses.shape
     blocks = poses.unflatten(1, (-1, config.frames_per_block)).flatten(0, 1)
     shape = (blocks.shape[0], *canvas_shape(config))
     canvas = torch.randn(shape, generator=generator, device=poses.device)
-    return crop_noise(config, canvas, blocks).unflatten(0, (batch, -1)).flatten(1, 2)
+    return crop_noise(config, canvas, blocks).unflatten(0, (poses.shape[0], -1)).flatten(1, 2)
 
 
-def levels(config: ReferenceConfig, shape: tuple[int, int], shares: tuple[float, float], generator: torch.Generator) -> Tensor:
+def levels(
+    config: ReferenceConfig, shape: tuple[int, int], shares: tuple[float, float], generator: torch.Generator
+) -> Tensor:
     """A noise level for each block, repeated for its frames: float32 [batch, frames].
 
     ``shares``: how many are exactly 1, and how many of the rest's are uniform in 0.5..1; the others in 0.02..0.75.

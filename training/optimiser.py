@@ -36,9 +36,7 @@ class Optimiser:
         chosen = {id(weight) for weight, _ in hidden}
         rest = [parameter for parameter in model.parameters() if id(parameter) not in chosen]
         self.muon = Muon(hidden)
-        self.adam = torch.optim.AdamW(
-            rest, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0.0, fused=rest[0].is_cuda
-        )
+        self.adam = torch.optim.AdamW(rest, lr=ADAM_RATE, betas=(0.9, 0.95), weight_decay=0.0, fused=rest[0].is_cuda)
         self.parameters = list(model.parameters())
 
     def step(self, fraction: float) -> None:

@@ -29,9 +29,9 @@ class Scenes:
 def tile_patches(config: ReferenceConfig, device: torch.device | str) -> tuple[Tensor, Tensor]:
     """Patches of all tiles, [2 * NUM_PLAIN, patch_dim], plain and under the crosshair."""
     drawn = tiles.pictures()
-    single = [torch.from_numpy(p).flatten(1).to(device).float() / 127.5 - 1 for p in (drawn, tiles.with_crosshair(drawn))]
-    assert single[0].shape[1] == config.patch_dim
-    return single[0], single[1]
+    plain, marked = (torch.from_numpy(p).flatten(1).to(device) for p in (drawn, tiles.with_crosshair(drawn)))
+    assert plain.shape[1] == config.patch_dim
+    return plain.float() / 127.5 - 1, marked.float() / 127.5 - 1
 
 
 def scenes(config: ReferenceConfig, actions: Tensor, generator: torch.Generator) -> Scenes:
@@ -89,7 +89,7 @@ def nearest(config: ReferenceConfig, patches: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def apart(patches: Tensor, pictures: Tensor) -> Tensor:
-    """Distances [..., count] to each of ``pictures`` [count, patch_dim]; without products, which would round small ones."""
+    """Distances [..., count] to each of ``pictures`` [count, patch_dim]. No products: they would round small ones."""
     flat = patches.float().flatten(0, -2)
     return torch.cdist(flat, pictures, compute_mode="donot_use_mm_for_euclid_dist").unflatten(0, patches.shape[:-1])
 

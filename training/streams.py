@@ -81,7 +81,7 @@ class Streams:
         return rotation(angles(self.config, poses, frames)).flatten(1, 2)
 
     def write(self, model: ReferenceModel, clean: Tensor, actions: Tensor, turns: Tensor) -> Context:
-        """Keys and values of clean pictures [batch, frames, tiles, patch_dim], as the clean pass of play writes them."""
+        """Keys and values of clean pictures [batch, frames, tiles, patch_dim], as play's clean pass writes them."""
         shared = model.condition(torch.zeros_like(actions, dtype=torch.float32), actions)
         x = model.embed(clean)
         context: Context = []

@@ -23,7 +23,11 @@ GRASS: Colour = (104, 164, 76)
 
 def pictures() -> Picture:
     """All tiles: uint8 [2 * NUM_PLAIN, 8, 8, 3]. Tile ``class * 4 + texture``; with a flag, plus NUM_PLAIN."""
-    plain = [DRAW[name](texture, np.random.default_rng([7, k, texture])) for k, name in enumerate(CLASSES) for texture in range(4)]
+    plain = [
+        DRAW[name](texture, np.random.default_rng([7, kind, texture]))
+        for kind, name in enumerate(CLASSES)
+        for texture in range(NUM_TEXTURES)
+    ]
     return np.stack([*plain, *(with_flag(tile) for tile in plain)])
 
 

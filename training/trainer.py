@@ -2,14 +2,15 @@
 
 Phase 1, flow matching, teaches it the world. Phase 2, straightening, freezes the average as a teacher that
 walks from noise to picture in twelve steps; the student learns to reach the teacher's picture in one, from
-the same noise. Phase 3, deciding, follows the student's own three passes of play: where they end between two
-tiles, it learns from all along the way to end at the nearer one, so that play does not blend what might have been.
+the same noise. Phase 3, deciding, follows the student's own passes of play: where they end between two
+tiles, it learns all along the way to end at the nearer one, so that play does not blend what might have been.
 """
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -21,10 +22,11 @@ from training.noise import blend, block_noise, damaged, levels, loss_of, one_of,
 from training.optimiser import Optimiser
 from training.scenes import Scenes, nearest, paint, scenes
 from training.streams import Context, Streams
+from training.tiles import NUM_PLAIN
 from worldmove.engine.reference.config import ReferenceConfig
 from worldmove.engine.reference.model import ReferenceModel
 
-TEACHER_LEVELS = tuple(3 * t / (1 + 2 * t) for t in (1 - step / 12 for step in range(12)))
+TEACHER_LEVELS = tuple(4 * t / (1 + 3 * t) for t in (1 - step / 12 for step in range(12)))
 """Closer together where much noise is left: there it is decided what kind of country a place becomes."""
 
 
@@ -35,10 +37,20 @@ class TrainingConfig:
     batch: int = 24
     num_frames: int = 64
     device: str = "cuda"
-    seconds: tuple[float, float, float] = (140.0, 180.0, 110.0)
+    seconds: tuple[float, float, float] = (110.0, 130.0, 110.0)
     steps: tuple[int | None, int | None, int | None] = (None, None, None)
     seed: int = 0
     num_walks: int = 20_000
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def compiled(function: Function, device: str) -> Function:
+    """The function, compiled where there is a compiler to count on."""
+    if device != "cuda":
+        return function
+    return cast("Function", torch.compile(function, dynamic=False))
 
 
 class Trainer:
@@ -53,9 +65,8 @@ class Trainer:
         self.optimiser = Optimiser(model)
         self.generator = torch.Generator(config.device).manual_seed(config.seed)
         self.walks = torch.from_numpy(walks).to(config.device)
-        compiled: Callable[..., Callable[..., object]] = torch.compile if config.device == "cuda" else lambda f, **_: f
-        self._write = compiled(self.streams.write, dynamic=False)
-        self._read = compiled(self.streams.read, dynamic=False)
+        self._write = compiled(self.streams.write, config.device)
+        self._read = compiled(self.streams.read, config.device)
 
     def batch(self) -> Scenes:
         picked = torch.randint(
@@ -65,15 +76,13 @@ class Trainer:
 
     def write(self, model: ReferenceModel, clean: Tensor, given: Scenes, turns: Tensor) -> Context:
         with self._precision():
-            return self._write(model, clean, given.actions, turns)  # type: ignore[return-value]
+            return self._write(model, clean, given.actions, turns)
 
     def read(
         self, model: ReferenceModel, noisy: Tensor, level: Tensor, given: Scenes, turns: Tensor, context: Context
     ) -> Tensor:
         with self._precision():
-            guess = self._read(model, noisy, level, given.actions, turns, context)
-        assert isinstance(guess, Tensor)
-        return guess.float()
+            return self._read(model, noisy, level, given.actions, turns, context).float()
 
     def flow_step(self, fraction: float, *, own_guesses: bool) -> Tensor:
         """One step of phase 1. With ``own_guesses`` half of the context is the average model's."""
@@ -91,7 +100,7 @@ class Trainer:
         return self._learn(loss_of(guess, given.patches, level), fraction)
 
     def straighten_step(self, fraction: float, student: ReferenceModel | None) -> Tensor:
-        """One step of phase 2. With ``student``, half of the noisy blocks are what its own first pass makes of noise."""
+        """One step of phase 2. With ``student``, half of the noisy blocks come from its own first pass."""
         given = self.batch()
         turns = self.streams.turns(given.poses)
         noise = block_noise(self.config, given.poses, self.generator)
@@ -116,7 +125,7 @@ class Trainer:
         shape = (given.actions.shape[0], given.actions.shape[1])
         picked = one_of(self.config, shape, len(self.config.levels), self.generator)
         level = torch.tensor(self.config.levels, device=noise.device)[picked]
-        reached = torch.stack(way[:-1])[picked, torch.arange(shape[0], device=noise.device)[:, None], torch.arange(shape[1], device=noise.device)]
+        reached = torch.stack(way[:-1]).take_along_dim(picked[None, ..., None, None], dim=0)[0]
         written = self.write(self.model, damaged(self.config, given.patches, self.generator), given, turns)
         guess = self.read(self.model, reached, level, given, turns, written)
         return self._learn(loss_of(guess, target, level), fraction)
@@ -125,7 +134,7 @@ class Trainer:
     def trajectory(
         self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor, schedule: tuple[float, ...]
     ) -> list[Tensor]:
-        """The way from noise to picture of every block at once, each after its true past: input of each pass, then the end."""
+        """Every block's way from noise to picture, each after its true past: the input of each pass, then the end."""
         written = self.write(model, given.patches, given, turns)
         way = [noise]
         for level, lower in zip(schedule, (*schedule[1:], 0.0), strict=True):
@@ -134,9 +143,10 @@ class Trainer:
         return way
 
     def decided(self, given: Scenes, x: Tensor) -> Tensor:
-        """The tiles nearest to patches, with the frames of a block agreed on what they both see."""
+        """The tiles nearest to patches; frames of a block agree on what they both see, and flags are where they are."""
         index, distance = nearest(self.config, x)
-        return paint(self.config, agreed(self.config, index, distance, given.poses))
+        country = agreed(self.config, index % NUM_PLAIN, distance, given.poses)
+        return paint(self.config, country + given.tiles // NUM_PLAIN * NUM_PLAIN)
 
     @torch.no_grad()
     def _first_pass(self, model: ReferenceModel, given: Scenes, noise: Tensor, turns: Tensor) -> Tensor:
@@ -153,7 +163,7 @@ class Trainer:
         return self.read(self.average, blend(given.patches, noise, level), level, given, turns, written)
 
     def _learn(self, loss: Tensor, fraction: float) -> Tensor:
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimiser.step(fraction)
         return loss.detach()
 
@@ -164,11 +174,3 @@ class Trainer:
 
     def _precision(self) -> AbstractContextManager[object]:
         return torch.autocast("cuda", dtype=torch.bfloat16) if self.settings.device == "cuda" else nullcontext()
-
-
-def fractions(progress: Callable[[], float], flat_until: float, most: int | None) -> Iterator[float]:
-    """Learning rates of a phase: full until ``flat_until`` of its time, then linear to 0."""
-    step = 0
-    while (done := progress()) < 1 and (most is None or step < most):
-        yield min(1.0, (1 - done) / (1 - flat_until))
-        step += 1

@@ -1,7 +1,7 @@
 """A headless Chromium, and servers for it to look at: the fake one, and the real one with two engines.
 
 Chromium is found by ``WORLDMOVE_CHROMIUM`` or on the path. Where there is none these tests are skipped, except
-under ``CI``: there a missing browser is a failure.
+under ``CI``: there a missing browser is a failure. ``WORLDMOVE_PAGE_ON=fake,tiles`` runs the tests of the page on both.
 """
 
 import os
@@ -72,7 +72,7 @@ def island_server(browser: Browser) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["fake", "tiles"])
+@pytest.fixture(params=os.environ.get("WORLDMOVE_PAGE_ON", "tiles").split(","))
 def visit(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Visit]:
     """A page that plays a world of its own; at the end it must not have complained or asked a stranger."""
     with visiting(browser, request.getfixturevalue(f"{request.param}_server")) as visit:

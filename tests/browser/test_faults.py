@@ -13,8 +13,8 @@ def test_a_frame_with_a_wrong_digest_is_not_painted(fake_visit: Visit) -> None:
     watch = """() => {
         window.painted = [];
         const stage = document.getElementById("stage");
-        new MutationObserver(() => window.painted.push(Number(stage.dataset.frame)))
-            .observe(stage, { attributeFilter: ["data-frame"] });
+        new MutationObserver((changes) => window.painted.push(...changes.map((change) => Number(change.oldValue))))
+            .observe(stage, { attributeFilter: ["data-frame"], attributeOldValue: true });
     }"""
     fake_visit.page.evaluate(watch)
 

@@ -36,6 +36,7 @@ def test_a_flag_is_still_there_after_a_move(visit: Visit) -> None:
 
 # The pixels of the tile left of the crosshair: that of the flag, seen from one step to its right.
 FLAG_TILE = """() => {
-    const canvas = document.getElementById("picture");
-    return [...canvas.getContext("2d").getImageData(24, 32, 8, 8).data];
+    const copy = new OffscreenCanvas(64, 64).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(document.getElementById("picture"), 0, 0);
+    return [...copy.getImageData(24, 32, 8, 8).data];
 }"""

@@ -1,5 +1,6 @@
 """The command line: every sentence, every exit status, data and notes on their own streams."""
 
+import errno
 import io
 import json
 import os
@@ -17,6 +18,7 @@ import pytest
 import structlog
 
 from worldmove import __version__
+from worldmove.cli.client import Client
 from worldmove.cli.exits import ExitCode
 from worldmove.cli.main import hoist, run
 
@@ -248,3 +250,23 @@ def test_every_command_documents_its_exit_status_and_opens_its_help_with_example
 def test_no_command_is_a_request_for_help_and_version_is_printed_alone() -> None:
     assert worldmove().out.startswith("Usage: worldmove")
     assert worldmove_process("--version").out.strip() == __version__
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "says"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "/dev/shm/x"), "no_space", "No space is left (/dev/shm/x)"),
+        (ZeroDivisionError("division by zero"), "internal", "ZeroDivisionError: division by zero. --debug shows"),
+    ],
+)
+def test_a_failure_of_the_machine_or_of_ours_is_one_sentence_too(
+    monkeypatch: pytest.MonkeyPatch, raised: Exception, code: str, says: str
+) -> None:
+    def fail(_client: Client, *_path: str) -> dict[str, Any]:
+        raise raised
+
+    monkeypatch.setattr(Client, "get", fail)
+    ran = worldmove("sessions")
+    assert ran.status == ExitCode.FAILED
+    assert says in ran.err
+    assert worldmove("sessions", "--json").document["error"]["code"] == code

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from worldmove.engine.base import EngineSpec
-from worldmove.errors import UserError
+from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ports import Gateway, Owner
 from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
 from worldmove.fleet.views import SessionState, SessionView, WorkerState, WorkerView
@@ -77,6 +77,10 @@ class FakeFleet:
         self.sessions_by_name: dict[str, FakeSession] = {}
         self.reports: list[MoveReport] = []
         self.outcome = Outcome.COMMITTED
+        self.num_places: int | None = None
+        """How many sessions there is room for."""
+        self.failing_answers = 0
+        """How many questions to the ledger fail."""
         self.silent_answers = 0
         """How many questions to the ledger are left unanswered."""
         self.on_block: Callable[[str, BlockDone], BlockDone | None] = lambda _worker, block: block
@@ -98,6 +102,8 @@ class FakeFleet:
         return
 
     async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
+        if self.num_places is not None and len(self.sessions_by_name) >= self.num_places:
+            raise UserError("every slot is taken; close a session first", code="no_slot", status=409)
         return self._open(session, seed, on or self._names[0], epoch=1, throwaway=False)
 
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
@@ -135,6 +141,9 @@ class FakeFleet:
             raise UserError(f"{session} is at {to} already", code="already_there", status=409)
         outcome = Outcome.ABORTED if damage else self.outcome
         if outcome is Outcome.COMMITTED:
+            # As the protocol has it: no proof before every block that was computed has been taken.
+            while self.gateway.next_block(session) != fake.worlds[source].next_block:  # noqa: ASYNC110
+                await asyncio.sleep(0)
             self.hand_over(session, to)
         report = MoveReport(
             session=session,
@@ -187,6 +196,9 @@ class FakeFleet:
     async def ask(self, operation: Operation) -> Answer | None:
         self.asked.append(operation)
         await asyncio.sleep(0)
+        if self.failing_answers:
+            self.failing_answers -= 1
+            raise LedgerError("the file is locked")
         if self.silent_answers:
             self.silent_answers -= 1
             return None

@@ -19,7 +19,7 @@ from worldmove.serve.live import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.wording import engine_info
-from worldmove.worker.messages import BlockDone, Inputs
+from worldmove.worker.messages import BlockDone, Failed, Inputs
 
 LIFE = 77
 
@@ -84,11 +84,12 @@ def in_house(
     compute_s: float = 0.001,
     keep_s: float = 60.0,
     rest_after_s: float = 0.3,
+    **settings: float,
 ) -> None:
     async def run() -> None:
         fleet = FakeFleet(compute_s=compute_s)
         live = LiveConfig(spec=SPEC, server_life=LIFE, rest_after_s=rest_after_s)
-        config = GatewayConfig(live=live, keep_s=keep_s, look_every_s=0.02, gap_within_s=0.5)
+        config = GatewayConfig(live=live, keep_s=keep_s, look_every_s=0.02, gap_within_s=0.5, **settings)
         gateway = Gateway(fleet=fleet, config=config, metrics=Metrics())
         fleet.attach(gateway)
         desk = Desk(gateway, engine=engine_info(SPEC, 8), ids=FakeIds())
@@ -220,7 +221,7 @@ def test_the_newest_connection_has_the_controls_and_the_older_goes_on_watching()
         await first.until_block(block)
         log = house.fleet.sessions_by_name[session].log
         changes = [(c.number, c.key, c.down) for block in sorted(log) for c in log[block].changes]
-        assert changes == [(1, "up", True), (2, "up", False), (3, "left", True), (4, "left", False)]
+        assert changes == [(1, "up", True), (1, "up", False), (2, "left", True), (3, "left", False)]
 
     in_house(work)
 
@@ -234,11 +235,11 @@ def test_a_player_who_vanishes_lets_go_of_every_key() -> None:
         watcher.leave()
         back = Watcher(house, session)
         await back.until(lambda: back.texts("hello"))
-        assert back.texts("hello")[0]["next_number"] == 5
+        assert back.texts("hello")[0]["next_number"] == 3
         await back.until(lambda: [m for m in back.texts("rest") if m["resting"]])
         log = house.fleet.sessions_by_name[session].log
         changes = [(c.number, c.key, c.down) for block in sorted(log) for c in log[block].changes]
-        assert changes[2:] == [(3, "up", False), (4, "left", False)]
+        assert changes[2:] == [(2, "up", False), (2, "left", False)]
 
     in_house(work)
 
@@ -540,3 +541,73 @@ def test_an_unknown_worker_is_answered_with_those_there_are(to: str, hint: str) 
             await house.desk.open(seed=7, on=to)
 
     in_house(work)
+
+
+def test_a_connection_that_falls_silent_with_a_key_down_lets_go_of_it_and_can_go_on() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        watcher.press(("up", True))
+        await watcher.until(lambda: [m for m in watcher.texts("rest") if m["resting"]])
+        watcher.press(("down", True), ("down", False))
+        await watcher.until(lambda: len(changes_of(house, session)) == 4)
+        assert changes_of(house, session) == [(1, "up", True), (1, "up", False), (2, "down", True), (3, "down", False)]
+
+    in_house(work, silent_s=0.1)
+
+
+def test_where_every_place_is_taken_the_session_that_nobody_watches_for_longest_makes_room() -> None:
+    async def work(house: House) -> None:
+        house.fleet.num_places = 2
+        first = (await house.desk.open(seed=7, on=None)).name
+        second = (await house.desk.open(seed=7, on=None)).name
+        with pytest.raises(UserError, match="every slot is taken"):
+            await house.desk.open(seed=7, on=None)
+        watcher = Watcher(house, first)
+        await asyncio.sleep(0.15)
+        third = (await house.desk.open(seed=7, on=None)).name
+        assert sorted(house.gateway.lives) == [first, third]
+        with pytest.raises(UserError, match=second):
+            house.gateway.live(second)
+        await watcher.until(watcher.frames)
+
+    in_house(work, spare_s=0.1)
+
+
+def test_a_lost_world_is_still_said_to_be_lost_after_a_reload() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        house.gateway.lost(session, "The process that ran it ended.")
+        watcher = Watcher(house, session)
+        await watcher.until(watcher.task.done)
+        assert [m["sentence"] for m in watcher.texts("lost")] == ["The process that ran it ended."]
+
+    in_house(work)
+
+
+def test_a_ledger_that_cannot_answer_holds_frames_back_and_ends_nothing() -> None:
+    async def work(house: House) -> None:
+        house.fleet.failing_answers = 2
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        await watcher.until(lambda: len(house.fleet.asked) == 2)
+        assert watcher.frames() == []
+        await watcher.until_block(1)
+
+    in_house(work)
+
+
+def test_what_a_worker_cannot_do_is_said_to_who_watches() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        house.gateway.take("a", Failed(session=session, code="engine", message="The engine failed."))
+        await watcher.until(lambda: watcher.texts("error"))
+        assert watcher.texts("error")[0]["message"] == "The engine failed."
+
+    in_house(work)
+
+
+def changes_of(house: House, session: str) -> list[tuple[int, str, bool]]:
+    log = house.fleet.sessions_by_name[session].log
+    return [(c.number, c.key, c.down) for block in sorted(log) for c in log[block].changes]

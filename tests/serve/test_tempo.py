@@ -4,7 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from worldmove.serve.tempo import NO_KEY, NOBODY_WATCHES, Close, Decision, Rest, Situation, Tempo, TempoConfig, Wait
+from worldmove.serve.tempo import (
+    NO_KEY,
+    NOBODY_WATCHES,
+    Close,
+    Decision,
+    Rest,
+    Situation,
+    Tempo,
+    TempoConfig,
+    Wait,
+    horizon_s,
+)
 
 CONFIG = TempoConfig(period_s=0.25, lead_s=0.25, rest_after_s=4.0)
 START = Situation(now=100.0, block=0, shown=0, active=True, kept=False, watched=True)
@@ -100,3 +111,15 @@ def test_a_world_does_not_rest_while_blocks_are_owed_to_a_retired_copy() -> None
     assert tempo.decide(unwatched) == Rest(NOBODY_WATCHES)
     assert tempo.decide(replace(unwatched, owed=True)) == Close()
     assert tempo.decide(replace(unwatched, block=1, shown=1)) == Rest(NOBODY_WATCHES)
+
+
+def test_the_horizon_leaves_the_slowest_tenth_of_the_block_times_out() -> None:
+    assert horizon_s(0.25, ()) is None
+    assert horizon_s(0.25, (0.1,)) == pytest.approx(0.3)
+    assert horizon_s(0.25, (0.1,) * 9 + (0.2,)) == pytest.approx(0.3)
+    assert horizon_s(0.25, (0.1,) * 8 + (0.2, 0.2)) == pytest.approx(0.1)
+
+
+def test_a_world_too_slow_for_its_period_has_no_block_that_a_move_could_make_late() -> None:
+    assert horizon_s(0.25, (0.25,)) == float("inf")
+    assert horizon_s(0.25, (0.3,)) == float("inf")

@@ -45,13 +45,17 @@ def source() -> Arena:
     return arena
 
 
+def fetched(path: str, token: bytes, answer_s: float) -> int:
+    return asyncio.run(fetch(path, token, answer_s))
+
+
 def ticket_of(other: OtherProcess) -> ShmTicket:
     return msgspec.msgpack.decode(bytes.fromhex(other.ask("export")), type=ShmTicket)
 
 
 def test_who_gets_the_descriptor_cannot_map_it_for_writing(other_process: OtherProcess) -> None:
     ticket = ticket_of(other_process)
-    descriptor = fetch(ticket.path, ticket.token, 2.0)
+    descriptor = fetched(ticket.path, ticket.token, 2.0)
     with pytest.raises(PermissionError):
         mmap.mmap(descriptor, SIZE, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     with pytest.raises(PermissionError):
@@ -63,7 +67,7 @@ def test_who_gets_the_descriptor_cannot_map_it_for_writing(other_process: OtherP
 
 def test_a_map_cannot_be_written(other_process: OtherProcess) -> None:
     ticket = ticket_of(other_process)
-    mapping = map_sealed(fetch(ticket.path, ticket.token, 2.0), ticket.size)
+    mapping = map_sealed(fetched(ticket.path, ticket.token, 2.0), ticket.size)
     with pytest.raises(TypeError):
         mapping[0] = 1
     mapping.close()
@@ -73,7 +77,7 @@ def test_a_map_cannot_be_written(other_process: OtherProcess) -> None:
 def test_memory_of_another_size_than_the_ticket_says_is_refused(other_process: OtherProcess, size: int) -> None:
     ticket = ticket_of(other_process)
     with pytest.raises(TransportError, match=f"has {SIZE} bytes, not {size}"):
-        map_sealed(fetch(ticket.path, ticket.token, 2.0), size)
+        map_sealed(fetched(ticket.path, ticket.token, 2.0), size)
 
 
 def test_memory_that_is_not_sealed_is_refused() -> None:
@@ -88,7 +92,7 @@ def test_a_wrong_token_gets_nothing(other_process: OtherProcess) -> None:
     ticket = ticket_of(other_process)
     for wrong in (bytes(32), ticket.token[:31], ticket.token + b"\0", b"x"):
         with pytest.raises(TransportError, match="lets nothing be read"):
-            fetch(ticket.path, wrong, 2.0)
+            fetched(ticket.path, wrong, 2.0)
 
 
 def test_the_socket_is_its_owners_alone(tmp_path: Path) -> None:
@@ -146,12 +150,12 @@ def test_a_source_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
         deaf.bind(str(tmp_path / "deaf"))
         deaf.listen()
         with pytest.raises(TransportError, match="no answer"):
-            fetch(str(tmp_path / "deaf"), bytes(32), 0.05)
+            fetched(str(tmp_path / "deaf"), bytes(32), 0.05)
 
 
 def test_nobody_at_the_socket_is_an_error_of_the_path(tmp_path: Path) -> None:
     with pytest.raises(TransportError, match="no answer"):
-        fetch(str(tmp_path / "nobody"), bytes(32), 0.05)
+        fetched(str(tmp_path / "nobody"), bytes(32), 0.05)
 
 
 def test_a_socket_left_by_a_killed_process_is_replaced(tmp_path: Path) -> None:

@@ -66,8 +66,6 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status. An error is one sentence; ``--debug`` shows its origin."""
-    verbosity = Verbosity(color="--no-color" not in arguments)
-    output = Output(verbosity, as_json="--json" in arguments)
     try:
         returned = app(args=list(arguments), prog_name="worldmove", standalone_mode=False)
     except KeyboardInterrupt:
@@ -75,21 +73,31 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush does not complain
         return ExitCode.FAILED
-    except UsageFault as fault:
-        error: WorldMoveError = UserError(f"{fault.format_message()} See worldmove --help.")
-    except WorldMoveError as raised:
-        error = raised
-    except OSError as raised:
-        if raised.errno != errno.ENOSPC:
-            raise
-        why = f"No space is left ({raised.filename or 'memory for slots'}); free some, or use fewer --workers."
-        error = UserError(why, code="no_space", status=507)
-    else:
-        return returned if isinstance(returned, int) else ExitCode.DONE
+    except Exception as raised:  # noqa: BLE001  (the process ends with it)
+        return tell_error(raised, arguments)
+    return returned if isinstance(returned, int) else ExitCode.DONE
+
+
+def tell_error(raised: Exception, arguments: Sequence[str]) -> ExitCode:
+    """Say what went wrong and return the exit status."""
     if "--debug" in arguments:
-        traceback.print_exception(error)
-    output.error(error)
+        traceback.print_exception(raised)
+    error = as_error(raised)
+    Output(Verbosity(color="--no-color" not in arguments), as_json="--json" in arguments).error(error)
     return exit_of(error)
+
+
+def as_error(raised: Exception) -> WorldMoveError:
+    """Return an exception as an error of ours, in one sentence."""
+    if isinstance(raised, WorldMoveError):
+        return raised
+    if isinstance(raised, UsageFault):
+        return UserError(f"{raised.format_message()} See worldmove --help.")
+    if isinstance(raised, OSError) and raised.errno == errno.ENOSPC:
+        where = raised.filename or "memory for slots"
+        return UserError(f"No space is left ({where}); free some, or use fewer --workers or --slots.", code="no_space")
+    why = f"Unexpected failure, {type(raised).__name__}: {raised}. --debug shows where it came from."
+    return UserError(why, code="internal")
 
 
 def hoist(arguments: Sequence[str]) -> list[str]:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 
 from worldmove.errors import ManifestError, MoveRefused, ProtocolError
 from worldmove.move.attempt import Attempt, GaveUpError
-from worldmove.move.beside import Beside
 from worldmove.move.hosts import Host, ShadowSlot, Slots
 from worldmove.move.incoming import Incoming
-from worldmove.move.ledger_messages import Answer, CloseAttempt, Closed, CommitAttempt, Reclaim, Theirs, Yours
+from worldmove.move.ledger_messages import Answer, Closed, Theirs, Yours
 from worldmove.move.messages import (
     CONTROLLER,
     Abandon,
@@ -27,9 +26,9 @@ from worldmove.move.messages import (
     Proof,
 )
 from worldmove.move.protocol import DestinationEffect, DestinationEvent, DestinationPhase, destination_step
+from worldmove.move.questions import close, commit, reclaim
 from worldmove.move.times import Times
 from worldmove.move.until import given_up, until_given_up
-from worldmove.state.digest import state_digest
 from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout
 
@@ -43,7 +42,7 @@ class DestinationConfig:
     commit_retry_s: float = 0.25
     """Between two questions to the ledger."""
     digest_up_to_bytes: int = 64 << 20
-    """Of states up to this size the state digest is taken too, beside the commit; the pause waits for its end."""
+    """Of states up to this size the state digest is taken too, in the verifying pass: its cost lies in the pause."""
 
 
 class Destination:
@@ -74,8 +73,6 @@ class Destination:
         self._in: Incoming | None = None
         self._why = ("closed", "the attempt was closed before its commit")
         self._told_doubt = False
-        self._state_digest = ""
-        self._beside = Beside()
         self._effects: Mapping[DestinationEffect, Callable[[], Awaitable[DestinationEvent | None]]] = {
             DestinationEffect.RESERVE: self._reserve,
             DestinationEffect.NOTHING: self._nothing,
@@ -100,11 +97,10 @@ class Destination:
 
     async def run(self) -> DestinationPhase:
         """Drive the offer to its end: LIVE, RETIRED, or NONE with the slot given back or never taken."""
-        async with self._beside:
-            event = self._admit()
-            while event is not None:
-                self.phase, effect = destination_step(self.phase, event)
-                event = await self._effects[effect]()
+        event = self._admit()
+        while event is not None:
+            self.phase, effect = destination_step(self.phase, event)
+            event = await self._effects[effect]()
         return self.phase
 
     def _admit(self) -> DestinationEvent | None:
@@ -129,6 +125,7 @@ class Destination:
             slot=self.slot,
             transport=transport,
             transfer_s=self._config.transfer_s,
+            digest_up_to_bytes=self._config.digest_up_to_bytes,
         )
         return DestinationEvent.OFFER
 
@@ -153,7 +150,6 @@ class Destination:
         return event
 
     async def _nothing(self) -> DestinationEvent:
-        self._beside.start("state digest", self._take_state_digest())
         return DestinationEvent.ALWAYS
 
     async def _give_up(self) -> DestinationEvent:
@@ -161,16 +157,8 @@ class Destination:
         self._shadow().discard()
         reason, detail = self._why
         self._attempt.send(self._attempt.peer, Abandon, reason=reason, detail=detail[:2048])
-        answer = await self._host.ledger.ask(
-            CloseAttempt(
-                session=self.session,
-                attempt=self._attempt.id,
-                epoch=self._attempt.epoch,
-                worker=self._host.worker,
-                incarnation=self._host.incarnation,
-                boundary=self.boundary,
-            )
-        )
+        asked = close(self._host, self.session, self._offer.attempt, epoch=self._offer.epoch, boundary=self.boundary)
+        answer = await self._host.ledger.ask(asked)
         self._tell("aborted", reason, detail)
         if isinstance(answer, Yours):
             self.epoch = answer.epoch
@@ -179,17 +167,8 @@ class Destination:
 
     async def _commit(self) -> DestinationEvent:
         self._attempt.times.start("commit")
-        answer = await self._host.ledger.ask(
-            CommitAttempt(
-                session=self.session,
-                attempt=self._attempt.id,
-                epoch=self._attempt.epoch,
-                boundary=self.boundary,
-                worker=self._host.worker,
-                incarnation=self._host.incarnation,
-            )
-        )
-        event = self._event(answer)
+        asked = commit(self._host, self.session, self._offer.attempt, epoch=self._offer.epoch, boundary=self.boundary)
+        event = self._event(await self._host.ledger.ask(asked))
         if event is not None:
             self._attempt.times.stop("commit")
             return event
@@ -200,7 +179,6 @@ class Destination:
         return DestinationEvent.TIME_OUT
 
     async def _promote(self) -> None:
-        await self._beside.join("state digest")
         with self._attempt.times.phase("promote"):
             self._shadow().promote(self.epoch, self.boundary)
         self._attempt.send(self._attempt.peer, Inquire)
@@ -215,15 +193,8 @@ class Destination:
     async def _hold(self) -> DestinationEvent:
         """Wait, then ask for it back: granted only where the owner is gone or suspected, and showed nothing."""
         await self._pause()
-        reclaim = Reclaim(
-            session=self.session,
-            epoch=self.epoch,
-            acknowledged=self.boundary,
-            computed=self.boundary,
-            worker=self._host.worker,
-            incarnation=self._host.incarnation,
-        )
-        event = self._event(await self._host.ledger.ask(reclaim))
+        asked = reclaim(self._host, self.session, epoch=self.epoch, reach=(self.boundary, self.boundary))
+        event = self._event(await self._host.ledger.ask(asked))
         return DestinationEvent.YOURS if event is DestinationEvent.YOURS else DestinationEvent.TIME_OUT
 
     async def _retire(self) -> None:
@@ -269,13 +240,6 @@ class Destination:
         except TimeoutError:
             return
 
-    async def _take_state_digest(self) -> None:
-        verified, digester = self._incoming().verified, self._host.digester
-        if verified is not None and verified.capture.num_bytes <= self._config.digest_up_to_bytes:
-            with self._attempt.times.phase("state_digest"):
-                digest = await self._host.blocking(lambda: state_digest(verified.capture, digester))
-            self._state_digest = digest.text
-
     async def _let_go(self) -> DestinationEvent:
         await self._incoming().release()
         return DestinationEvent.RELEASED
@@ -303,7 +267,7 @@ class Destination:
             num_bytes=manifest.num_bytes if manifest else 0,
             num_leaves=len(manifest.leaves) if manifest else 0,
             num_groups=verified.num_groups if verified else 0,
-            state_digest=self._state_digest,
+            state_digest=verified.state_digest if verified else "",
         )
 
     def _incoming(self) -> Incoming:

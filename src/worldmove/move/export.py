@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from worldmove.errors import MoveRefused, WorldMoveError
 from worldmove.move.hosts import Host, SourceCopy
-from worldmove.move.messages import Declined, Prepare, Prepared, Start
+from worldmove.move.messages import MAX_BLOB_BYTES, Declined, Prepare, Prepared, Start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,9 @@ class Exports:
         if transport is None:
             raise MoveRefused("transport", f"{self._host.worker} has no path named {asked.transport}")
         layout = await self._copy.layout()
+        encoded = layout.to_bytes()
+        if len(encoded) > MAX_BLOB_BYTES:
+            raise MoveRefused("state_too_large", f"its layout has {len(encoded):,} bytes, more than a message may")
         reply = Prepared(
             to=asked.sender,
             sender=self._host.worker,
@@ -62,7 +65,7 @@ class Exports:
             session=asked.session,
             attempt=asked.attempt,
             epoch=asked.epoch,
-            layout=layout.to_bytes(),
+            layout=encoded,
             environment=dict(self._host.environment.fields),
             ticket=await transport.export(self._copy.arena),
             block_s=self._copy.block_s,

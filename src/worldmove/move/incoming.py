@@ -22,7 +22,7 @@ from worldmove.move.protocol import DestinationEvent
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
 from worldmove.state.manifest import Layout, Manifest
-from worldmove.state.proof import Mismatch, MoveProof, prove
+from worldmove.state.proof import Mismatch, MoveProof, prove_and_digest
 from worldmove.transport.base import Channel, Transport
 
 T = TypeVar("T")
@@ -35,6 +35,8 @@ class Verified:
     block: int
     capture: Capture
     num_groups: int
+    state_digest: str
+    """Empty where the state is too large for it."""
 
 
 class Incoming:
@@ -49,7 +51,9 @@ class Incoming:
         slot: ShadowSlot,
         transport: Transport,
         transfer_s: float,
+        digest_up_to_bytes: int,
     ) -> None:
+        """Of states up to ``digest_up_to_bytes`` the state digest is taken too."""
         self.verified: Verified | None = None
         self._attempt = attempt
         self._offer = offer
@@ -57,6 +61,7 @@ class Incoming:
         self._slot = slot
         self._transport = transport
         self._transfer_s = transfer_s
+        self._digest_up_to_bytes = digest_up_to_bytes
         self._channel: Channel | None = None
         self._boundary: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
         self._proof: asyncio.Future[Proof] = asyncio.get_running_loop().create_future()
@@ -96,11 +101,12 @@ class Incoming:
         with times.phase("install"):
             capture = await self._install(manifest, boundary.placement)
         with times.phase("verify"):
-            ours = await self._prove(capture, boundary.block)
+            ours, digest = await self._prove(capture, boundary.block)
         with times.phase("wait_proof"):
             proof = await self._heard(self._proof, "the source's proof did not come in time")
         self._compare(ours, proof, manifest)
-        self.verified = Verified(block=boundary.block, capture=capture, num_groups=len(ours.groups))
+        num_groups = len(ours.groups)
+        self.verified = Verified(block=boundary.block, capture=capture, num_groups=num_groups, state_digest=digest)
 
     async def release(self) -> None:
         """Let go of the path. When it returns, nothing of the transport's holds the slot or the source."""
@@ -147,19 +153,22 @@ class Incoming:
             raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", f"as installed, {differences[0]}")
         return capture
 
-    async def _prove(self, capture: Capture, block: int) -> MoveProof:
-        attempt, nonce, layout_digest = self._attempt, self._offer.nonce, self._layout.digest
-        return await attempt.host.blocking(
-            lambda: prove(
+    async def _prove(self, capture: Capture, block: int) -> tuple[MoveProof, str]:
+        """Return the proof and the state digest, from one pass: a second one would lengthen the pause."""
+        host, wanted = self._attempt.host, capture.num_bytes <= self._digest_up_to_bytes
+        proof, digest = await host.blocking(
+            lambda: prove_and_digest(
                 capture,
-                attempt.host.digester,
-                attempt=attempt.id,
-                epoch=attempt.epoch,
+                host.digester,
+                attempt=self._attempt.id,
+                epoch=self._attempt.epoch,
                 boundary=block,
-                nonce=nonce,
-                layout_digest=layout_digest,
+                nonce=self._offer.nonce,
+                layout_digest=self._layout.digest,
+                wants_digest=wanted,
             )
         )
+        return proof, "" if digest is None else digest.text
 
     def _compare(self, ours: MoveProof, proof: Proof, manifest: Manifest) -> None:
         theirs = MoveProof(

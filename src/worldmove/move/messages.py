@@ -28,8 +28,15 @@ Text = Annotated[str, msgspec.Meta(max_length=2048)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
-Blob = Annotated[bytes, msgspec.Meta(max_length=16 << 20)]
+MAX_BLOB_BYTES = 16 << 20
+Blob = Annotated[bytes, msgspec.Meta(max_length=MAX_BLOB_BYTES)]
 Ticket = Annotated[bytes, msgspec.Meta(max_length=512)]
+Fields = Annotated[dict[Name, Text], msgspec.Meta(max_length=512)]
+"""An environment's."""
+Placement = Annotated[tuple[Count, ...], msgspec.Meta(max_length=1 << 20)]
+Groups = Annotated[tuple[Digest, ...], msgspec.Meta(max_length=1 << 20)]
+"""Of 1 MiB each: a state of a tebibyte."""
+Phases = Annotated[tuple[tuple[Name, float, float], ...], msgspec.Meta(max_length=64)]
 
 CONTROLLER = "controller"
 
@@ -55,7 +62,7 @@ class Prepared(MoveMessage, frozen=True, kw_only=True, tag="prepared"):
     """What there is: its layout, the environment that it is played in, and a ticket to read its arena."""
 
     layout: Blob
-    environment: dict[str, str]
+    environment: Fields
     ticket: Ticket
     block_s: float
     """The session's recent block time at the source, seconds (a high quantile)."""
@@ -65,7 +72,7 @@ class Offer(MoveMessage, frozen=True, kw_only=True, tag="offer"):
     """Take a shadow for this session, and be ready to pull."""
 
     layout: Blob
-    environment: dict[str, str]
+    environment: Fields
     ticket: Ticket
     nonce: Nonce
     source: Name
@@ -100,7 +107,7 @@ class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     block: Count
     """The next block: the state is that before it."""
     manifest: Blob
-    placement: tuple[Count, ...]
+    placement: Placement
 
 
 class Landed(MoveMessage, frozen=True, kw_only=True, tag="landed"):
@@ -113,7 +120,7 @@ class Proof(MoveMessage, frozen=True, kw_only=True, tag="proof"):
     block: Count
     num_bytes: Count
     manifest_digest: Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
-    groups: tuple[Digest, ...]
+    groups: Groups
 
 
 class Abandon(MoveMessage, frozen=True, kw_only=True, tag="abandon"):
@@ -144,7 +151,7 @@ class Ended(MoveMessage, frozen=True, kw_only=True, tag="ended"):
     outcome: Annotated[str, msgspec.Meta(pattern="^(committed|aborted|in_doubt)$")]
     reason: Name
     detail: Text
-    phases: tuple[tuple[Name, float, float], ...]
+    phases: Phases
     """(phase, start, end): seconds since this end's own start of the attempt; CLOCK_MONOTONIC, one host."""
     clock: float
     """The monotonic time of that start, so that two ends on one host can be drawn on one axis."""

@@ -14,7 +14,7 @@ import asyncio
 
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
-from worldmove.move.messages import Boundary, Proof
+from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Proof
 from worldmove.move.protocol import SourceEvent
 from worldmove.state.digest import state_digest
 from worldmove.state.proof import MoveProof, prove
@@ -68,11 +68,14 @@ class Outgoing:
         )
 
     async def take_state_digest(self) -> None:
-        """Digest the frozen state under the published seed, while it waits in doubt anyway."""
+        """Digest the frozen state under the published seed, once: when nobody waits for this end any more."""
         frozen, digester = self._frozen, self.attempt.host.digester
-        if frozen is not None:
+        if frozen is None or self._state_digest:
+            return
+        self.attempt.times.stop("doubt")
+        with self.attempt.times.phase("state_digest"):
             digest = await self.attempt.host.blocking(lambda: state_digest(frozen.capture, digester))
-            self._state_digest = digest.text
+        self._state_digest = digest.text
 
     def tell(self, outcome: str, reason: str, detail: str) -> None:
         """Tell the controller what became of the attempt here; once for each outcome."""
@@ -110,6 +113,9 @@ class Outgoing:
     async def _until_landed(self, frozen: Frozen) -> None:
         """Say that the bytes may be pulled, again if need be, until the destination has closed its window."""
         manifest = frozen.capture.manifest.to_bytes()
+        if len(manifest) > MAX_BLOB_BYTES:
+            detail = f"its manifest has {len(manifest):,} bytes, more than a message may"
+            raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
         with self.attempt.times.phase("boundary"):
             while not self.landed.is_set():
                 self.attempt.send(

@@ -92,7 +92,7 @@ class SourceInbox:
                             return Hint(reason="cancelled", detail="it was cancelled")
                         case Abandon() as message if attempt and attempt.owns(message):
                             return Hint(reason=message.reason, detail=message.detail)
-                        case Inquire() as message if message.session == self._session:
+                        case Inquire() as message if self._concerns(message, attempt):
                             return Hint()
                         case Refused() as refused if refused.epoch > self.epoch:
                             return Hint()
@@ -111,6 +111,10 @@ class SourceInbox:
                             return taken
         except TimeoutError:
             return None
+
+    def _concerns(self, hint: Inquire, attempt: Attempt | None) -> bool:
+        """A late hint about another attempt would close this one for nothing."""
+        return hint.session == self._session if attempt is None else attempt.owns(hint)
 
     def _is_new(self, message: Prepare | Start | Cancel) -> bool:
         return (message.session, message.epoch) == (self._session, self.epoch) and message.attempt > self.newest

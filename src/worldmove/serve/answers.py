@@ -17,6 +17,7 @@ RETRY_AFTER_S = {"no_slot": 5.0, "worker_gone": 2.0, "busy": 10.0, "moving": 2.0
 
 def session_body(view: SessionView, live: Live | None) -> body.Session:
     """Return one session, as the ledger's row and the gateway say."""
+    player = None if live is None else live.audience.controlling
     return body.Session(
         session=view.name,
         state=view.state.value,
@@ -26,6 +27,7 @@ def session_body(view: SessionView, live: Live | None) -> body.Session:
         next_block=0 if live is None else live.screen.next_block,
         resting=None if live is None else live.feed.resting_why,
         num_watchers=0 if live is None else live.audience.num_watchers,
+        received_block=None if player is None else player.received_block,
         num_bytes=view.num_bytes or None,
         num_parts=view.num_leaves or None,
         holders=list(view.holders),

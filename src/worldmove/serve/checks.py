@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from worldmove.serve.play_messages import Check, Digests
+from worldmove.worker.messages import BlockDone, CheckDone
 
 K = TypeVar("K")
 
@@ -39,6 +40,11 @@ class CheckBook:
         owner = self._shown[block]
         equal = bool(owner.state_digest) and owner == retired
         return Check(block=block, attempt=attempt, owner=owner, retired=retired, equal=equal)
+
+
+def digests_of(message: BlockDone | CheckDone) -> Digests:
+    """Return what one side says of a block."""
+    return Digests(state_digest=message.state_digest, frames=tuple(sha.hex() for sha in message.frame_sha256))
 
 
 def _remember(book: dict[K, Digests], key: K, digests: Digests) -> None:

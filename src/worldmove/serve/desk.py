@@ -9,8 +9,8 @@ from worldmove.errors import MessageError, UserError
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerState, WorkerView
 from worldmove.serve.gateway import Gateway
-from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Ping, Pong, Received, Resting, decode
-from worldmove.serve.player import Player
+from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Lost, Ping, Pong, Received, Resting, decode
+from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
 from worldmove.serve.wording import hello, workers_now
 
@@ -41,11 +41,21 @@ class Desk:
         session = self._ids.session()
         on = None if on is None else self._worker(on)
         self._gateway.begin(session)
+        seed = self._ids.seed() if seed is None else seed
         try:
-            return await self._fleet.open(session, self._ids.seed() if seed is None else seed, on)
+            return await self._open(session, seed, on)
         except BaseException:
             self._gateway.forget(session, "This world could not be opened.")
             raise
+
+    async def _open(self, session: str, seed: int, on: str | None) -> SessionView:
+        """Open it; where every place is taken, in that of a session which nobody watches."""
+        try:
+            return await self._fleet.open(session, seed, on)
+        except UserError as error:
+            if error.code != "no_slot" or not await self._gateway.make_room():
+                raise
+            return await self._fleet.open(session, seed, on)
 
     async def close(self, session: str) -> None:
         """End a session. Raises UserError: unknown, or a move of it is under way."""
@@ -96,6 +106,9 @@ class Desk:
         if live.screen.last is not None:
             for message in live.screen.messages(live.screen.last):
                 player.put(message)
+        if live.lost_why is not None:
+            player.say(Lost(sentence=live.lost_why))
+            player.finish(CloseCode.SESSION_ENDED, live.lost_why[:120])
 
     def leave(self, session: str, player: Player) -> None:
         """A player's connection has ended."""
@@ -108,6 +121,7 @@ class Desk:
     def hear(self, session: str, player: Player, text: str) -> None:
         """Take one message of a player's. Raises UserError where the session has ended."""
         live = self._gateway.live(session)
+        player.heard_at = asyncio.get_running_loop().time()
         try:
             message = decode(text)
         except MessageError as error:

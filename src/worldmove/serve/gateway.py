@@ -17,10 +17,10 @@ from worldmove.fleet.ports import Fleet, Owner
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.serve.live import Live, LiveConfig
 from worldmove.serve.metrics import Metrics
-from worldmove.serve.play_messages import MovePhase, Workers
+from worldmove.serve.play_messages import Error, MovePhase, Workers
 from worldmove.serve.player import CloseCode
 from worldmove.serve.recover import Recovery
-from worldmove.serve.results import result_of, visitor_phase
+from worldmove.serve.results import MOVED, result_of, visitor_phase
 from worldmove.serve.wording import owner_now, workers_now
 from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened
 
@@ -36,6 +36,10 @@ class GatewayConfig:
 
     live: LiveConfig
     keep_s: float = 600.0
+    spare_s: float = 30.0
+    """How long nobody must have watched a session before another may have its room."""
+    silent_s: float = 10.0
+    """After so long without a word from who controls, its keys are released: its connection may be dead."""
     gap_within_s: float = 2.0
     """How long a committed move's result waits for the first new block."""
     look_every_s: float = 0.5
@@ -61,8 +65,15 @@ class Gateway:
         """Make room for a session, before the controller names its owner."""
         live = Live(session, config=self.config.live, fleet=self.fleet, metrics=self._metrics)
         self.lives[session] = live
-        self._playing[session] = self.spawn(live.run())
+        self._playing[session] = self.spawn(self._play(live))
         return live
+
+    async def _play(self, live: Live) -> None:
+        try:
+            await live.run()
+        except Exception:
+            live.end("The gateway failed at this world; its log says more.")
+            raise
 
     def live(self, session: str) -> Live:
         """Return a session. Raises UserError, naming the nearest, for one that is not here."""
@@ -71,6 +82,18 @@ class Gateway:
         near = get_close_matches(session, self.lives, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]}?" if near else "`worldmove sessions` lists those that are open."
         raise UserError(f"There is no session {session}; {hint}", code="unknown_session", status=404)
+
+    async def make_room(self) -> bool:
+        """Close the session that nobody has watched for longest, if that is long. Says whether it did."""
+        now = asyncio.get_running_loop().time()
+        spare = [name for name, since in self._unwatched_since.items() if now - since >= self.config.spare_s]
+        if not spare:
+            return False
+        session = min(spare, key=lambda name: self._unwatched_since[name])
+        await self.fleet.close(session)
+        log.info("closed: its room is needed, and nobody watched", session=session)
+        self.forget(session, "Nobody watched this world, and another one needed its room.")
+        return True
 
     def forget(self, session: str, why: str) -> None:
         """A session has ended: close its connections and play it no more. Does nothing for one not here."""
@@ -100,6 +123,7 @@ class Gateway:
                 if self._told.get(session) != message:
                     self._told[session] = message
                     live.audience.say(message)
+                live.release_if_silent(self.config.silent_s)
                 await self._expire(session, live)
 
     async def end(self) -> None:
@@ -130,8 +154,10 @@ class Gateway:
                 recovery.take(message)
             case BlockDone(session=name) | CheckDone(session=name) | Opened(session=name) if name in self.lives:
                 self.lives[name].take(worker, message)
-            case Failed():
-                log.warning("failed", session=message.session, worker=worker, code=message.code, why=message.message)
+            case Failed(session=name, code=code, message=why):
+                log.warning("failed", session=name, worker=worker, code=code, why=why)
+                if live := self.lives.get(name):
+                    live.audience.say(Error(code=code, message=why))
 
     def owned(self, session: str, owner: Owner) -> None:
         if live := self.lives.get(session):
@@ -190,6 +216,8 @@ class Gateway:
         if settled.gap_s is not None:
             self._metrics.moved_with_gap(settled.gap_s)
         live.count(settled.outcome)
+        if settled.outcome is Outcome.COMMITTED:
+            live.audience.say(MovePhase(attempt=settled.attempt, phase=MOVED, to=settled.destination))
         live.audience.say(result_of(settled, 1 / live.spec.frames_per_s))
 
     def _recovery(self, name: str) -> Recovery | None:

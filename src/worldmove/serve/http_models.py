@@ -51,6 +51,7 @@ class Session(Answer):
     next_block: int
     resting: str | None = Field(description="Why the world rests; null while it goes on.")
     num_watchers: int
+    received_block: int | None = Field(description="The newest block that who controls says is there.")
     num_bytes: int | None
     num_parts: int | None
     holders: list[str]

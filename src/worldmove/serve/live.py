@@ -12,14 +12,14 @@ from worldmove.engine.base import EngineSpec, KeyChange
 from worldmove.fleet.ports import Fleet, Owner
 from worldmove.fleet.reports import Outcome
 from worldmove.serve.audience import Audience
-from worldmove.serve.checks import CheckBook
+from worldmove.serve.checks import CheckBook, digests_of
 from worldmove.serve.feed import Feed
 from worldmove.serve.metrics import Metrics
-from worldmove.serve.play_messages import Check, Counts, Digests, Error, Keys, KeysTaken, Lost, Resting
+from worldmove.serve.play_messages import Check, Counts, Error, Keys, KeysTaken, Lost, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.screen import Screen, Shown
 from worldmove.serve.sequencer import Sequencer, Taken
-from worldmove.serve.tempo import Situation, Tempo, TempoConfig
+from worldmove.serve.tempo import Situation, Tempo, TempoConfig, horizon_s
 from worldmove.worker.messages import BlockDone, CheckDone, Opened
 
 RECENT_BLOCKS = 16
@@ -139,12 +139,7 @@ class Live:
         """
         if self.feed.resting_why is not None:
             return float("inf")
-        if not self._compute_s:
-            return None
-        # A list is closed one period before its block is due: two periods lie between the closing of this
-        # block's list and the due time of the next one, and two blocks are computed in them.
-        slow_s = sorted(self._compute_s)[-1 - len(self._compute_s) // 10]
-        return 2 * self.spec.period_s - 2 * slow_s
+        return horizon_s(self.spec.period_s, tuple(self._compute_s))
 
     # What the players say.
 
@@ -162,6 +157,12 @@ class Live:
             self._kept = False
         self.audience.leave(player)
         self.feed.nudge()
+
+    def release_if_silent(self, silent_s: float) -> None:
+        """Let go of the keys of a player that has said nothing for so long: its connection may be dead."""
+        player, now = self.audience.controlling, asyncio.get_running_loop().time()
+        if player is not None and player.heard_at is not None and now - player.heard_at >= silent_s:
+            self.sequencer.release()
 
     def press(self, player: Player, keys: Keys) -> None:
         """Take a player's key changes. One that breaks the numbering, or sends too many, is dropped."""
@@ -247,8 +248,3 @@ class Live:
             watched=self.audience.watched,
             owed=self._owes,
         )
-
-
-def digests_of(message: BlockDone | CheckDone) -> Digests:
-    """Return what one side says of a block."""
-    return Digests(state_digest=message.state_digest, frames=tuple(sha.hex() for sha in message.frame_sha256))

@@ -49,6 +49,8 @@ class Player:
         self._more = asyncio.Event()
         self._end: tuple[CloseCode, str] | None = None
         self._sending: asyncio.Task[None] | None = None
+        self.heard_at: float | None = None
+        """When it last said something, by the loop's clock."""
         self.received_block: int | None = None
         """The newest block that the client says it has."""
 

@@ -54,7 +54,7 @@ def result_of(report: MoveReport, frame_period_s: float) -> MoveResult:
 
 def missed_frames(report: MoveReport, frame_period_s: float) -> int | None:
     """How many frame periods a watcher waited; None where nobody knows."""
-    return frames_waited(report.gap_s, frame_period_s) if report.outcome is Outcome.COMMITTED else None
+    return None if report.gap_s is None else frames_waited(report.gap_s, frame_period_s)
 
 
 def milliseconds(seconds: float | None) -> float | None:
@@ -91,8 +91,7 @@ def sentence(report: MoveReport, frame_period_s: float) -> str:
         case Outcome.REFUSED:
             return f"Not moved, nothing changed. {_clause(report)} It goes on at {report.source}."
         case Outcome.ABORTED:
-            tries = f" ({report.tries} tries)" if report.tries > 1 else ""
-            return f"Not moved, nothing changed. {_clause(report)}{tries} Your world goes on at {report.source}."
+            return f"Not moved, nothing changed. {_clause(report)} Your world goes on at {report.source}."
         case Outcome.IN_DOUBT:
             return "Holding. We are making sure that only one copy goes on."
         case Outcome.LOST:
@@ -112,6 +111,6 @@ def _moved(report: MoveReport, frame_period_s: float) -> str:
 
 def _clause(report: MoveReport) -> str:
     text = report.detail.removeprefix("Not moved, nothing changed: ").strip() or report.reason
-    first = text.partition(" ")[0]
+    first = text.partition(" ")[0].rstrip(":;,")
     # A name (worker-1) stays as it is.
     return (text[0].upper() + text[1:] if first.isalpha() else text).rstrip(".") + "."

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import structlog
 
 from worldmove.engine.base import EngineSpec
+from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Fleet
-from worldmove.move.ledger_rules import Done, MarkShown
+from worldmove.move.ledger_messages import Answer, Done, MarkShown
 from worldmove.serve.audience import Audience
 from worldmove.serve.frames import FrameHeader, Kind, action_index, pack
 from worldmove.serve.show import Fence, Verdict, judge, lateness_s
@@ -117,13 +118,21 @@ class Screen:
             await self._record_shown(block.epoch)
 
     async def _record_shown(self, epoch: int) -> None:
-        answer = await self._fleet.ask(MarkShown(session=self._session, epoch=epoch))
+        answer = await self._ask(MarkShown(session=self._session, epoch=epoch))
         if isinstance(answer, Done) and answer.epoch == epoch:
             self._shown_epoch = epoch
             log.info("shown", session=self._session, epoch=epoch, block=self._next_block)
         else:
             # Silence, or an owner that changed meanwhile: the row says which, at the next look.
             await asyncio.sleep(ASK_AGAIN_S)
+
+    async def _ask(self, operation: MarkShown) -> Answer | None:
+        """Put it to the ledger. One that cannot answer is silent: frames wait for it, and nothing else does."""
+        try:
+            return await self._fleet.ask(operation)
+        except LedgerError as error:
+            log.warning("the ledger does not answer", session=self._session, why=str(error))
+            return None
 
 
 def well_formed(block: BlockDone, spec: EngineSpec) -> bool:

@@ -7,10 +7,11 @@ Rules of this file:
 2. Changes wait in the order in which they were taken. Closing block b's list takes at most ``max_list`` of
    them; what is left waits for b + 1.
 3. A closed list never changes. The lists from block 0 on are the session's input log.
-4. When the player is gone, what was down is released by changes with numbers of the sequencer's own.
+4. When the player is gone, what was down is released by changes of the sequencer's own. They have the number of
+   the newest change taken, and so use up none of the client's.
 
-The log is kept whole: it is the session's history. Empty lists share one object, so an hour of four blocks a
-second is 115 kB of references; a change costs about 110 bytes more, 0.8 MB an hour for two key changes a second.
+The log is kept whole: it is the session's history. Measured (CPython 3.11): an hour of four blocks a second takes
+0.12 MB where no key is pressed (empty lists share one object), and 1.1 MB with two key changes a second.
 """
 
 from collections import deque
@@ -75,7 +76,7 @@ class Sequencer:
     def release(self) -> None:
         """Let go of every key that is down: whoever held them is gone."""
         for key in tuple(self._down):
-            self._append(KeyChange(number=self.next_number, key=key, down=False))
+            self._append(KeyChange(number=self._newest, key=key, down=False))
 
     def close(self) -> tuple[KeyChange, ...]:
         """Close the list of block ``reaches`` and append it to the log."""

@@ -62,6 +62,6 @@ def lateness_s(arrived: float, due: float | None) -> float | None:
     return None if due is None else max(0.0, arrived - due)
 
 
-def frames_waited(late_s: float | None, frame_period_s: float) -> int:
+def frames_waited(late_s: float, frame_period_s: float) -> int:
     """How many frame periods somebody who watches waited for a late block."""
-    return 0 if not late_s else -int(-late_s // frame_period_s)
+    return -int(-late_s // frame_period_s)

@@ -11,7 +11,9 @@ Rules of this file:
    to be compared with, and only a block past its boundary lets that copy go.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 NOBODY_WATCHES = "nobody watches"
 NO_KEY = "no key was down for a while"
@@ -116,3 +118,17 @@ class Tempo:
             return None
         idle = situation.now - self._active_at >= self._config.rest_after_s
         return NO_KEY if idle else None
+
+
+def horizon_s(period_s: float, compute_s: Sequence[float]) -> float | None:
+    """Seconds from a block's arrival to the next one's due time less its compute time; None without a block time.
+
+    A list is closed one period before its block is due: two periods lie between the closing of this block's list
+    and the due time of the next one, and two blocks are computed in them. The slowest tenth does not count.
+    Without limit for a world that is too slow for its period: each of its blocks comes late and begins a new
+    anchor (rule 3), so no move can make one late that would have been on time.
+    """
+    if not compute_s:
+        return None
+    slow_s = sorted(compute_s)[-1 - len(compute_s) // 10]
+    return 2 * (period_s - slow_s) if slow_s < period_s else inf

@@ -39,20 +39,35 @@ def send_descriptor(connection: socket.socket, descriptor: int) -> None:
     socket.send_fds(connection, [b"\0"], [descriptor])
 
 
-def fetch(path: str, token: bytes, answer_s: float) -> int:
+async def fetch(path: str, token: bytes, answer_s: float) -> int:
     """Return the descriptor that is given for a token; it is the caller's to close. Raises TransportError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        connection.settimeout(answer_s)
+        connection.settimeout(0)
         try:
-            connection.connect(path)
-            check_peer(connection)
-            connection.sendall(token)
-            _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
+            async with asyncio.timeout(answer_s):
+                descriptors = await _exchange(connection, path, token)
+        except TimeoutError as error:
+            raise TransportError(f"no answer at {path} within {answer_s:g} s") from error
         except OSError as error:
             raise TransportError(f"no answer at {path}: {error}") from error
     if not descriptors:
         raise TransportError("the source lets nothing be read under this ticket any more")
     return descriptors[0]
+
+
+async def _exchange(connection: socket.socket, path: str, token: bytes) -> list[int]:
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(connection, path)
+    check_peer(connection)
+    await loop.sock_sendall(connection, token)
+    readable = asyncio.Event()
+    loop.add_reader(connection, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(connection)
+    _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
+    return descriptors
 
 
 def map_sealed(descriptor: int, size: int) -> mmap.mmap:

@@ -27,6 +27,7 @@ from worldmove.transport.descriptors import TOKEN_BYTES, check_peer, fetch, map_
 from worldmove.transport.pieces import copy_in_pieces
 
 MAX_WAITING = 64
+FULL_S = 0.05
 MAX_PATH = 100
 """The system's own limit is 107."""
 
@@ -110,15 +111,18 @@ class SharedMemory:
     async def connect(self, ticket: bytes) -> "ShmChannel":
         """Get the descriptor, map it for reading and touch its pages. Raises TransportError."""
         wanted = _ticket(ticket)
-        return ShmChannel(await self._blocking(lambda: self._map(wanted)), self._blocking)
-
-    def _map(self, ticket: ShmTicket) -> mmap.mmap:
-        return map_sealed(fetch(ticket.path, ticket.token, self._config.answer_s), ticket.size)
+        descriptor = await fetch(wanted.path, wanted.token, self._config.answer_s)
+        mapping = await self._blocking(lambda: map_sealed(descriptor, wanted.size))
+        return ShmChannel(mapping, self._blocking)
 
     async def _accept(self, listener: socket.socket) -> None:
         async with asyncio.TaskGroup() as askers:
             while True:
-                asker, _ = await asyncio.get_running_loop().sock_accept(listener)
+                try:
+                    asker, _ = await asyncio.get_running_loop().sock_accept(listener)
+                except OSError:
+                    await asyncio.sleep(FULL_S)  # no descriptor is left: some will be closed
+                    continue
                 askers.create_task(self._answer(asker))
 
     async def _answer(self, asker: socket.socket) -> None:

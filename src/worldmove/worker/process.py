@@ -5,6 +5,7 @@ or the server gone for longer than ``keep_s``), 1 after a failure.
 """
 
 import asyncio
+import gc
 import os
 import random
 import signal
@@ -77,6 +78,9 @@ async def serve(config: WorkerConfig) -> int:
         on_shutdown=stop.set,
     )
     assembly = assemble(config, engine, warm, edges)
+    # What lives as long as the process is not looked through again: a collection in the pause would double a capture.
+    gc.collect()
+    gc.freeze()
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
     assembly.background.start("link", _stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()

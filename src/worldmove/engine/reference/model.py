@@ -56,7 +56,7 @@ class Layer(nn.Module):
         """Add what attention brought, [batch, tokens, heads, head_dim], then the feed-forward branch."""
         gate, shift, scale, gate_mlp = (modulation[..., i, None, :] for i in (2, 3, 4, 5))
         x = add_gated(x, gate, self.out(attended.flatten(2)))
-        hidden = F.relu(self.up(modulate(x, shift, scale))).square()
+        hidden = F.relu(self.up(modulate(x, shift, scale)), inplace=True).square()
         return add_gated(x, gate_mlp, self.down(hidden))
 
 

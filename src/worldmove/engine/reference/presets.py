@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from worldmove.engine.reference.config import LayerShape, ReferenceConfig, RotaryBand
 from worldmove.engine.reference.weights import FOLDER, RandomWeights, WeightsFile
 
-ISLAND_SHA256 = "0" * 64
+ISLAND_SHA256 = "100c07a124e933d366b2a2bc972073a8b96debea3b1a4cfe990ad78f0498382b"
 """Digest of the island weights that this version ships."""
 
 
@@ -30,7 +30,7 @@ def island() -> Preset:
         tile_px=8,
         frames_per_block=2,
         frames_per_s=8.0,
-        levels=(1.0, 0.75, 0.45),
+        levels=(1.0, 0.6),
         bands=(
             RotaryBand(num_pairs=12, fastest=2.6, slowest=0.03),
             RotaryBand(num_pairs=12, fastest=2.6, slowest=0.03),

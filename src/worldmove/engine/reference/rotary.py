@@ -33,7 +33,13 @@ def rotation(turns: Tensor) -> Tensor:
 
 
 def rotate(channels: Tensor, turns: Tensor) -> Tensor:
-    """Turn pairs of neighbouring channels: [..., head_dim] by ``turns`` [..., pairs, 2]."""
-    even, odd = channels.unflatten(-1, (-1, 2)).unbind(-1)
+    """Turn pairs of neighbouring channels, [..., head_dim], by ``turns``: [..., pairs, 2], or complex [..., pairs].
+
+    Complex turns cost one pass over the channels instead of eight; a compiled graph does better with real ones.
+    """
+    pairs = channels.unflatten(-1, (-1, 2))
+    if turns.is_complex():
+        return torch.view_as_real(torch.view_as_complex(pairs) * turns).flatten(-2)
+    even, odd = pairs.unbind(-1)
     cosine, sine = turns.unbind(-1)
     return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), dim=-1).flatten(-2)

@@ -39,6 +39,7 @@ def load_model(config: ReferenceConfig, source: WeightsFile | RandomWeights) -> 
     """
     with torch.device("meta"):
         model = ReferenceModel(config)
+    tensors: Mapping[str, Tensor]
     if isinstance(source, RandomWeights):
         tensors, sha256 = draw(model, source.seed), hashlib.sha256(f"seed {source.seed}".encode()).hexdigest()
     else:

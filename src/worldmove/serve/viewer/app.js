@@ -3,8 +3,8 @@
 import { findSession, openSession } from "./api.js";
 import { Atlas } from "./atlas.js";
 import { KeyChanges } from "./changes.js";
-import { FrameCounter } from "./counter.js";
 import { byId, say } from "./dom.js";
+import { Frames } from "./frames.js";
 import { Guide } from "./guide.js";
 import { Keyboard } from "./keyboard.js";
 import { Link } from "./link.js";
@@ -12,14 +12,12 @@ import { WorldMap } from "./map.js";
 import { Moves } from "./moves.js";
 import { Pad } from "./pad.js";
 import { Proof } from "./proof.js";
-import { ShowQueue } from "./queue.js";
 import { Readings } from "./readings.js";
 import { Recovery } from "./recovery.js";
 import { Stage } from "./stage.js";
 import { Timing } from "./timing.js";
-import { Verifier } from "./verifier.js";
-import { LIVE, readFrame, toImage, WireError } from "./wire.js";
-import { count, seconds } from "./words.js";
+import { toImage } from "./wire.js";
+import { count, lossWords, seconds } from "./words.js";
 import { Workers } from "./workers.js";
 
 const COMPLAINT_MS = 5000;
@@ -35,7 +33,6 @@ class App {
   pad = new Pad(this.keyboard);
   timing = new Timing();
   readings = new Readings(this.timing);
-  counter = new FrameCounter();
   atlas = new Atlas();
   map = new WorldMap(this.atlas);
   recovery = new Recovery(this.atlas);
@@ -43,8 +40,14 @@ class App {
   moves = new Moves(this.workers, (keep) => this.link?.send({ type: "keep", keep }));
   proof = new Proof();
   guide = new Guide();
-  verifier = new Verifier((frame, verdict) => this.judged(frame, verdict));
-  queues = [new ShowQueue((frame) => this.paint(frame)), new ShowQueue((frame) => this.paintCopy(frame))];
+  frames = new Frames({
+    came: (frame) => this.came(frame),
+    passed: (frame) => this.passed(frame),
+    damaged: (frame) => this.damaged(frame),
+    show: (frame) => this.paint(frame),
+    showCopy: (frame) => this.recovery.paint(frame, toImage(frame)),
+    strange: (why) => this.alarm(`This page does not understand the server: ${why}. Reload it.`),
+  });
   link = null;
   engine = null;
   lost = false;
@@ -67,7 +70,7 @@ class App {
     this.session = session;
     this.proof.serve(session);
     this.link = new Link(session, {
-      frame: (buffer) => this.arrived(buffer),
+      frame: (buffer) => this.frames.take(buffer),
       message: (message) => this.hear[message.type]?.(message),
       waiting: (waitMs) => this.away(waitMs),
       over: (why) => this.over(why),
@@ -77,7 +80,7 @@ class App {
   // What the server says, by its type.
   hear = {
     hello: (hello) => this.welcome(hello),
-    owner: (owner) => this.workers.owned(owner),
+    owner: (owner) => this.owned(owner),
     workers: ({ workers }) => this.workers.update(workers),
     move: (message) => (message.event === "phase" ? this.moves.phase(message) : this.moveEnded(message)),
     check: (check) => this.proof.checked(check),
@@ -95,13 +98,13 @@ class App {
 
   welcome(hello) {
     this.engine = hello.engine;
-    this.counter.connected();
+    this.frames.counter.connected();
     this.timing.forget();
     this.keyboard.understand(hello.engine.keys);
     this.pad.understand(hello.engine.keys);
     if (hello.controls) this.changes.resume(hello.next_number);
     else this.changes.pause();
-    if (hello.owner) this.workers.owned(hello.owner);
+    if (hello.owner) this.owned(hello.owner);
     this.moves.serve(this.session, hello.controls);
     this.stage.size(hello.engine.width, hello.engine.height);
     this.map.remember(hello.engine.memory_blocks);
@@ -114,40 +117,26 @@ class App {
     this.keysChanged();
   }
 
+  owned(owner) {
+    this.workers.owned(owner);
+    this.moves.owned(owner.epoch);
+  }
+
   playHere = ["Play here", () => this.link.takeControls()];
 
-  arrived(buffer) {
-    const nowMs = performance.now();
-    try {
-      const frame = readFrame(buffer);
-      frame.dueMs = nowMs + frame.showAfterMs;
-      if (frame.kind !== LIVE) return this.verifier.check(frame);
-      if (!this.counter.arrived(frame.frame)) return;
-      this.poses = [frame.pose, ...this.poses.slice(0, NUM_POSES - 1)];
-      this.verifier.check(frame);
-    } catch (error) {
-      if (!(error instanceof WireError)) throw error;
-      this.alarm(`This page does not understand the server: ${error.message}. Reload it.`);
-    }
+  came(frame) {
+    this.moves.arrived(frame.epoch);
+    this.poses = [frame.pose, ...this.poses.slice(0, NUM_POSES - 1)];
   }
 
-  judged(frame, verdict) {
-    frame.verdict = verdict;
-    if (verdict === "damaged") return this.withhold(frame);
-    if (frame.kind === LIVE) {
-      this.proof.judged(frame, verdict);
-      if (frame.index === this.engine.frames_per_block - 1) this.acknowledge(frame);
-    }
-    this.queues[frame.kind === LIVE ? 0 : 1].put(frame, frame.dueMs);
-  }
-
-  acknowledge(frame) {
+  passed(frame) {
+    this.proof.judged(frame);
+    if (frame.index < this.engine.frames_per_block - 1) return;
     this.link.send({ type: "received", block: frame.block, server_life: frame.serverLife });
   }
 
-  withhold(frame) {
-    if (frame.kind === LIVE) this.counter.withheld++;
-    this.proof.counted(this.counter);
+  damaged(frame) {
+    this.proof.counted(this.frames.counter);
     this.alarm(`Frame ${count(frame.frame)} was not shown: its bytes do not have the digest that its worker gave.`);
   }
 
@@ -158,16 +147,12 @@ class App {
     this.stage.words("loading", null);
     this.stage.chip(`block ${count(frame.block)} · ${this.workers.owner?.worker ?? "-"}`);
     this.pad.applied(key);
-    this.counter.shown++;
+    this.frames.counter.shown++;
     this.timing.painted(frame.number, performance.now());
-    this.proof.painted(frame, frame.verdict);
-    this.proof.counted(this.counter);
+    this.proof.painted(frame);
+    this.proof.counted(this.frames.counter);
     this.map.seen(frame, this.atlas.add(image, frame.pose, frame.block));
     this.guide.frame(frame.pose, key);
-  }
-
-  paintCopy(frame) {
-    this.recovery.paint(frame, toImage(frame));
   }
 
   moveEnded(result) {
@@ -227,8 +212,10 @@ class App {
     this.stage.words("over", words[why], ["Start a new world", () => location.assign("/")]);
   }
 
-  end(sentence) {
+  end(why) {
+    const sentence = lossWords(why);
     this.lost = true;
+    this.pad.applied(null);
     this.moves.stop();
     this.link.close();
     this.alarm(sentence);

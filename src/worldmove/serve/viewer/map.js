@@ -68,9 +68,12 @@ export class WorldMap {
   }
 
   #drawTiles(context, { size, x, y }) {
+    const { width, height } = context.canvas;
     for (const tile of this.#atlas.tiles.values()) {
+      const [left, top] = [x + tile.x * size, y + tile.y * size];
+      if (left + size < 0 || top + size < 0 || left > width || top > height) continue;
       context.globalAlpha = this.#forgotten(tile) ? 0.3 : 1;
-      context.drawImage(this.#tiles.get(`${tile.y},${tile.x}`), x + tile.x * size, y + tile.y * size, size, size);
+      context.drawImage(this.#tiles.get(`${tile.y},${tile.x}`), left, top, size, size);
     }
     context.globalAlpha = 1;
   }

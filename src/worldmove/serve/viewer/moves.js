@@ -25,6 +25,8 @@ export class Moves {
   #busy = false;
   #held = null;
   #numResults = 0;
+  #handedOver = null; // {epoch, ms}: the newest owner was named
+  #firstBlock = null; // {epoch, ms}: its first frame came, so long after
 
   /** `onKeep(bool)`: whether the world is to go on although no key is down. */
   constructor(workers, onKeep) {
@@ -63,13 +65,31 @@ export class Moves {
     if (phase === "Holding") this.#held = setTimeout(() => this.#sayHeld(), HELD_WORTH_A_WORD_MS);
   }
 
+  /** The ledger names an owner of this epoch. */
+  owned(epoch) {
+    if (epoch !== this.#handedOver?.epoch) this.#handedOver = { epoch, ms: performance.now() };
+  }
+
+  /** A frame came that was made in this epoch. */
+  arrived(epoch) {
+    if (epoch !== this.#handedOver?.epoch || epoch === this.#firstBlock?.epoch) return;
+    this.#firstBlock = { epoch, ms: performance.now() - this.#handedOver.ms };
+  }
+
   result(result) {
     clearTimeout(this.#held);
     this.#attempt = null;
     this.#numResults++;
-    this.#draw(result.phases ?? []);
+    this.#draw(this.#withFirstBlock(result));
     this.#say(...resultWords(result));
     this.#sentence.dataset.outcome = result.outcome;
+  }
+
+  // "Moved" lasts until the first new block is here: a report that ends with the commit leaves that to this page.
+  #withFirstBlock({ outcome, epoch, phases }) {
+    const told = phases.some(({ name }) => name === "Moved");
+    if (told || outcome !== "committed" || this.#firstBlock?.epoch !== epoch) return phases;
+    return [...phases, { name: "Moved", ms: this.#firstBlock.ms }];
   }
 
   async #move(request) {

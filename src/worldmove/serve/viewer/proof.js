@@ -24,8 +24,8 @@ export class Proof {
   }
 
   /** A frame's verdict is known: keep its digest if this page took it. */
-  judged(frame, verdict) {
-    if (verdict !== "checked") return;
+  judged(frame) {
+    if (frame.verdict !== "checked") return;
     const digests = this.#digests.get(frame.block) ?? [];
     digests[frame.index] = frame.sha256;
     this.#digests.set(frame.block, digests);
@@ -33,11 +33,11 @@ export class Proof {
     if (this.#check?.block === frame.block) badge(byId("check-badge"), this.#checkBadge(this.#check));
   }
 
-  painted(frame, verdict) {
+  painted(frame) {
     this.#shown = frame;
     say(byId("this-label"), `This picture, frame ${count(frame.frame)}`);
     say(byId("this-digest"), short(frame.sha256));
-    badge(byId("this-badge"), verdict === "checked" ? ["checked here", "good"] : ["reported", "plain"]);
+    badge(byId("this-badge"), frame.verdict === "checked" ? ["checked here", "good"] : ["reported", "plain"]);
   }
 
   counted(frames) {

@@ -27,6 +27,11 @@ export function short(digest) {
   return digits ? `${digits.slice(0, 4)} ${digits.slice(4, 8)}` : NONE;
 }
 
+/** Why a world is lost, after what that means. */
+export function lossWords(why) {
+  return why.startsWith("This world") ? why : `This world could not be recovered: ${why.replace(/\.$/, "")}.`;
+}
+
 const LEADS = {
   committed: ["Moved.", "moved"],
   refused: ["Not moved, nothing changed.", "kept"],

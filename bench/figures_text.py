@@ -1,0 +1,56 @@
+"""The page of figures: its head, and a section for each machine. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bench.figures_movable import movable
+from bench.figures_pause import pause
+from bench.figures_soak import soak
+from bench.markdown import paragraph, table
+
+Result = Mapping[str, Any]
+
+HEAD = "# Figures\n"
+COLUMNS = ("measurement", "day", "commit", "engine", "Python, torch", "others meanwhile")
+ABOUT = (
+    "Written by `python -m bench.figures` from the files under `bench/results/`: no number here is written by hand.",
+    "`make bench` takes them again on your machine; nothing else should run there meanwhile.",
+    "Each file has the machine, the versions, the commit, the command and every single sample.",
+)
+
+
+def page(machines: Mapping[str, Mapping[str, Result]]) -> str:
+    """Return the page."""
+    parts = [HEAD, paragraph(*ABOUT)]
+    for machine, results in machines.items():
+        parts += _machine(machine, results)
+    if not machines:
+        parts.append("Nothing was measured yet.\n")
+    return "\n".join(parts)
+
+
+def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
+    hardware = next(iter(results.values()))["hardware"]
+    processor, cores, memory = hardware["processor"], hardware["usable_cores"], hardware["memory_gib"]
+    parts = [
+        f"## {machine}\n",
+        f"{processor}, {cores} cores, {memory} GiB, Linux {hardware['kernel']}, no accelerator.\n",
+        table(COLUMNS, map(_run, results.values())),
+    ]
+    for name, write in (("pause", pause), ("soak", soak), ("movable", movable)):
+        if name in results:
+            parts += write(results[name])
+    return parts
+
+
+def _run(result: Result) -> tuple[str, ...]:
+    commit, versions, machine = result["commit"], result["versions"], result["machine"]
+    changed = "" if commit["clean"] else " and uncommitted changes"
+    return (
+        f"`bench/{result['name']}.py`",
+        result["begun_at"][:10],
+        f"`{commit['sha'][:10]}`{changed}",
+        f"`{result['options']['engine']}`",
+        f"{versions['python']}, {versions['torch']}",
+        f"{machine['other_cores']:.2f} cores used, {machine['stolen_cores']:.2f} stolen",
+    )

@@ -1,0 +1,115 @@
+"""The messages of a move: what travels comes back equal, and what is beyond a bound does not come in."""
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from worldmove.move.ledger_messages import Answer, Operation
+from worldmove.move.messages import MAX_BLOB_BYTES, AnyMoveMessage, Boundary, Ended, Offer, Prepared, Proof
+
+HEAD: dict[str, Any] = {
+    "to": "B",
+    "sender": "A",
+    "incarnation": 1,
+    "session": "s",
+    "attempt": "00000001-t",
+    "epoch": 1,
+}
+ENDED: dict[str, Any] = {
+    **HEAD,
+    "side": "source",
+    "outcome": "committed",
+    "reason": "done",
+    "detail": "",
+    "phases": (("freeze", 0.0, 0.1),),
+    "clock": 5.0,
+    "num_bytes": 1,
+    "num_leaves": 1,
+    "num_groups": 1,
+    "state_digest": "",
+}
+PROOF: dict[str, Any] = {
+    **HEAD,
+    "block": 3,
+    "num_bytes": 4,
+    "manifest_digest": bytes(32),
+    "groups": (bytes(16),),
+}
+
+
+def over_the_wire(message: Any) -> Any:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=AnyMoveMessage)
+
+
+def refused(kind: type, fields: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        over_the_wire(kind(**fields))
+
+
+@pytest.mark.parametrize("message", [Ended(**ENDED), Proof(**PROOF)])
+def test_a_message_comes_back_as_it_was(message: AnyMoveMessage) -> None:
+    assert over_the_wire(message) == message
+
+
+def test_every_kind_of_message_has_a_tag_of_its_own() -> None:
+    for union in (AnyMoveMessage, Operation, Answer):
+        tags = [kind.__struct_config__.tag for kind in get_args(union)]
+        assert len(set(tags)) == len(tags)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"to": ""},
+        {"to": "x" * 65},
+        {"epoch": -1},
+        {"epoch": 1 << 62},
+        {"incarnation": 1.5},
+        {"session": b"s"},
+        {"side": "middle"},
+        {"outcome": "won"},
+        {"detail": "x" * 2049},
+        {"phases": (("freeze", 0.0, 1.0),) * 65},
+        {"num_bytes": -1},
+    ],
+)
+def test_a_field_beyond_its_bound_is_refused(changed: dict[str, Any]) -> None:
+    refused(Ended, {**ENDED, **changed})
+
+
+@pytest.mark.parametrize("changed", [{"groups": (bytes(15),)}, {"manifest_digest": bytes(15)}, {"groups": bytes(16)}])
+def test_a_digest_of_another_length_is_refused(changed: dict[str, Any]) -> None:
+    refused(Proof, {**PROOF, **changed})
+
+
+def test_a_manifest_larger_than_a_message_may_be_is_refused() -> None:
+    refused(Boundary, {**HEAD, "block": 0, "manifest": bytes(MAX_BLOB_BYTES + 1), "placement": ()})
+
+
+def test_a_nonce_of_another_length_is_refused() -> None:
+    fields = {"layout": b"", "environment": {}, "ticket": b"", "source": "A", "source_incarnation": 1}
+    refused(Offer, {**HEAD, **fields, "transport": "shm", "lease_s": 1.0, "nonce": bytes(31)})
+
+
+def test_an_environment_of_too_many_fields_is_refused() -> None:
+    environment = {f"field {number}": "x" for number in range(513)}
+    refused(Prepared, {**HEAD, "layout": b"", "environment": environment, "ticket": b"", "block_s": 0.1})
+
+
+def test_an_unknown_field_or_kind_is_refused() -> None:
+    for extra in ({"extra": 1}, {"type": "party"}):
+        raw = msgspec.to_builtins(Ended(**ENDED), builtin_types=(bytes,)) | extra
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.msgpack.decode(msgspec.msgpack.encode(raw), type=AnyMoveMessage)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=300))
+def test_no_bytes_make_the_decoder_fail_in_another_way(data: bytes) -> None:
+    try:
+        msgspec.msgpack.decode(data, type=AnyMoveMessage)
+    except msgspec.DecodeError:
+        return
