@@ -92,6 +92,8 @@ def lateness(found: Duel) -> dict[str, Any]:
     late = {row["block"]: row["margin_ms"] for row in found.moved if _is_late(row)}
     late_control = {row["block"]: row["margin_ms"] for row in found.control if _is_late(row)}
     after_move = _first_blocks(found.moved, firsts)
+    same_inputs = found.moved_log == found.control_log
+    frames_equal = found.moved_seen["frames"] == found.control_seen["frames"] if same_inputs else None
     return {
         "blocks": len(found.moved),
         "blocks_control": len(found.control),
@@ -105,9 +107,9 @@ def lateness(found: Duel) -> dict[str, Any]:
         "compute_ms": spread([row["compute_ms"] for row in found.moved if row["compute_ms"] is not None]),
         "compute_control_ms": spread([row["compute_ms"] for row in found.control if row["compute_ms"] is not None]),
         "frames_damaged": found.moved_seen["damaged"] + found.control_seen["damaged"],
-        "frames_out_of_order": found.moved_seen["out_of_order"] + found.control_seen["out_of_order"],
+        "frames_missing": found.moved_seen["missing"] + found.control_seen["missing"],
         "frames_changed": found.moved_seen["changed"] + found.control_seen["changed"],
-        "frames_equal_to_control": found.moved_seen["frames"] == found.control_seen["frames"],
+        "frames_equal_to_control": frames_equal,
         "checks": found.moved_seen["checks"],
         "checks_unequal": found.moved_seen["checks_unequal"],
     }
