@@ -20,6 +20,8 @@ from worldmove.worker.config import WorkerConfig
 
 MOVED, CONTROL = "s-moved", "s-control"
 NEVER = 1 << 62
+OWED_BLOCKS = 2
+"""A world plays so many blocks after a move, watched or not: the retired copy is compared by them."""
 TRIES_PER_MOVE = 3
 """More refusals than this for each move asked for end the run."""
 
@@ -90,10 +92,10 @@ class _Run:
     async def run(self) -> Duel:
         moved, control = await self._begin(MOVED), await self._begin(CONTROL)
         await self._play(moved, lambda blocks: blocks >= self._config.settle_blocks)
-        await self._play(control, lambda blocks: blocks >= moved.num_blocks)
+        await self._catch_up(control)
         while len(self._moves.committed) < self._config.moves:
             await self._moved_segment(moved)
-            await self._play(control, lambda blocks: blocks >= moved.num_blocks)
+            await self._catch_up(control)
             self._rests += 1
             self._report_progress(moved)
         await self._at_rest(MOVED)
@@ -122,28 +124,34 @@ class _Run:
         sequencer = self._house.gateway.live(player.session).sequencer
         await player.play(lambda blocks: stop(blocks) and sequencer.reaches <= blocks)
 
+    async def _catch_up(self, control: Player) -> None:
+        """Play the control as far as the moved world was played."""
+        reached = self._house.gateway.live(MOVED).screen.next_block
+        await self._play(control, lambda blocks: blocks >= reached)
+
     async def _moved_segment(self, player: Player) -> None:
         goal = min(len(self._moves.committed) + self._config.segment, self._config.moves)
-        done = asyncio.Event()
-        playing = asyncio.create_task(self._play(player, lambda _: done.is_set()))
+        last = asyncio.get_running_loop().create_future()
+        playing = asyncio.create_task(self._play(player, lambda blocks: last.done() and blocks >= last.result()))
         await player.blocks(player.num_blocks + 1)
         while len(self._moves.committed) < goal:
             if not await self._move():
                 await player.blocks(player.num_blocks + 1)
             await self._after_move()
-        done.set()
+        last.set_result(player.num_blocks + OWED_BLOCKS)
         await playing
         if self._config.rest_moves and len(self._moves.committed) < self._config.moves:
             await self._move_at_rest()
 
     async def _at_rest(self, session: str) -> None:
-        """Return when a world rests: then every block whose list is closed was shown."""
+        """Return when a world rests: every block whose list is closed was shown, and none is owed."""
         await self._house.gateway.live(session).first_shown(NEVER)
 
     async def _move_at_rest(self) -> None:
         await self._at_rest(MOVED)
         if await self._move():
             self._moves.at_rest.append(self._moves.committed[-1].attempt)
+        await self._at_rest(MOVED)
 
     async def _move(self) -> bool:
         """Move the world to the next worker; say whether it was."""

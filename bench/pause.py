@@ -97,7 +97,7 @@ def lateness(found: Duel) -> dict[str, Any]:
     return {
         "blocks": len(found.moved),
         "blocks_control": len(found.control),
-        "lists_differ": sum(a != b for a, b in zip(found.moved_log, found.control_log, strict=False)),
+        "lists_differ": sum(_keys(a) != _keys(b) for a, b in zip(found.moved_log, found.control_log, strict=False)),
         "margin_ms": spread([row["margin_ms"] for row in found.moved if row["margin_ms"] is not None]),
         "margin_control_ms": spread([row["margin_ms"] for row in found.control if row["margin_ms"] is not None]),
         "margin_after_move_ms": spread([r["margin_ms"] for r in after_move if r["margin_ms"] is not None]),
@@ -117,6 +117,11 @@ def lateness(found: Duel) -> dict[str, Any]:
 
 def _is_late(row: dict[str, Any]) -> bool:
     return row["margin_ms"] is not None and row["margin_ms"] < 0
+
+
+def _keys(changes: list[list[Any]]) -> list[list[Any]]:
+    """Return a list's changes without their numbers."""
+    return [change[1:] for change in changes]
 
 
 def _first_blocks(rows: Sequence[dict[str, Any]], epochs: set[int]) -> list[dict[str, Any]]:
