@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.player import Player
-from bench.tap import Tap, listen
+from bench.tap import Arrival, listen
 from bench.walk import Walk
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.serve.server import House, inhabited
@@ -20,6 +20,8 @@ from worldmove.worker.config import WorkerConfig
 
 MOVED, CONTROL = "s-moved", "s-control"
 NEVER = 1 << 62
+OWED_BLOCKS = 2
+"""A world plays so many blocks after a move, watched or not: the retired copy is compared by them."""
 TRIES_PER_MOVE = 3
 """More refusals than this for each move asked for end the run."""
 
@@ -56,6 +58,8 @@ class Duel:
     moves: Moves
     moved: list[dict[str, Any]]
     control: list[dict[str, Any]]
+    moved_frames: list[str]
+    """SHA-256 of each frame of the moved world, as its workers took it."""
     moved_log: list[list[list[Any]]]
     """The input log: of each block its changes (number, key, down)."""
     control_log: list[list[list[Any]]]
@@ -87,19 +91,23 @@ class _Run:
 
     async def run(self) -> Duel:
         moved, control = await self._begin(MOVED), await self._begin(CONTROL)
-        await moved.play(lambda blocks: blocks >= self._config.settle_blocks)
-        await control.play(lambda blocks: blocks >= moved.num_blocks)
+        await self._play(moved, lambda blocks: blocks >= self._config.settle_blocks)
+        await self._catch_up(control)
         while len(self._moves.committed) < self._config.moves:
             await self._moved_segment(moved)
-            await control.play(lambda blocks: blocks >= moved.num_blocks)
+            await self._catch_up(control)
             self._rests += 1
             self._report_progress(moved)
+        await self._at_rest(MOVED)
+        await self._at_rest(CONTROL)
+        arrivals = self._tap.arrivals(MOVED)
         return Duel(
             moves=self._moves,
-            moved=_blocks(self._tap, moved),
-            control=_blocks(self._tap, control),
-            moved_log=self._log(MOVED, moved.num_blocks),
-            control_log=self._log(CONTROL, control.num_blocks),
+            moved=[_row(arrival) for arrival in arrivals],
+            control=[_row(arrival) for arrival in self._tap.arrivals(CONTROL)],
+            moved_frames=[digest for arrival in arrivals for digest in arrival.frames],
+            moved_log=self._log(MOVED),
+            control_log=self._log(CONTROL),
             moved_seen=_seen(moved),
             control_seen=_seen(control),
             rests=self._rests,
@@ -111,24 +119,39 @@ class _Run:
         await self._house.controller.open(session, self._config.seed, first)
         return Player(self._house.url, session, Walk(self._config.seed), live.spec.frames_per_block)
 
+    async def _play(self, player: Player, stop: Callable[[int], bool]) -> None:
+        """Play until ``stop``, and on to the end of what is closed already: it would be shown to nobody."""
+        sequencer = self._house.gateway.live(player.session).sequencer
+        await player.play(lambda blocks: stop(blocks) and sequencer.reaches <= blocks)
+
+    async def _catch_up(self, control: Player) -> None:
+        """Play the control as far as the moved world was played."""
+        reached = self._house.gateway.live(MOVED).screen.next_block
+        await self._play(control, lambda blocks: blocks >= reached)
+
     async def _moved_segment(self, player: Player) -> None:
         goal = min(len(self._moves.committed) + self._config.segment, self._config.moves)
-        done = asyncio.Event()
-        playing = asyncio.create_task(player.play(lambda _: done.is_set()))
+        last = asyncio.get_running_loop().create_future()
+        playing = asyncio.create_task(self._play(player, lambda blocks: last.done() and blocks >= last.result()))
         await player.blocks(player.num_blocks + 1)
         while len(self._moves.committed) < goal:
             if not await self._move():
                 await player.blocks(player.num_blocks + 1)
             await self._after_move()
-        done.set()
+        last.set_result(player.num_blocks + OWED_BLOCKS)
         await playing
         if self._config.rest_moves and len(self._moves.committed) < self._config.moves:
             await self._move_at_rest()
 
+    async def _at_rest(self, session: str) -> None:
+        """Return when a world rests: every block whose list is closed was shown, and none is owed."""
+        await self._house.gateway.live(session).first_shown(NEVER)
+
     async def _move_at_rest(self) -> None:
-        await self._house.gateway.live(MOVED).first_shown(NEVER)  # returns when the world rests
+        await self._at_rest(MOVED)
         if await self._move():
             self._moves.at_rest.append(self._moves.committed[-1].attempt)
+        await self._at_rest(MOVED)
 
     async def _move(self) -> bool:
         """Move the world to the next worker; say whether it was."""
@@ -145,9 +168,9 @@ class _Run:
             raise RuntimeError(f"too few moves come about: {report.outcome.value}, {report.reason}: {report.detail}")
         return committed
 
-    def _log(self, session: str, num_blocks: int) -> list[list[list[Any]]]:
+    def _log(self, session: str) -> list[list[list[Any]]]:
         sequencer = self._house.gateway.live(session).sequencer
-        return [[[c.number, c.key, c.down] for c in sequencer.closed(block)] for block in range(num_blocks)]
+        return [[[c.number, c.key, c.down] for c in sequencer.closed(block)] for block in range(sequencer.reaches)]
 
     def _report_progress(self, player: Player) -> None:
         made, asked = len(self._moves.committed), self._config.moves
@@ -155,21 +178,15 @@ class _Run:
         print(f"{made} of {asked} moves{others}; {player.num_blocks} blocks each", file=sys.stderr)
 
 
-def _blocks(tap: Tap, player: Player) -> list[dict[str, Any]]:
-    rows = []
-    for block, epoch in enumerate(player.seen.epochs):
-        found = tap.arrival(player.session, block, epoch)
-        margin_s = found.margin_s if found else None
-        rows.append(
-            {
-                "block": block,
-                "epoch": epoch,
-                "worker": found.worker if found else None,
-                "margin_ms": None if margin_s is None else round(margin_s * 1000, 3),
-                "compute_ms": round(found.compute_s * 1000, 3) if found else None,
-            }
-        )
-    return rows
+def _row(arrival: Arrival) -> dict[str, Any]:
+    margin_s = arrival.margin_s
+    return {
+        "block": arrival.block,
+        "epoch": arrival.epoch,
+        "worker": arrival.worker,
+        "margin_ms": None if margin_s is None else round(margin_s * 1000, 3),
+        "compute_ms": round(arrival.compute_s * 1000, 3),
+    }
 
 
 def _seen(player: Player) -> dict[str, Any]:

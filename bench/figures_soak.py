@@ -34,9 +34,10 @@ def _compared(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("state digest of the source with that of the destination", f"{found['digests_equal']} of {found['moves']}"),
         ("state digest at the boundary with that of the replay", replayed),
+        ("SHA-256 of every frame with that of the replay", f"{found['frames_equal_to_replay']} of {found['frames']}"),
         (
-            "SHA-256 of every frame, taken again by the player, with that of the replay",
-            f"{found['frames_equal_to_replay']} of {found['frames']}",
+            "the same, as the player took it again of what came",
+            f"{found['frames_seen_equal_to_replay']} of {found['frames_seen']}",
         ),
         ("blocks that retired copies stepped, with the owner's", f"{checks - found['checks_unequal']} of {checks}"),
     ]

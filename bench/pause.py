@@ -92,10 +92,12 @@ def lateness(found: Duel) -> dict[str, Any]:
     late = {row["block"]: row["margin_ms"] for row in found.moved if _is_late(row)}
     late_control = {row["block"]: row["margin_ms"] for row in found.control if _is_late(row)}
     after_move = _first_blocks(found.moved, firsts)
+    same_inputs = found.moved_log == found.control_log
+    frames_equal = found.moved_seen["frames"] == found.control_seen["frames"] if same_inputs else None
     return {
         "blocks": len(found.moved),
         "blocks_control": len(found.control),
-        "lists_differ": sum(a != b for a, b in zip(found.moved_log, found.control_log, strict=False)),
+        "lists_differ": sum(_keys(a) != _keys(b) for a, b in zip(found.moved_log, found.control_log, strict=False)),
         "margin_ms": spread([row["margin_ms"] for row in found.moved if row["margin_ms"] is not None]),
         "margin_control_ms": spread([row["margin_ms"] for row in found.control if row["margin_ms"] is not None]),
         "margin_after_move_ms": spread([r["margin_ms"] for r in after_move if r["margin_ms"] is not None]),
@@ -105,9 +107,9 @@ def lateness(found: Duel) -> dict[str, Any]:
         "compute_ms": spread([row["compute_ms"] for row in found.moved if row["compute_ms"] is not None]),
         "compute_control_ms": spread([row["compute_ms"] for row in found.control if row["compute_ms"] is not None]),
         "frames_damaged": found.moved_seen["damaged"] + found.control_seen["damaged"],
-        "frames_out_of_order": found.moved_seen["out_of_order"] + found.control_seen["out_of_order"],
+        "frames_missing": found.moved_seen["missing"] + found.control_seen["missing"],
         "frames_changed": found.moved_seen["changed"] + found.control_seen["changed"],
-        "frames_equal_to_control": found.moved_seen["frames"] == found.control_seen["frames"],
+        "frames_equal_to_control": frames_equal,
         "checks": found.moved_seen["checks"],
         "checks_unequal": found.moved_seen["checks_unequal"],
     }
@@ -115,6 +117,11 @@ def lateness(found: Duel) -> dict[str, Any]:
 
 def _is_late(row: dict[str, Any]) -> bool:
     return row["margin_ms"] is not None and row["margin_ms"] < 0
+
+
+def _keys(changes: list[list[Any]]) -> list[list[Any]]:
+    """Return a list's changes without their numbers."""
+    return [change[1:] for change in changes]
 
 
 def _first_blocks(rows: Sequence[dict[str, Any]], epochs: set[int]) -> list[dict[str, Any]]:

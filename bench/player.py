@@ -17,13 +17,14 @@ from worldmove.serve.frames import FrameHeader, unpack
 class Seen:
     """What came: frames by their number, and everything that should not have come."""
 
-    frames: list[str] = field(default_factory=list)
-    """SHA-256 of each frame's pixels, as recomputed here."""
-    epochs: list[int] = field(default_factory=list)
-    """By block: the epoch in which it was shown."""
+    frames: dict[int, str] = field(default_factory=dict)
+    """By frame: SHA-256 of its pixels, as recomputed here."""
+    newest: int = -1
+    """The newest frame."""
     damaged: int = 0
     """Frames whose pixels are not what their header says."""
-    out_of_order: int = 0
+    missing: int = 0
+    """Frames that were skipped."""
     changed: int = 0
     """Frames that came again (after a reload) and were others."""
     checks: int = 0
@@ -45,17 +46,17 @@ class Player:
 
     @property
     def num_blocks(self) -> int:
-        """How many blocks were seen whole."""
-        return len(self.seen.frames) // self._frames_per_block
+        """Return the block after the newest that was seen whole."""
+        return (self.seen.newest + 1) // self._frames_per_block
 
     async def blocks(self, number: int) -> None:
-        """Return once so many blocks were seen."""
+        """Return once the blocks before this one were seen."""
         while self.num_blocks < number:
             self._came.clear()
             await self._came.wait()
 
     async def play(self, stop: Callable[[int], bool]) -> None:
-        """Join, and play until ``stop`` of the number of blocks seen; then leave, and the world rests."""
+        """Join, and play until ``stop`` of ``num_blocks``; then leave, and the world rests."""
         async with connect(self._address, compression=None, proxy=None, max_size=None) as socket:
             async for message in socket:
                 before = self.num_blocks
@@ -73,13 +74,12 @@ class Player:
     def _see(self, header: FrameHeader, pixels: bytes) -> None:
         digest = hashlib.sha256(pixels).digest()
         self.seen.damaged += digest != header.sha256
-        if header.frame < len(self.seen.frames):
+        if header.frame in self.seen.frames:
             self.seen.changed += self.seen.frames[header.frame] != digest.hex()
             return
-        self.seen.out_of_order += header.frame != len(self.seen.frames)
-        self.seen.frames.append(digest.hex())
-        if header.index == 0:
-            self.seen.epochs.append(header.epoch)
+        self.seen.missing += header.frame != self.seen.newest + 1
+        self.seen.newest = header.frame
+        self.seen.frames[header.frame] = digest.hex()
 
     async def _hear(self, socket: ClientConnection, said: dict[str, Any]) -> None:
         match said["type"]:

@@ -59,7 +59,7 @@ async def _nothing() -> None:
 
 
 def boundaries_of(found: Duel) -> dict[int, int]:
-    """Return, by epoch, the first block that was shown of it: the boundary at which its move froze the world."""
+    """Return, by epoch, the first block that came of it: the boundary at which its move froze the world."""
     first: dict[int, int] = {}
     for row in found.moved:
         first.setdefault(row["epoch"], row["block"])
@@ -73,8 +73,10 @@ def summary_of(found: Duel, again: Replayed) -> dict[str, Any]:
     boundaries = boundaries_of(found)
     compared = [row for row in rows if row["epoch"] in boundaries]
     as_replayed = sum(again.states[boundaries[row["epoch"]]] == row["destination_digest"] for row in compared)
-    frames = found.moved_seen["frames"]
-    same = sum(a == b for a, b in zip(frames, again.frames, strict=False))
+    seen = found.moved_seen["frames"]
+    same = sum(a == b for a, b in zip(found.moved_frames, again.frames, strict=False))
+    same_seen = sum(digest == again.frames[number] for number, digest in seen.items())
+    frames_equal = same == len(found.moved_frames) == len(again.frames) and same_seen == len(seen)
     lates = lateness(found)
     states_equal = equal == as_replayed == len(compared) == len(rows)
     return {
@@ -85,11 +87,13 @@ def summary_of(found: Duel, again: Replayed) -> dict[str, Any]:
         "digests_equal": equal,
         "states_compared_with_replay": len(compared),
         "states_equal_to_replay": as_replayed,
-        "frames": len(frames),
+        "frames": len(found.moved_frames),
         "frames_replayed": len(again.frames),
         "frames_equal_to_replay": same,
+        "frames_seen": len(seen),
+        "frames_seen_equal_to_replay": same_seen,
         "blocks_per_move": round(len(found.moved) / max(1, len(rows)), 2),
-        "bit_identical": states_equal and same == len(frames) == len(again.frames),
+        "bit_identical": states_equal and frames_equal,
         "no_added_miss": lates["blocks_late"] <= lates["blocks_late_control"],
         "pause_ms": spread([row["pause_ms"] for row in rows]),
         "replay_compute_ms": spread(again.compute_ms),
@@ -107,7 +111,8 @@ def samples_of(found: Duel, again: Replayed) -> dict[str, Any]:
         "control_blocks": found.control,
         "inputs": found.moved_log,
         "inputs_control": found.control_log,
-        "frames": found.moved_seen["frames"],
+        "frames": found.moved_frames,
+        "frames_seen": found.moved_seen["frames"],
         "frames_replayed": again.frames,
         "states_replayed": again.states,
         "replay_compute_ms": again.compute_ms,

@@ -19,6 +19,8 @@ class Arrival:
     arrived: float
     margin_s: float | None
     compute_s: float
+    frames: tuple[str, ...]
+    """SHA-256 of each frame, as its worker took it."""
 
 
 class Tap:
@@ -38,9 +40,10 @@ class Tap:
             self._arrivals.setdefault(message.session, {}).setdefault((message.block, message.epoch), arrival)
         self._gateway.take(worker, message)
 
-    def arrival(self, session: str, block: int, epoch: int) -> Arrival | None:
-        """Return when a block of an epoch came."""
-        return self._arrivals.get(session, {}).get((block, epoch))
+    def arrivals(self, session: str) -> list[Arrival]:
+        """Return each block's arrival, in order: the newest epoch's, should two have sent it."""
+        newest = {arrival.block: arrival for _, arrival in sorted(self._arrivals.get(session, {}).items())}
+        return list(newest.values())
 
     def _arrival(self, worker: str, done: BlockDone) -> Arrival:
         now = asyncio.get_running_loop().time()
@@ -52,6 +55,7 @@ class Tap:
             arrived=now,
             margin_s=None if due is None else due - now,
             compute_s=done.compute_s,
+            frames=tuple(digest.hex() for digest in done.frame_sha256),
         )
 
 
