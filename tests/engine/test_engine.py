@@ -1,11 +1,13 @@
 """The reference engine keeps the contract, gives away all of its state, and says what is wrong with a tree."""
 
+import re
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -114,7 +116,7 @@ def test_a_state_without_this_part_is_refused_by_name(name: str) -> None:
 def broken(path: str, value: Any) -> Tree:
     """The scenario's state with one place overwritten."""
     tree = copied(the_engine(), scenario())
-    *parents, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+    *parents, last = [int(part) if part.isdigit() else part for part in re.findall(r"\w+", path)]
     place = tree
     for part in parents:
         place = place[part]
@@ -126,15 +128,15 @@ def broken(path: str, value: Any) -> Tree:
     ("path", "value"),
     [
         ("more", 1),
-        ("caches/0/q", torch.zeros(1)),
-        ("caches/0/k", torch.zeros(1, 36, 2, 15)),
-        ("caches/1/v", torch.zeros(1, 72, 1, 16, dtype=torch.float64)),
-        ("caches/0/v", torch.zeros(1, 2, 36, 16).transpose(1, 2)),
-        ("caches/0/v", "rows"),
-        ("filled/0", 37),
-        ("filled/1", -18),
-        ("filled/1", 17),
-        ("filled/1", True),
+        ("caches[0].q", torch.zeros(1)),
+        ("caches[0].k", torch.zeros(1, 36, 2, 15)),
+        ("caches[1].v", torch.zeros(1, 72, 1, 16, dtype=torch.float64)),
+        ("caches[0].v", torch.zeros(1, 2, 36, 16).transpose(1, 2)),
+        ("caches[0].v", "rows"),
+        ("filled[0]", 37),
+        ("filled[1]", -18),
+        ("filled[1]", 17),
+        ("filled[1]", True),
         ("frame", 3),
         ("frame", 2.0),
         ("number", -1),
@@ -157,7 +159,7 @@ def test_a_refused_state_changes_nothing_in_place() -> None:
     engine, slot = the_engine(), scenario()
     before = digest(engine, slot)
     with pytest.raises(StateRefused):
-        engine.install(broken("filled/1", 17), into=slot)
+        engine.install(broken("filled[1]", 17), into=slot)
     assert digest(engine, slot) == before
 
 
@@ -214,6 +216,11 @@ def test_recovering_shows_the_picture_and_knows_nothing_else() -> None:
     assert digest(engine, recovered) != digest(engine, recovering.recover(255 - picture, seed=4))
     engine.step(recovered, ())
     assert trace(engine.step(recovered, ())) != trace(engine.step(lived, ()))
+
+
+def test_a_picture_of_another_size_is_refused() -> None:
+    with pytest.raises(StateRefused, match="size"):
+        the_engine().recover(np.zeros((3, 3, 3), dtype=np.uint8), seed=0)
 
 
 def test_other_weights_have_another_name() -> None:

@@ -12,7 +12,7 @@ from worldmove.engine.base import Block, EngineSpec, FrameNote, KeyChange, Tree
 from worldmove.engine.reference.actions import ACTIONS, KEYS, Controls, accept, moved, next_action
 from worldmove.engine.reference.presets import Preset
 from worldmove.engine.reference.sampler import Sampler, canvas_shape
-from worldmove.engine.reference.session import Session, adopt, export, new_session, overwrite
+from worldmove.engine.reference.session import Session, adopt, export, new_session, overwrite, require
 from worldmove.engine.reference.weights import RandomWeights, WeightsFile, load_model
 
 
@@ -107,7 +107,11 @@ class ReferenceEngine:
         return into
 
     def recover(self, frame: NDArray[np.uint8], seed: int) -> Session:
-        """Begin a world whose first block was ``frame``, seen standing still: all that is known of it."""
+        """Begin a world whose first block was ``frame``, seen standing still: all that is known of it.
+
+        Raises StateRefused for a picture of another size.
+        """
+        require(frame.shape == (self._spec.height, self._spec.width, 3), "frame", "it has not this world's size")
         session = self.open(seed)
         num_frames = self._config.frames_per_block
         picture = torch.from_numpy(np.array(frame))  # a copy: the frame given may be read-only

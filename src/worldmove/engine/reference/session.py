@@ -93,9 +93,9 @@ def require(condition: bool, path: str, why: str) -> None:
 def mapping(value: Any, names: Sequence[str], path: str) -> Mapping[str, Any]:
     require(isinstance(value, Mapping), path, "it must be a dict")
     for name in names:
-        require(name in value, f"{path}/{name}".lstrip("/"), "it is missing")
+        require(name in value, f"{path}.{name}".lstrip("."), "it is missing")
     for name in value:
-        require(name in names, f"{path}/{name}".lstrip("/"), "this engine has no such leaf")
+        require(name in names, f"{path}.{name}".lstrip("."), "this engine has no such leaf")
     return dict(value)
 
 
@@ -114,10 +114,10 @@ def whole(value: Any, path: str, *, most: int | None = None, step: int = 1) -> i
 def caches_of(config: ReferenceConfig, value: Any) -> list[Cache]:
     caches = []
     for index, cache in enumerate(sequence(value, config.num_layers, "caches")):
-        path = f"caches/{index}"
+        path = f"caches[{index}]"
         tensors = mapping(cache, ("k", "v"), path)
         shape = (1, *cache_shape(config, index))
-        caches.append({name: rows_of(tensors[name], shape, f"{path}/{name}") for name in ("k", "v")})
+        caches.append({name: rows_of(tensors[name], shape, f"{path}.{name}") for name in ("k", "v")})
     return caches
 
 
@@ -132,15 +132,15 @@ def rows_of(value: Any, shape: tuple[int, ...], path: str) -> Tensor:
 
 def filled_of(config: ReferenceConfig, value: Any) -> list[int]:
     entries = sequence(value, config.num_layers, "filled")
-    limits = [(f"filled/{i}", config.cache_rows(i)) for i in range(config.num_layers)]
+    limits = [(f"filled[{i}]", config.cache_rows(i)) for i in range(config.num_layers)]
     block = config.tokens_per_block
     return [whole(rows, path, most=most, step=block) for rows, (path, most) in zip(entries, limits, strict=True)]
 
 
 def pose_of(value: Any) -> tuple[int, int]:
     y, x = sequence(value, 2, "pose")
-    require(type(y) is int, "pose/0", "it must be a whole number")
-    require(type(x) is int, "pose/1", "it must be a whole number")
+    require(type(y) is int, "pose[0]", "it must be a whole number")
+    require(type(x) is int, "pose[1]", "it must be a whole number")
     return y, x
 
 
@@ -154,7 +154,7 @@ def generator_of(value: Any) -> torch.Generator:
 def held_of(value: Any) -> tuple[str, ...]:
     keys = sequence(value, None, "held")
     for index, key in enumerate(keys):
-        require(key in KEYS and key not in keys[:index], f"held/{index}", f"{key!r} is no key, or is there twice")
+        require(key in KEYS and key not in keys[:index], f"held[{index}]", f"{key!r} is no key, or is there twice")
     return tuple(keys)
 
 
@@ -162,5 +162,5 @@ def waiting_of(value: Any) -> tuple[KeyChange, ...]:
     changes = sequence(value, None, "waiting")
     for index, change in enumerate(changes):
         known = isinstance(change, KeyChange) and change.key in KEYS
-        require(known, f"waiting/{index}", "it is no change of a key of this engine")
+        require(known, f"waiting[{index}]", "it is no change of a key of this engine")
     return tuple(changes)
