@@ -56,6 +56,8 @@ class Duel:
     """What a run brought. Blocks: one row each, in order."""
 
     moves: Moves
+    period_ms: float
+    """Of a block: its list is closed so long before it is due."""
     moved: list[dict[str, Any]]
     control: list[dict[str, Any]]
     moved_frames: list[str]
@@ -105,6 +107,7 @@ class _Run:
         arrivals = self._tap.arrivals(MOVED)
         return Duel(
             moves=self._moves,
+            period_ms=1000 * self._house.gateway.config.live.spec.period_s,
             moved=[_row(arrival) for arrival in arrivals],
             control=[_row(arrival) for arrival in self._tap.arrivals(CONTROL)],
             moved_frames=[digest for arrival in arrivals for digest in arrival.frames],
