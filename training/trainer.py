@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -42,6 +43,16 @@ class TrainingConfig:
     num_walks: int = 20_000
 
 
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def compiled(function: Function, device: str) -> Function:
+    """The function, compiled where there is a compiler to count on."""
+    if device != "cuda":
+        return function
+    return cast("Function", torch.compile(function, dynamic=False))
+
+
 class Trainer:
     """Owns model, average, optimiser and the generator of all training data."""
 
@@ -54,9 +65,8 @@ class Trainer:
         self.optimiser = Optimiser(model)
         self.generator = torch.Generator(config.device).manual_seed(config.seed)
         self.walks = torch.from_numpy(walks).to(config.device)
-        compiled: Callable[..., Callable[..., object]] = torch.compile if config.device == "cuda" else lambda f, **_: f
-        self._write = compiled(self.streams.write, dynamic=False)
-        self._read = compiled(self.streams.read, dynamic=False)
+        self._write = compiled(self.streams.write, config.device)
+        self._read = compiled(self.streams.read, config.device)
 
     def batch(self) -> Scenes:
         picked = torch.randint(
@@ -72,9 +82,7 @@ class Trainer:
         self, model: ReferenceModel, noisy: Tensor, level: Tensor, given: Scenes, turns: Tensor, context: Context
     ) -> Tensor:
         with self._precision():
-            guess = self._read(model, noisy, level, given.actions, turns, context)
-        assert isinstance(guess, Tensor)
-        return guess.float()
+            return self._read(model, noisy, level, given.actions, turns, context).float()
 
     def flow_step(self, fraction: float, *, own_guesses: bool) -> Tensor:
         """One step of phase 1. With ``own_guesses`` half of the context is the average model's."""
@@ -155,7 +163,7 @@ class Trainer:
         return self.read(self.average, blend(given.patches, noise, level), level, given, turns, written)
 
     def _learn(self, loss: Tensor, fraction: float) -> Tensor:
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimiser.step(fraction)
         return loss.detach()
 

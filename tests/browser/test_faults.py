@@ -13,8 +13,8 @@ def test_a_frame_with_a_wrong_digest_is_not_painted(fake_visit: Visit) -> None:
     watch = """() => {
         window.painted = [];
         const stage = document.getElementById("stage");
-        new MutationObserver(() => window.painted.push(Number(stage.dataset.frame)))
-            .observe(stage, { attributeFilter: ["data-frame"] });
+        new MutationObserver((changes) => window.painted.push(...changes.map((change) => Number(change.oldValue))))
+            .observe(stage, { attributeFilter: ["data-frame"], attributeOldValue: true });
     }"""
     fake_visit.page.evaluate(watch)
 
@@ -54,6 +54,7 @@ def test_a_second_page_takes_the_controls_and_the_first_says_so(browser: Browser
     fake_visit.sees("#notice", "You are watching")
     expect(page.locator("#notice")).not_to_contain_text("watching")
     fake_visit.page.get_by_role("button", name="Play here").click()
+    fake_visit.sees("#status", "^$")
     fake_visit.walk("ArrowRight", 1)
     expect(page.locator("#notice")).to_contain_text("Another page plays this world now")
     page.close()

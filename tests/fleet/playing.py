@@ -131,13 +131,18 @@ class PlayingGateway:
 
     async def play(self, session: str, num_blocks: int) -> Play:
         """Close a list each period, and return when that many more blocks were shown, or the session is lost."""
+        return await self.play_while(session, lambda number: number < num_blocks)
+
+    async def play_while(self, session: str, going_on: Callable[[int], bool]) -> Play:
+        """Close a list each period, as long as ``going_on`` says so of the next one's number, counted from here."""
         loop = asyncio.get_running_loop()
         play = self.plays[session]
-        anchor, begin = loop.time(), len(play.lists)
-        for number in range(num_blocks):
+        anchor, begin, number = loop.time(), len(play.lists), 0
+        while going_on(number):
             await asyncio.sleep(anchor + number * self.period_s - loop.time())
-            self._close_list(session, anchor + (number + 1) * self.period_s)
-        await self.until(session, begin + num_blocks)
+            number += 1
+            self._close_list(session, anchor + number * self.period_s)
+        await self.until(session, begin + number)
         return play
 
     async def until(self, session: str, next_block: int) -> None:

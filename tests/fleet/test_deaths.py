@@ -18,7 +18,7 @@ from worldmove.worker.engines import build_engine
 pytestmark = pytest.mark.slow
 
 SEED = 11
-NUM_BLOCKS = 24
+BLOCKS_AFTER = 12
 
 
 async def opened(fleet: Fleet) -> None:
@@ -42,15 +42,22 @@ def kill_at_first_block_of(fleet: Fleet, epoch: int, worker: str) -> None:
 
 
 async def play_and_move(fleet: Fleet) -> tuple[Play, MoveReport]:
-    playing = asyncio.create_task(fleet.gateway.play("s-1", NUM_BLOCKS))
+    """Play, move the session meanwhile, and play some blocks more."""
+    moved_at: list[int] = []
+
+    def going_on(number: int) -> bool:
+        return not moved_at or number < moved_at[0] + BLOCKS_AFTER
+
+    playing = asyncio.create_task(fleet.gateway.play_while("s-1", going_on))
     await fleet.gateway.until("s-1", 6)
     report = await fleet.controller.move("s-1", "worker-2")
+    moved_at.append(len(fleet.gateway.plays["s-1"].lists))
     return await playing, report
 
 
 def went_on(play: Play) -> bool:
     """Whether every block was shown once, in order, and is what an unmoved session makes of the same lists."""
-    in_order = [shown.block for shown in play.shown] == list(range(NUM_BLOCKS))
+    in_order = [shown.block for shown in play.shown] == list(range(len(play.lists)))
     return in_order and play.frames == replayed(build_engine("reference:tiny", 1), SEED, play.lists)
 
 
@@ -110,7 +117,7 @@ def test_a_session_is_lost_when_its_only_worker_is_killed_and_the_worker_comes_b
     async def run() -> tuple[Play, list[tuple[WorkerState, int, int]]]:
         async with fleet_of_two(config=FleetConfig(restart=True, restart_after_s=0.1)) as fleet:
             await opened(fleet)
-            playing = asyncio.create_task(fleet.gateway.play("s-1", NUM_BLOCKS))
+            playing = asyncio.create_task(fleet.gateway.play("s-1", 24))
             await fleet.gateway.until("s-1", 4)
             kill(fleet, "worker-1")
             play = await playing

@@ -6,9 +6,11 @@ import stat
 
 import pytest
 
+from tests.fleet.fleet_of_two import eventually
 from worldmove.errors import UserError
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.worker.config import WorkerConfig
+from worldmove.worker.messages import Hello, ToServer
 
 
 def started(engine: str, start_s: float) -> tuple[UserError, list[int], LocalHosts]:
@@ -48,3 +50,32 @@ def test_closing_what_was_never_started_does_nothing() -> None:
     asyncio.run(hosts.close())
     asyncio.run(hosts.close())
     assert hosts.run_dir is None
+
+
+@pytest.mark.slow
+def test_a_worker_whose_link_breaks_joins_again_and_ends_by_itself_when_its_server_stays_away() -> None:
+    async def run() -> tuple[list[int], list[int]]:
+        hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny", keep_s=0.5)))
+        hellos: list[int] = []
+        statuses: list[int] = []
+
+        def heard(message: ToServer) -> None:
+            if isinstance(message, Hello):
+                hellos.append(message.pid)
+
+        try:
+            process, link = await hosts.start("w", 1, heard, statuses.append)
+            link.close()
+            await eventually(lambda: len(hellos) == 2)
+            assert hosts.run_dir is not None
+            (hosts.run_dir / "server.sock").unlink()
+            link.close()
+            await process.ended()
+            await eventually(lambda: bool(statuses))
+        finally:
+            await hosts.close()
+        return hellos, statuses
+
+    hellos, statuses = asyncio.run(run())
+    assert hellos[0] == hellos[1]
+    assert statuses == [0]

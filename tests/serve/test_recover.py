@@ -18,7 +18,7 @@ def test_each_tap_moves_a_world_of_the_reference_engine_by_exactly_one_step() ->
     for changes in way_back(("up", "up", "left", "down", "right"), 2):
         controls = accept(controls, [KeyChange(number=c.number, key=c.key, down=c.down) for c in changes])
         for _ in range(2):
-            action, controls = next_action(controls)
+            action, controls = next_action(controls, ())
             actions.append(action)
     assert actions == ["left", "up", "right", "down", "down", "stay"]
 

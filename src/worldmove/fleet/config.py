@@ -32,11 +32,10 @@ class FleetConfig:
     """Start a worker that has died again, under its next incarnation."""
     restart_after_s: float = 0.5
     stop_s: float = 5.0
-    enforce_horizon: bool = False
+    enforce_horizon: bool = True
     """Refuse a move whose expected pause is longer than the time until the next block is due.
 
-    Off, the verdict is logged and the move is done: whoever presses *Move* has asked for it, and what came late
-    is reported. Whatever moves sessions unasked is to leave it on.
+    Off, the verdict is logged and the move is done all the same: for whoever would rather be late than stay.
     """
     history: int = 512
     """Reports of moves that are kept."""

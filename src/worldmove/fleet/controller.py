@@ -66,7 +66,7 @@ class Controller:
         self._workers = WorkerTable(config.workers)
         self._sessions = SessionTable()
         self._desk = LedgerDesk(
-            ledger=ports.ledger, workers=self._workers, on_row=self._row_changed, on_error=self._ledger_failed
+            ledger=ports.ledger, workers=self._workers, on_row=self._row_changed, on_error=self._ledger_silent
         )
         self._background = Background(self._failed)
         self._recovery = Recovery(config=config, workers=self._workers, desk=self._desk, gateway=self._playing)
@@ -192,6 +192,8 @@ class Controller:
 
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
+        if new.attempt is None:
+            self._sessions.settle(new.session)
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, by=new.granted_by)
@@ -239,7 +241,7 @@ class Controller:
             raise ProtocolError("the controller was started without a gateway")
         return self._gateway
 
-    def _ledger_failed(self, session: str, error: LedgerError) -> None:
+    def _ledger_silent(self, session: str, error: LedgerError) -> None:
         self._log("ledger_silent", session=session, why=str(error))
 
     def _failed(self, task: str, error: BaseException) -> None:

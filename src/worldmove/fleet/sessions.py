@@ -64,6 +64,12 @@ class SessionTable:
         self._records[record.name] = record
         return record
 
+    def settle(self, session: str) -> None:
+        """No attempt of it is open: whatever was in doubt is decided."""
+        record = self._records.get(session)
+        if record is not None:
+            record.in_doubt = False
+
     def drop(self, session: str) -> None:
         self._records.pop(session, None)
         self._thrown_away.pop(session, None)

@@ -12,7 +12,7 @@ from worldmove.errors import ManifestError, MoveRefused, ProtocolError
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Host, ShadowSlot, Slots
 from worldmove.move.incoming import Incoming
-from worldmove.move.ledger_messages import Answer, CloseAttempt, Closed, CommitAttempt, Reclaim, Theirs, Yours
+from worldmove.move.ledger_messages import Answer, Closed, Theirs, Yours
 from worldmove.move.messages import (
     CONTROLLER,
     Abandon,
@@ -26,6 +26,7 @@ from worldmove.move.messages import (
     Proof,
 )
 from worldmove.move.protocol import DestinationEffect, DestinationEvent, DestinationPhase, destination_step
+from worldmove.move.questions import close, commit, reclaim
 from worldmove.move.times import Times
 from worldmove.move.until import given_up, until_given_up
 from worldmove.state.environment import Environment
@@ -156,16 +157,8 @@ class Destination:
         self._shadow().discard()
         reason, detail = self._why
         self._attempt.send(self._attempt.peer, Abandon, reason=reason, detail=detail[:2048])
-        answer = await self._host.ledger.ask(
-            CloseAttempt(
-                session=self.session,
-                attempt=self._attempt.id,
-                epoch=self._attempt.epoch,
-                worker=self._host.worker,
-                incarnation=self._host.incarnation,
-                boundary=self.boundary,
-            )
-        )
+        asked = close(self._host, self.session, self._offer.attempt, epoch=self._offer.epoch, boundary=self.boundary)
+        answer = await self._host.ledger.ask(asked)
         self._tell("aborted", reason, detail)
         if isinstance(answer, Yours):
             self.epoch = answer.epoch
@@ -174,17 +167,8 @@ class Destination:
 
     async def _commit(self) -> DestinationEvent:
         self._attempt.times.start("commit")
-        answer = await self._host.ledger.ask(
-            CommitAttempt(
-                session=self.session,
-                attempt=self._attempt.id,
-                epoch=self._attempt.epoch,
-                boundary=self.boundary,
-                worker=self._host.worker,
-                incarnation=self._host.incarnation,
-            )
-        )
-        event = self._event(answer)
+        asked = commit(self._host, self.session, self._offer.attempt, epoch=self._offer.epoch, boundary=self.boundary)
+        event = self._event(await self._host.ledger.ask(asked))
         if event is not None:
             self._attempt.times.stop("commit")
             return event
@@ -209,15 +193,8 @@ class Destination:
     async def _hold(self) -> DestinationEvent:
         """Wait, then ask for it back: granted only where the owner is gone or suspected, and showed nothing."""
         await self._pause()
-        reclaim = Reclaim(
-            session=self.session,
-            epoch=self.epoch,
-            acknowledged=self.boundary,
-            computed=self.boundary,
-            worker=self._host.worker,
-            incarnation=self._host.incarnation,
-        )
-        event = self._event(await self._host.ledger.ask(reclaim))
+        asked = reclaim(self._host, self.session, epoch=self.epoch, reach=(self.boundary, self.boundary))
+        event = self._event(await self._host.ledger.ask(asked))
         return DestinationEvent.YOURS if event is DestinationEvent.YOURS else DestinationEvent.TIME_OUT
 
     async def _retire(self) -> None:

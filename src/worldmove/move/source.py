@@ -12,10 +12,11 @@ from worldmove.move.attempt import Attempt
 from worldmove.move.beside import Beside
 from worldmove.move.export import Exports
 from worldmove.move.hosts import Host, SourceCopy
-from worldmove.move.ledger_messages import Answer, CloseAttempt, Closed, Reclaim, Theirs, Yours
+from worldmove.move.ledger_messages import Answer, Closed, Theirs, Yours
 from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Prepare, Start
 from worldmove.move.outgoing import Outgoing
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
+from worldmove.move.questions import close, reclaim
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
 from worldmove.move.times import Times
 from worldmove.move.until import given_up, until_given_up
@@ -215,28 +216,14 @@ class Source:
 
     async def _close(self) -> Answer | None:
         """Inquire, which closes."""
-        close = CloseAttempt(
-            session=self.session,
-            attempt=self._inbox.newest,
-            epoch=self.epoch,
-            worker=self._host.worker,
-            incarnation=self._host.incarnation,
-            boundary=self._copy.reach[1] if self._boundary is None else self._boundary,
-        )
-        return await self._host.ledger.ask(close)
+        boundary = self._copy.reach[1] if self._boundary is None else self._boundary
+        asked = close(self._host, self.session, self._inbox.newest, epoch=self.epoch, boundary=boundary)
+        return await self._host.ledger.ask(asked)
 
     async def _reclaim(self) -> Answer | None:
         self._asked_reclaim = True
-        acknowledged, computed = self._copy.reach
-        reclaim = Reclaim(
-            session=self.session,
-            epoch=self._row_epoch,
-            acknowledged=acknowledged,
-            computed=computed,
-            worker=self._host.worker,
-            incarnation=self._host.incarnation,
-        )
-        return await self._host.ledger.ask(reclaim)
+        asked = reclaim(self._host, self.session, epoch=self._row_epoch, reach=self._copy.reach)
+        return await self._host.ledger.ask(asked)
 
     def _event(self, answer: Answer | None) -> SourceEvent | None:
         """Name an answer. None is no answer, or none that this phase can use."""

@@ -107,6 +107,7 @@ class Drivers:
         if copy is not None and phase is DestinationPhase.LIVE:
             self.play(copy)
         elif copy is not None and phase is DestinationPhase.RETIRED:
+            copy.epoch, copy.next_block = destination.epoch, destination.boundary  # it was never promoted
             self.play(copy, retired_at=destination.boundary)
         self._early.pop(session, None)
 

@@ -28,8 +28,11 @@ from worldmove.worker.warm_up import warm_up
 
 RECONNECT_S = 0.2
 SWITCH_INTERVAL_S = 0.0005
-"""How long one thread may keep Python's lock while another wants it. The default, 5 ms, is what a list's arrival
-would otherwise wait for while the engine's thread runs Python."""
+"""How long one thread may keep Python's lock while another wants it.
+
+While the engine's thread runs Python, whatever arrives waits for this long. Measured on two busy cores with a block
+of 7 ms (2026-11-29): what a worker adds to a block is 5.1 ms at the default of 5 ms, and 0.7 ms at this.
+"""
 
 
 class Uplink:

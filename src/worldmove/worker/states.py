@@ -4,9 +4,12 @@ Opening and moving use one mechanism: a state is captured, laid into an arena, m
 arena, and installed. So a session that was never moved plays from the same kind of memory as one that was.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from worldmove.engine.base import Engine
+from worldmove.errors import StateRefused, WorldMoveError
 from worldmove.state.arena import Arena, Placement, adopt, gather, materialise
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, state_digest
@@ -23,8 +26,11 @@ def open_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Any, Captu
 
 def install_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena) -> tuple[Any, Capture]:
     """Make a session of what lies in an arena; return it, and its state as it will be played."""
-    session = engine.install(materialise(manifest, placement, arena, engine.state_types))
-    return session, capture(engine.state(session), engine.state_types)
+    tree = materialise(manifest, placement, arena, engine.state_types)
+    with engine_asked("install"):
+        session = engine.install(tree)
+        state = engine.state(session)
+    return session, capture(state, engine.state_types)
 
 
 def layout_in(engine: Engine[Any], session: Any, arena: Arena) -> Layout:
@@ -35,8 +41,10 @@ def layout_in(engine: Engine[Any], session: Any, arena: Arena) -> Layout:
 
 def freeze_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Capture, Placement]:
     """Quiesce a session, resolve its state, and bring into the arena what has left it."""
-    engine.quiesce(session)
-    captured = capture(engine.state(session), engine.state_types)
+    with engine_asked("give away its state"):
+        engine.quiesce(session)
+        state = engine.state(session)
+    captured = capture(state, engine.state_types)
     return captured, gather(captured, arena)
 
 
@@ -44,3 +52,14 @@ def digest_of(engine: Engine[Any], session: Any) -> str:
     """Return the state digest of a session at a boundary."""
     engine.quiesce(session)
     return state_digest(capture(engine.state(session), engine.state_types), DIGESTER).text
+
+
+@contextmanager
+def engine_asked(what: str) -> Iterator[None]:
+    """Call a foreign engine: whatever it raises ends this attempt, and neither the worker nor its other sessions."""
+    try:
+        yield
+    except WorldMoveError:
+        raise
+    except Exception as error:
+        raise StateRefused("", f"the engine could not {what}: {error!r}") from error

@@ -5,7 +5,9 @@ Rules of this file:
 1. Key changes wait in one queue and take effect in order. A frame takes changes until one of them acts,
    and then the releases that follow it; so a tap acts once, however short, and no press is lost.
 2. A press of a key that is down (a keyboard's repeat) does nothing.
-3. While a direction is down, each frame without a new press repeats the one pressed last.
+3. While a direction is down, each frame without a new press repeats the one pressed last; but only from the
+   block after its press on. A list is cut somewhere between a tap's two changes as often as not, and the tap
+   is to be one step all the same.
 4. ``flag`` acts once for a press.
 """
 
@@ -37,8 +39,8 @@ def accept(controls: Controls, changes: Sequence[KeyChange]) -> Controls:
     return Controls(held=controls.held, waiting=(*controls.waiting, *changes), number=controls.number)
 
 
-def next_action(controls: Controls) -> tuple[str, Controls]:
-    """Decide one frame's action."""
+def next_action(controls: Controls, repeats: Sequence[str]) -> tuple[str, Controls]:
+    """Decide one frame's action. ``repeats``: the keys that were down when this frame's block began."""
     held, waiting, number = controls.held, list(controls.waiting), controls.number
     action = None
     while waiting and (action is None or not waiting[0].down):
@@ -49,7 +51,8 @@ def next_action(controls: Controls) -> tuple[str, Controls]:
         elif change.key not in held:
             held = (*held, change.key)
             action = change.key
-    action = action or next((key for key in reversed(held) if key in DIRECTIONS), "stay")
+    repeated = (key for key in reversed(held) if key in DIRECTIONS and key in repeats)
+    action = action or next(repeated, "stay")
     return action, Controls(held=held, waiting=tuple(waiting), number=number)
 
 

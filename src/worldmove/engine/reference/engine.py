@@ -110,7 +110,7 @@ class ReferenceEngine:
         """Begin a world whose first block was ``frame``, seen standing still: all that is known of it."""
         session = self.open(seed)
         num_frames = self._config.frames_per_block
-        picture = torch.from_numpy(np.ascontiguousarray(frame))
+        picture = torch.from_numpy(np.array(frame))  # a copy: the frame given may be read-only
         self._control_arithmetic()
         with torch.inference_mode():
             self._sampler.write(
@@ -128,7 +128,7 @@ class ReferenceEngine:
         controls, pose = accept(session.controls, changes), session.pose
         notes = []
         for _ in range(self._config.frames_per_block):
-            action, controls = next_action(controls)
+            action, controls = next_action(controls, session.controls.held)
             pose = moved(pose, action)
             notes.append(FrameNote(pose=pose, action=action, number=controls.number))
         return Plan(notes=tuple(notes), controls=controls, pose=pose)

@@ -54,15 +54,15 @@ class Sampler:
 
         Caches and ``filled`` then include it. ``poses``: int64 [batch, frames, 2]; ``actions``: int64 [batch, frames].
         """
-        turns = self._turns(poses, frame)
+        turns = self.turns(poses, frame)
         filled[:] = make_room(self.config, caches, filled)
         noisy = crop_noise(self.config, canvas, poses)
         for level, lower in zip(self.config.levels, (*self.config.levels[1:], 0.0), strict=True):
-            clean = self._guess(noisy, level, actions, turns, caches, filled)
+            clean = self.guess(noisy, level, actions, turns, caches, filled)
             noisy = torch.lerp(clean, noisy, lower / level)
         frames = to_frames(self.config, noisy)
         # The memory is written from the picture as it is shown, so that a picture and its memory never differ.
-        self._remember(to_patches(self.config, frames), actions, turns, caches, filled)
+        self.remember(to_patches(self.config, frames), actions, turns, caches, filled)
         return frames
 
     def write(
@@ -70,16 +70,17 @@ class Sampler:
     ) -> None:
         """Remember given pictures as the block at ``frame``: uint8 [batch, frames, height, width, 3]."""
         filled[:] = make_room(self.config, caches, filled)
-        self._remember(to_patches(self.config, frames), actions, self._turns(poses, frame), caches, filled)
+        self.remember(to_patches(self.config, frames), actions, self.turns(poses, frame), caches, filled)
 
-    def _turns(self, poses: Tensor, frame: int) -> Tensor:
+    def turns(self, poses: Tensor, frame: int) -> Tensor:
+        """How the tokens of the block at ``frame`` turn."""
         times = torch.arange(frame, frame + self.config.frames_per_block, device=poses.device)
         return torch.view_as_complex(rotation(angles(self.config, poses, times))).flatten(1, 2)
 
-    def _guess(
+    def guess(
         self, noisy: Tensor, level: float, actions: Tensor, turns: Tensor, caches: list[Cache], filled: Sequence[int]
     ) -> Tensor:
-        """One denoise pass: the clean patches that the model sees in noisy ones."""
+        """One denoise pass: the clean patches that the model sees in noisy ones. The block's rows must have room."""
         shared, tables = self._conditions[level]
         x = self.model.embed(noisy)
         for index, table in enumerate(tables):
@@ -88,7 +89,7 @@ class Sampler:
             x = layer.finish(x, attended, modulation)
         return self.model.read(x, shared[actions])
 
-    def _remember(
+    def remember(
         self, patches: Tensor, actions: Tensor, turns: Tensor, caches: list[Cache], filled: Sequence[int]
     ) -> None:
         """The clean pass: it ends where the last layer's keys and values are written."""

@@ -1,0 +1,174 @@
+"""Two workers in one process, over loopback, with the ledger's rules and nothing else between them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tests.worker.bench_worker import Bench, bench, inline
+from tests.worker.counting import CountingEngine
+from worldmove.fleet.ledger_memory import MemoryLedger
+from worldmove.move.ledger_messages import CloseAttempt, OpenAttempt
+from worldmove.move.ledger_row import Facts, Row
+from worldmove.move.messages import CONTROLLER, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
+from worldmove.transport.loopback import Loopback
+from worldmove.worker.messages import Acknowledge, LedgerAnswer, LedgerAsk, Open, TakeOver
+
+ATTEMPT = "00000001-x"
+
+
+class Pair:
+    """Workers ``a`` and ``b``; what they say to each other and to the ledger is carried at once."""
+
+    def __init__(self) -> None:
+        tokens = iter(range(1000))
+        path = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
+        self.ledger = MemoryLedger()
+        self.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=0)
+        self.heard: list[MoveMessage] = []
+        self.benches: dict[str, Bench] = {}
+        self.tasks: list[asyncio.Task[None]] = []
+        for name in ("a", "b"):
+            self.benches[name] = bench(
+                CountingEngine(), worker=name, transports={"loopback": path}, send=self._sender(name)
+            )
+
+    def _sender(self, name: str) -> Callable[[Any], None]:
+        def send(message: Any) -> None:
+            self.benches[name].sent.append(message)
+            if isinstance(message, LedgerAsk):
+                self.tasks.append(asyncio.ensure_future(self._ask(name, message)))
+            elif isinstance(message, MoveMessage):
+                if message.to == CONTROLLER:
+                    self.heard.append(message)
+                else:
+                    carried: Any = message
+                    asyncio.get_running_loop().call_soon(self.benches[message.to].worker.take, carried)
+
+        return send
+
+    async def _ask(self, name: str, message: LedgerAsk) -> None:
+        answer = await self.ledger.ask(message.operation, self.facts)
+        if answer is not None:
+            self.benches[name].worker.take(LedgerAnswer(request=message.request, answer=answer))
+
+    async def settle(self) -> None:
+        for each in self.benches.values():
+            await each.settle()
+
+    async def hears(self, kind: type[MoveMessage], count: int = 1) -> Any:
+        """Return the newest message of a kind to the controller, once there are so many."""
+        for _ in range(500):
+            found = [message for message in self.heard if isinstance(message, kind)]
+            if len(found) >= count:
+                return found[-1]
+            await asyncio.sleep(0.005)
+        raise AssertionError(f"{kind.__name__} was not heard")
+
+    async def open_on_a(self, num_blocks: int) -> None:
+        await self.ledger.create(Row(session="s-1", owner="a", incarnation=1, epoch=1))
+        self.benches["a"].worker.take(Open(session="s-1", epoch=1, seed=5))
+        await self.settle()
+        self.benches["a"].inputs(*range(num_blocks))
+        await self.settle()
+        self.acknowledge("a", num_blocks - 1)
+
+    def acknowledge(self, name: str, block: int) -> None:
+        done = Acknowledge(session="s-1", epoch=1, block=block, server_life=1)
+        self.benches[name].worker.take(done)
+
+    async def start_move(self) -> None:
+        """Conduct the move up to its start, as a controller would."""
+        a, b = self.benches["a"].worker, self.benches["b"].worker
+        head = {"sender": CONTROLLER, "incarnation": 0, "session": "s-1", "attempt": ATTEMPT, "epoch": 1}
+        a.take(Prepare(to="a", transport="loopback", **head))  # type: ignore[arg-type]
+        prepared: Prepared = await self.hears(Prepared)
+        b.take(
+            Offer(
+                to="b",
+                layout=prepared.layout,
+                environment=prepared.environment,
+                ticket=prepared.ticket,
+                nonce=bytes(32),
+                source="a",
+                source_incarnation=1,
+                transport="loopback",
+                lease_s=5.0,
+                **head,  # type: ignore[arg-type]
+            )
+        )
+        await self.hears(Reserved)
+        opened = OpenAttempt(session="s-1", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1)
+        await self.ledger.ask(opened, self.facts)
+        start = Start(to="a", destination="b", destination_incarnation=1, nonce=bytes(32), **head)  # type: ignore[arg-type]
+        a.take(start)
+
+
+def moved(trial: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        pair = Pair()
+        await pair.open_on_a(3)
+        await trial(pair)
+        assert pair.benches["a"].failures == pair.benches["b"].failures == []
+
+    asyncio.run(run())
+
+
+def test_a_moved_session_goes_on_at_the_other_worker_and_its_retired_copy_agrees() -> None:
+    async def trial(pair: Pair) -> None:
+        pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=3)
+        await pair.start_move()
+        ended: Ended = await pair.hears(Ended)
+        assert ended.outcome == "committed"
+        a, b = pair.benches["a"], pair.benches["b"]
+        for each in (a, b):
+            each.inputs(3, 4)
+        await b.rest()
+        assert b.blocks() == [3, 4]
+        pair.facts = Facts(owner="b", incarnation=1, epoch=2, owner_gone=False, next_block=5)
+        for name in ("a", "b"):
+            pair.acknowledge(name, 4)
+        await a.rest()
+        await a.rest()
+        assert a.checks() == [3, 4]
+        checks = [(done.frame_sha256, done.state_digest) for done in a.sent if type(done).__name__ == "CheckDone"]
+        assert checks == [(d.frame_sha256, d.state_digest) for d in b.sent if type(d).__name__ == "BlockDone"]
+        assert a.copies().copies == ()
+        assert a.copies().slots_free == 2
+
+    moved(trial)
+
+
+def test_a_closed_attempt_leaves_the_source_playing_and_the_destinations_slot_free() -> None:
+    async def trial(pair: Pair) -> None:
+        a, b = pair.benches["a"], pair.benches["b"]
+        await pair.start_move()
+        await pair.ledger.ask(
+            CloseAttempt(session="s-1", attempt=ATTEMPT, epoch=1, worker=CONTROLLER, incarnation=0, boundary=0),
+            pair.facts,
+        )
+        await pair.hears(Ended, 2)
+        await a.rest()
+        a.inputs(3)
+        await a.settle()
+        assert a.blocks() == [0, 1, 2, 3]
+        assert (b.copies().copies, b.copies().slots_free, b.copies().slots_quarantined) == ((), 2, 0)
+
+    moved(trial)
+
+
+def test_a_retired_copy_that_is_told_to_take_over_plays_on_from_the_block_that_is_due() -> None:
+    async def trial(pair: Pair) -> None:
+        a = pair.benches["a"]
+        await pair.start_move()
+        await pair.hears(Ended)
+        pair.facts = Facts(owner="b", incarnation=1, epoch=2, owner_gone=False, next_block=4)
+        a.inputs(3, 4, 5)
+        await a.rest()
+        await a.rest()
+        assert a.copies().copies[0].phase == "retired"
+        a.worker.take(TakeOver(session="s-1", epoch=3, block=4))
+        await a.rest()
+        sent = [(done.block, done.epoch) for done in a.sent if type(done).__name__ == "BlockDone"]
+        assert sent == [(0, 1), (1, 1), (2, 1), (4, 3), (5, 3)]
+
+    moved(trial)
