@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.player import Player
-from bench.tap import Arrival, listen
+from bench.tap import Arrival, Checked, listen
 from bench.walk import Walk
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.serve.server import House, inhabited
@@ -56,10 +56,14 @@ class Duel:
     """What a run brought. Blocks: one row each, in order."""
 
     moves: Moves
+    period_ms: float
+    """Of a block: its list is closed so long before it is due."""
     moved: list[dict[str, Any]]
     control: list[dict[str, Any]]
     moved_frames: list[str]
     """SHA-256 of each frame of the moved world, as its workers took it."""
+    checks: list[Checked]
+    """Blocks that the moved world's retired copies stepped."""
     moved_log: list[list[list[Any]]]
     """The input log: of each block its changes (number, key, down)."""
     control_log: list[list[list[Any]]]
@@ -103,9 +107,11 @@ class _Run:
         arrivals = self._tap.arrivals(MOVED)
         return Duel(
             moves=self._moves,
+            period_ms=1000 * self._house.gateway.config.live.spec.period_s,
             moved=[_row(arrival) for arrival in arrivals],
             control=[_row(arrival) for arrival in self._tap.arrivals(CONTROL)],
             moved_frames=[digest for arrival in arrivals for digest in arrival.frames],
+            checks=self._tap.checks(MOVED),
             moved_log=self._log(MOVED),
             control_log=self._log(CONTROL),
             moved_seen=_seen(moved),

@@ -29,6 +29,7 @@ def pause(result: Mapping[str, Any]) -> list[str]:
             f"{found['digests_equal']} of {found['moves']} moves.",
         ),
         lateness(found),
+        _system(found),
         "#### What bounds the pause\n",
         table(("step", "p50 ms", "p90 ms", "what it is"), _steps(found)),
         _bounds(found),
@@ -57,6 +58,17 @@ def lateness(found: Mapping[str, Any]) -> str:
         f"time in the control: {f'{len(late)} (blocks {named})' if late else 'none'}. A block came",
         f"{margin['p50']:.0f} ms before it was due (median; the control's {control['p50']:.0f} ms), the first block",
         f"after a move {after['p50']:.0f} ms before, and {after['min']:.0f} ms at worst.",
+    )
+
+
+def _system(found: Mapping[str, Any]) -> str:
+    engine, beside = found["compute_control_ms"], found["beside_engine_control_ms"]
+    if not beside["n"]:
+        return ""
+    return paragraph(
+        "The whole system, unmoved: of a block's way from the closing of its list in the server to its arrival there,",
+        f"{engine['p50']:.1f} ms are the engine's step in the worker and {beside['p50']:.2f} ms everything else",
+        f"(medians; {beside['p90']:.2f} ms at the 90th percentile).",
     )
 
 

@@ -106,6 +106,7 @@ def lateness(found: Duel) -> dict[str, Any]:
         "late_where_control_was_not": sorted(set(late) - set(late_control)),
         "compute_ms": spread([row["compute_ms"] for row in found.moved if row["compute_ms"] is not None]),
         "compute_control_ms": spread([row["compute_ms"] for row in found.control if row["compute_ms"] is not None]),
+        "beside_engine_control_ms": spread(_beside_engine(found)),
         "frames_damaged": found.moved_seen["damaged"] + found.control_seen["damaged"],
         "frames_missing": found.moved_seen["missing"] + found.control_seen["missing"],
         "frames_changed": found.moved_seen["changed"] + found.control_seen["changed"],
@@ -117,6 +118,12 @@ def lateness(found: Duel) -> dict[str, Any]:
 
 def _is_late(row: dict[str, Any]) -> bool:
     return row["margin_ms"] is not None and row["margin_ms"] < 0
+
+
+def _beside_engine(found: Duel) -> list[float]:
+    """Return what each of the control's blocks took from the closing of its list to the gateway, less the engine."""
+    on_time = [row for row in found.control if row["margin_ms"] is not None and not _is_late(row)]
+    return [found.period_ms - row["margin_ms"] - row["compute_ms"] for row in on_time]
 
 
 def _keys(changes: list[list[Any]]) -> list[list[Any]]:

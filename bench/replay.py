@@ -66,6 +66,8 @@ def replay(*, engine: str, threads: int, seed: int, log: Sequence[Any], boundari
         stepped = made.step(session, [KeyChange(number=n, key=key, down=down) for n, key, down in changes])
         compute_ms.append(round((time.perf_counter() - begin) * 1000, 3))
         frames += [hashlib.sha256(frame.tobytes()).hexdigest() for frame in stepped.frames]
+    if len(log) in asked:
+        states[len(log)] = state_digest(capture(made.state(session), made.state_types), Xxh3Digester()).text
     return {"frames": frames, "states": states, "compute_ms": compute_ms}
 
 

@@ -10,6 +10,7 @@ from bench.numbers import spread
 from bench.pause import lateness
 from bench.record import Recorder, parser, quiet, require_worker_path
 from bench.replay import Replayed, replayed
+from bench.tap import Checked
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ async def measure(options: argparse.Namespace) -> tuple[Duel, Replayed]:
         threads=options.threads,
         seed=options.seed,
         log=found.moved_log,
-        boundaries=boundaries_of(found).values(),
+        boundaries={*boundaries_of(found).values(), *(check.block + 1 for check in found.checks)},
     )
     return found, again
 
@@ -73,6 +74,7 @@ def summary_of(found: Duel, again: Replayed) -> dict[str, Any]:
     boundaries = boundaries_of(found)
     compared = [row for row in rows if row["epoch"] in boundaries]
     as_replayed = sum(again.states[boundaries[row["epoch"]]] == row["destination_digest"] for row in compared)
+    checks_equal = sum(_as_replayed(check, again) for check in found.checks)
     seen = found.moved_seen["frames"]
     same = sum(a == b for a, b in zip(found.moved_frames, again.frames, strict=False))
     same_seen = sum(digest == again.frames[number] for number, digest in seen.items())
@@ -90,15 +92,24 @@ def summary_of(found: Duel, again: Replayed) -> dict[str, Any]:
         "frames": len(found.moved_frames),
         "frames_replayed": len(again.frames),
         "frames_equal_to_replay": same,
+        "checks_compared_with_replay": len(found.checks),
+        "checks_equal_to_replay": checks_equal,
         "frames_seen": len(seen),
         "frames_seen_equal_to_replay": same_seen,
         "blocks_per_move": round(len(found.moved) / max(1, len(rows)), 2),
-        "bit_identical": states_equal and frames_equal,
+        "bit_identical": states_equal and frames_equal and checks_equal == len(found.checks),
         "no_added_miss": lates["blocks_late"] <= lates["blocks_late_control"],
         "pause_ms": spread([row["pause_ms"] for row in rows]),
         "replay_compute_ms": spread(again.compute_ms),
         **lates,
     }
+
+
+def _as_replayed(check: Checked, again: Replayed) -> bool:
+    """Whether a retired copy's block is the replay's: its frames, and the state after it."""
+    first = check.block * len(check.frames)
+    frames = tuple(again.frames[first : first + len(check.frames)])
+    return (frames, again.states.get(check.block + 1)) == (check.frames, check.state_digest)
 
 
 def samples_of(found: Duel, again: Replayed) -> dict[str, Any]:

@@ -23,18 +23,32 @@ class Arrival:
     """SHA-256 of each frame, as its worker took it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """One block that a retired copy stepped from the input log alone."""
+
+    block: int
+    frames: tuple[str, ...]
+    state_digest: str
+
+
 class Tap:
     """Passes everything on to a gateway, and notes each block first (a ``fleet.ports.Gateway``)."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._arrivals: dict[str, dict[tuple[int, int], Arrival]] = {}
+        self._checks: dict[str, list[Checked]] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gateway, name)
 
     def take(self, worker: str, message: BlockDone | CheckDone | Opened | Failed | Freed) -> None:
-        """Note a block's arrival; the first counts, since it is sent again until it is acknowledged."""
+        """Note a check, or a block's arrival: the first counts, since it is sent again until it is acknowledged."""
+        if isinstance(message, CheckDone):
+            frames = tuple(digest.hex() for digest in message.frame_sha256)
+            checked = Checked(block=message.block, frames=frames, state_digest=message.state_digest)
+            self._checks.setdefault(message.session, []).append(checked)
         if isinstance(message, BlockDone) and message.session in self._gateway.lives:
             arrival = self._arrival(worker, message)
             self._arrivals.setdefault(message.session, {}).setdefault((message.block, message.epoch), arrival)
@@ -44,6 +58,10 @@ class Tap:
         """Return each block's arrival, in order: the newest epoch's, should two have sent it."""
         newest = {arrival.block: arrival for _, arrival in sorted(self._arrivals.get(session, {}).items())}
         return list(newest.values())
+
+    def checks(self, session: str) -> list[Checked]:
+        """Return every block that a retired copy stepped."""
+        return self._checks.get(session, [])
 
     def _arrival(self, worker: str, done: BlockDone) -> Arrival:
         now = asyncio.get_running_loop().time()
