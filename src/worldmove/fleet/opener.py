@@ -65,7 +65,7 @@ class Opener:
         """End a session everywhere, and forget it once no worker holds a copy (or does not answer)."""
         record = self._sessions.get(session)
         if record.moving:
-            raise UserError(f"session {session} is moving; cancel the move first", code="moving", status=409)
+            raise UserError(f"session {session} is moving; close it when the move has ended", code="moving", status=409)
         record.closing = True
         for worker in self._workers.holding(session):
             self._workers.send(worker.name, Close(session=session))
