@@ -73,6 +73,8 @@ class PlayingGateway:
         self.plays: dict[str, Play] = {}
         self.on_shown: Callable[[str, ShownBlock], None] = lambda session, shown: None
         self.on_phase: Callable[[str], None] = lambda phase: None
+        self.horizon = float("inf")
+        """What it says of the time until the next block is due, seconds."""
         self._number = 0
         self._arrived: asyncio.Queue[BlockDone] = asyncio.Queue()
 
@@ -106,7 +108,7 @@ class PlayingGateway:
         return len(self._of(session).lists)
 
     def horizon_s(self, session: str) -> float | None:
-        return float("inf")
+        return self.horizon
 
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
         if event == "phase":

@@ -66,6 +66,16 @@ async def mistaken(fleet: Fleet) -> None:
     assert fleet.controller.sessions() == before
 
 
+async def too_late(fleet: Fleet) -> None:
+    """A move that would make the next block late is refused before a byte travels."""
+    fleet.gateway.horizon = 0.0
+    report = await fleet.controller.move("damaged", "worker-2")
+    fleet.gateway.horizon = float("inf")
+    assert (report.outcome, report.reason, report.num_bytes) == (Outcome.REFUSED, "too_slow", 0)
+    assert session(fleet, "damaged").owner == "worker-1"
+    assert session(fleet, "damaged").epoch == 1
+
+
 async def cancelled(fleet: Fleet) -> None:
     """A move that is cancelled while it waits for the block boundary leaves the session where it is."""
     moving = asyncio.create_task(fleet.controller.move("damaged", "worker-2"))
@@ -101,7 +111,7 @@ async def full(fleet: Fleet) -> None:
 def test_requests_of_every_kind_on_one_fleet() -> None:
     async def run() -> None:
         async with fleet_of_two() as fleet:
-            for trial in (damaged, thrown_away, mistaken, cancelled, full):
+            for trial in (damaged, thrown_away, mistaken, too_late, cancelled, full):
                 await trial(fleet)
 
     asyncio.run(run())

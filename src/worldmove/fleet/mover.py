@@ -84,7 +84,7 @@ class Mover:
         """Give a session's move up, if that is still possible. Raises UserError if none is under way."""
         record = self._sessions.get(session)
         if record.attempt is None:
-            raise UserError(f"no move of {session} is under way", code="not_moving", status=409)
+            raise UserError(f"No move of {session} is under way.", code="not_moving", status=409)
         record.attempt.take(CancelAsked())
 
     def heard(self, message: AnyMoveMessage) -> None:
@@ -112,15 +112,23 @@ class Mover:
         destination = self._workers.get(to)
         row = self._desk.row(session)
         if record.throwaway or row is None:
-            raise UserError(f"{session} is a throw-away copy and is not moved", code="throwaway", status=409)
+            raise UserError(
+                f"{session} is a throw-away copy and is not moved; move the session that it was made of.",
+                code="throwaway",
+                status=409,
+            )
         if row.lost:
-            raise UserError(f"session {session} is lost", code="lost", status=410)
+            raise UserError(f"The session {session} is lost; open a new one.", code="lost", status=410)
         if record.closing:
-            raise UserError(f"session {session} is being closed", code="closing", status=409)
+            raise UserError(f"The session {session} is being closed; open a new one.", code="closing", status=409)
         if record.moving or row.attempt is not None:
-            raise UserError(f"another move of {session} is under way", code="moving", status=409)
+            raise UserError(
+                f"Another move of {session} is under way; try again when it has ended.", code="moving", status=409
+            )
         if row.owner == to:
-            raise UserError(f"session {session} is on {to} already", code="already_there", status=409)
+            raise UserError(
+                f"The session {session} is on {to} already; name another worker.", code="already_there", status=409
+            )
         return record, destination, row
 
     async def _tries(self, record: SessionRecord, destination: WorkerRecord, row: Row, *, damage: bool) -> MoveReport:

@@ -48,7 +48,7 @@ class Opener:
                 self._workers.send(worker.name, Close(session=session))
                 self._sessions.drop(session)
         if not created:
-            raise UserError(f"the ledger has a session {session} already", code="name_taken", status=409)
+            raise UserError(f"The ledger has a session {session} already.", code="name_taken", status=409)
         return view(record, row)
 
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
@@ -65,7 +65,9 @@ class Opener:
         """End a session everywhere, and forget it once no worker holds a copy (or does not answer)."""
         record = self._sessions.get(session)
         if record.moving:
-            raise UserError(f"session {session} is moving; cancel the move first", code="moving", status=409)
+            raise UserError(
+                f"The session {session} is moving; close it when the move has ended.", code="moving", status=409
+            )
         record.closing = True
         for worker in self._workers.holding(session):
             self._workers.send(worker.name, Close(session=session))
@@ -117,5 +119,5 @@ class Opener:
             self._workers.send(record.worker, Close(session=record.name))
         if isinstance(answer, Failed):
             self._sessions.drop(record.name)
-            raise UserError(f"session {record.name} was not opened: {answer.message}", code=answer.code, status=409)
+            raise UserError(f"The session {record.name} was not opened: {answer.message}", code=answer.code, status=409)
         record.opened = answer

@@ -54,13 +54,17 @@ class SessionTable:
         """Return a session. Raises UserError if there is none of that name."""
         record = self._records.get(session)
         if record is None:
-            raise UserError(f"there is no session {session}", code="unknown_session", status=404)
+            raise UserError(
+                f"There is no session {session}; `worldmove sessions` lists those that are open.",
+                code="unknown_session",
+                status=404,
+            )
         return record
 
     def add(self, record: SessionRecord) -> SessionRecord:
         """Keep a new session. Raises UserError if the name is taken."""
         if record.name in self._records:
-            raise UserError(f"there is a session {record.name} already", code="name_taken", status=409)
+            raise UserError(f"There is a session {record.name} already.", code="name_taken", status=409)
         self._records[record.name] = record
         return record
 

@@ -67,9 +67,9 @@ class WorkerTable:
         record = self._records.get(name)
         if record is None:
             known = ", ".join(self._records)
-            raise UserError(f"there is no worker {name}; there are {known}", code="unknown_worker", status=404)
+            raise UserError(f"There is no worker {name}; there are {known}.", code="unknown_worker", status=404)
         if record.state is not WorkerState.READY:
-            why = f"worker {name} is {record.state.value}; try again when it is back"
+            why = f"Worker {name} is {record.state.value}; try again when it is back."
             raise UserError(why, code="worker_gone", status=409)
         return record
 
@@ -142,7 +142,7 @@ class WorkerTable:
     def _with_room(self) -> tuple[WorkerRecord, ...]:
         found = tuple(record for record in self.ready() if record.slots_free > 0)
         if not found:
-            raise UserError("every slot is taken; close a session first", code="no_slot", status=409)
+            raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
         return found
 
     def holding(self, session: str) -> tuple[WorkerRecord, ...]:

@@ -49,6 +49,7 @@ def build_app(parts: Parts) -> FastAPI:
     app = FastAPI(title="WorldMove", version=__version__, docs_url=None, redoc_url=None, responses=ERRORS)
     _errors(app)
     _sessions(app, parts)
+    _play(app, parts)
     _fleet(app, parts)
     _page(app, parts)
     return app
@@ -56,7 +57,6 @@ def build_app(parts: Parts) -> FastAPI:
 
 def _sessions(app: FastAPI, parts: Parts) -> None:
     desk, gateway, fleet = parts.desk, parts.gateway, parts.gateway.fleet
-    frame_period_s = 1 / gateway.config.live.spec.frames_per_s
 
     def session_of(view: SessionView) -> body.Session:
         return session_body(view, gateway.lives.get(view.name))
@@ -81,6 +81,10 @@ def _sessions(app: FastAPI, parts: Parts) -> None:
     async def close_session(session: str) -> None:
         """End a world."""
         await desk.close(session)
+
+
+def _play(app: FastAPI, parts: Parts) -> None:
+    desk, frame_period_s = parts.desk, 1 / parts.gateway.config.live.spec.frames_per_s
 
     @app.post("/api/sessions/{session}/move", responses=REFUSED)
     async def move(session: str, request: body.MoveSession | None = None) -> body.Move:

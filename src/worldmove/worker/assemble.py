@@ -70,18 +70,9 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     ledger = LinkLedger(
         worker=config.worker, incarnation=config.incarnation, send=edges.send, answer_s=config.ledger_answer_s
     )
-    host = Host(
-        worker=config.worker,
-        incarnation=config.incarnation,
-        environment=Environment(fields=warm.environment),
-        post=edges.send,
-        ledger=ledger,
-        blocking=edges.copy_thread,
-        digester=DIGESTER,
-        transports=edges.transports,
-        clock=asyncio.get_running_loop().time,
+    drivers = Drivers(
+        host=_host(config, warm, edges, ledger), copies=copies, tools=tools, background=background, log=edges.log
     )
-    drivers = Drivers(host=host, copies=copies, tools=tools, background=background, log=edges.log)
     worker = Worker(
         identity=Identity(
             worker=config.worker,
@@ -99,3 +90,18 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         on_shutdown=edges.on_shutdown,
     )
     return Assembly(worker=worker, background=background, arena_bytes=arena_bytes, log=edges.log)
+
+
+def _host(config: WorkerConfig, warm: WarmUp, edges: Edges, ledger: LinkLedger) -> Host:
+    """Return what the drivers of moves are lent."""
+    return Host(
+        worker=config.worker,
+        incarnation=config.incarnation,
+        environment=Environment(fields=warm.environment),
+        post=edges.send,
+        ledger=ledger,
+        blocking=edges.copy_thread,
+        digester=DIGESTER,
+        transports=edges.transports,
+        clock=asyncio.get_running_loop().time,
+    )

@@ -26,6 +26,4 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How long sessions are kept while the server's link is gone. Then the process ends."""
     ledger_answer_s: Seconds = 1.0
     """Silence after which a question to the ledger counts as unanswered."""
-    phase_s: Seconds = 10.0
-    """Silence after which an end of a move that may give up does so."""
     log_level: str = "info"

@@ -51,8 +51,7 @@ async def serve(config: WorkerConfig) -> int:
     log = structlog.get_logger().bind(worker=config.worker, incarnation=config.incarnation)
     stop = asyncio.Event()
     failed: list[BaseException] = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    _at_a_signal(stop.set)
 
     def on_failure(task: str, error: BaseException) -> None:
         log.error("task_failed", task=task, exc_info=error)
@@ -63,8 +62,7 @@ async def serve(config: WorkerConfig) -> int:
     uplink = Uplink()
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
-    socket_path = Path(config.socket_path).parent / f"{config.worker}-{config.incarnation}.sock"
-    transports = LocalTransports(socket_path, copy_thread, random_bytes=os.urandom, rng=random.Random())
+    transports = LocalTransports(_socket_path(config), copy_thread, random_bytes=os.urandom, rng=random.Random())
     await transports.start()
     edges = Edges(
         engine_thread=engine_thread,
@@ -78,9 +76,7 @@ async def serve(config: WorkerConfig) -> int:
         on_shutdown=stop.set,
     )
     assembly = assemble(config, engine, warm, edges)
-    # What lives as long as the process is not looked through again: a collection in the pause would double a capture.
-    gc.collect()
-    gc.freeze()
+    _settle()
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
     assembly.background.start("link", _stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()
@@ -90,6 +86,22 @@ async def serve(config: WorkerConfig) -> int:
     copy_thread.close()
     log.info("worker_ended", clean=not failed)
     return 1 if failed else 0
+
+
+def _at_a_signal(act: Callable[[], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, act)
+
+
+def _socket_path(config: WorkerConfig) -> Path:
+    """Where this incarnation lets its arenas be had: beside the server's socket."""
+    return Path(config.socket_path).parent / f"{config.worker}-{config.incarnation}.sock"
+
+
+def _settle() -> None:
+    """Look no more through what lives as long as the process: a collection in the pause would double a capture."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
