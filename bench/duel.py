@@ -207,6 +207,7 @@ def move_row(report: MoveReport) -> dict[str, Any]:
         "to": report.destination,
         "outcome": report.outcome.value,
         "reason": report.reason,
+        "detail": report.detail,
         "pause_ms": _ms(report.pause_s),
         "gap_ms": _ms(report.gap_s),
         "took_ms": _ms(report.took_s),

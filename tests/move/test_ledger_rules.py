@@ -109,6 +109,13 @@ def test_no_attempt_opens_for_a_dead_owner() -> None:
     assert reason(ROW, open_(), OWNER_DEAD) == "owner_gone"
 
 
+def test_an_attempt_is_newer_than_one_that_was_never_opened() -> None:
+    refused = next_attempt(ROW, "zz")
+    again = next_attempt(ROW, "aa", tried=refused)
+    assert again > refused
+    assert next_attempt(ROW, "aa", tried="") < refused  # by its salt alone it would be the older one
+
+
 def test_the_next_attempt_is_always_a_new_one() -> None:
     row = ROW
     for _ in range(12):

@@ -141,10 +141,12 @@ class Mover:
         tries = 0
         while True:
             tries += 1
+            latest = self._desk.row(record.name) or row
+            record.tried = next_attempt(latest, self._ports.salt(), tried=record.tried)
             plan = Plan(
                 session=record.name,
                 epoch=row.epoch,
-                attempt=next_attempt(self._desk.row(record.name) or row, self._ports.salt()),
+                attempt=record.tried,
                 nonce=self._ports.nonce(),
                 transport=transport,
                 source=source,

@@ -31,6 +31,8 @@ class SessionRecord:
     """A move of it is being conducted."""
     attempt: Attempt | None = None
     """The try under way."""
+    tried: str = ""
+    """The id of the newest try."""
     in_doubt: bool = False
     closing: bool = False
     holders: tuple[str, ...] = ()

@@ -66,6 +66,10 @@ def attempt_id(number: int, salt: str) -> str:
     return f"{number:08d}-{salt}"
 
 
-def next_attempt(row: Row, salt: str) -> str:
-    """Return an id that is newer than every attempt that this row has seen."""
-    return attempt_id(int(row.last_attempt.partition("-")[0] or 0) + 1, salt)
+def next_attempt(row: Row, salt: str, *, tried: str = "") -> str:
+    """Return an id that is newer than every attempt that this row has seen, and than ``tried``.
+
+    A try that was refused before the ledger opened it has left no trace in the row, but the source knows it.
+    """
+    newest = max(row.last_attempt, tried)
+    return attempt_id(int(newest.partition("-")[0] or 0) + 1, salt)
