@@ -1,4 +1,4 @@
-"""A contact sheet of the island world, drawn by the shipped engine: to be looked at before figures are believed.
+"""A contact sheet of the island world, drawn by the shipped engine: what to look at before believing figures.
 
 Four places: invented, a flag planted, left for 12 tiles and visited again; one of them again with its memory wiped at
 the turning point; and one world at every 50th of 300 frames.

@@ -86,6 +86,8 @@ def test_a_move_that_did_not_happen_has_no_pause() -> None:
 def test_a_damaging_path_is_said_in_plain_words() -> None:
     aborted = Ending(outcome=Outcome.ABORTED, reason="mismatch", detail="group 3 differs")
     assert made(aborted, transport="corrupting-shm", tries=3).detail == "One part arrived damaged (3 tries)"
+    dead = Ending(outcome=Outcome.ABORTED, reason="worker_gone", detail="a worker ended in the middle of the move")
+    assert made(dead, transport="corrupting-shm", tries=1).detail == dead.detail
 
 
 def test_a_gap_is_that_of_the_newest_committed_move_of_its_session() -> None:

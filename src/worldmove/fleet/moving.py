@@ -92,6 +92,6 @@ def _rates(worker: WorkerRecord) -> dict[str, float]:
 def _sentence(plan: Plan, ending: Ending, tries: int) -> str:
     if ending.outcome is Outcome.COMMITTED:
         return f"Moved to {plan.destination.name}"
-    if plan.transport.startswith(CORRUPTING) and ending.outcome is Outcome.ABORTED:
-        return f"One part arrived damaged ({tries} tries)"
+    if plan.transport.startswith(CORRUPTING) and ending.reason == "mismatch":
+        return f"One part arrived damaged ({tries} {'try' if tries == 1 else 'tries'})"
     return ending.detail
