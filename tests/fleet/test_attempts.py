@@ -25,6 +25,7 @@ from worldmove.move.messages import (
     Reserved,
     Start,
 )
+from worldmove.move.strategy import Strategy
 from worldmove.state.capture import capture
 from worldmove.state.manifest import Layout
 
@@ -97,6 +98,7 @@ def tried(arrange: Callable[[Ends], None], **waits: float) -> tuple[Ending, Serv
             attempt=ATTEMPT,
             nonce=bytes(32),
             transport="shm",
+            strategy=Strategy.BOUNDARY_COPY,
             source=server.workers.get("a"),
             destination=server.workers.get("b"),
         )
@@ -228,6 +230,7 @@ def test_a_move_that_admission_refuses_is_refused_with_its_words() -> None:
             attempt=ATTEMPT,
             nonce=bytes(32),
             transport="shm",
+            strategy=Strategy.BOUNDARY_COPY,
             source=server.workers.get("a"),
             destination=server.workers.get("b"),
         )

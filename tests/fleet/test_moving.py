@@ -12,6 +12,7 @@ from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.move.admission import Measured, admit
 from worldmove.move.messages import Ended
+from worldmove.move.strategy import Strategy
 
 
 def ended(side: str, clock: float, *phases: tuple[str, float, float]) -> Ended:
@@ -44,6 +45,7 @@ def made(ending: Ending, *, transport: str = "shm", tries: int = 1, attempt: str
             attempt=attempt,
             nonce=b"",
             transport=transport,
+            strategy=Strategy.BOUNDARY_COPY,
             source=server.workers.get("a"),
             destination=server.workers.get("b"),
         )

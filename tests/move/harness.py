@@ -549,6 +549,7 @@ class Fleet:
             source=row.owner,
             source_incarnation=row.incarnation,
             transport=self.path,
+            strategy=self.strategy,
             lease_s=2.0,
         )
         reserved = await self._expect(outcome, Reserved, Declined, Ended)
@@ -581,6 +582,7 @@ class Fleet:
             await self._expect(outcome, Ended)
 
     path = "loopback"
+    strategy = "boundary copy"
 
     def say(self, kind: type[AnyMoveMessage], to: str, attempt: str, epoch: int, **fields: object) -> None:
         self.post(

@@ -91,7 +91,8 @@ def test_a_manifest_larger_than_a_message_may_be_is_refused() -> None:
 
 def test_a_nonce_of_another_length_is_refused() -> None:
     fields = {"layout": b"", "environment": {}, "ticket": b"", "source": "A", "source_incarnation": 1}
-    refused(Offer, {**HEAD, **fields, "transport": "shm", "lease_s": 1.0, "nonce": bytes(31)})
+    fields |= {"transport": "shm", "strategy": "boundary copy", "lease_s": 1.0}
+    refused(Offer, {**HEAD, **fields, "nonce": bytes(31)})
 
 
 def test_an_environment_of_too_many_fields_is_refused() -> None:

@@ -149,6 +149,17 @@ def test_a_worker_that_still_holds_a_copy_takes_no_second_one() -> None:
     tell(story)
 
 
+def test_an_unknown_strategy_is_refused() -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.strategy = "teleport"
+        outcome = await fleet.move("B")
+        assert outcome.declined is not None
+        assert outcome.declined.reason == "strategy"
+        await goes_on(fleet, "A")
+
+    tell(story)
+
+
 def test_an_unknown_path_is_refused() -> None:
     async def story(fleet: Fleet) -> None:
         fleet.path = "pigeon"

@@ -92,6 +92,7 @@ class Pair:
                 source="a",
                 source_incarnation=1,
                 transport="loopback",
+                strategy="boundary copy",
                 lease_s=5.0,
                 **head,  # type: ignore[arg-type]
             )

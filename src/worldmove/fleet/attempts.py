@@ -97,6 +97,7 @@ class Attempt:
             source=plan.source.name,
             source_incarnation=plan.source.incarnation,
             transport=plan.transport,
+            strategy=plan.strategy.value,
             lease_s=config.lease_s,
         )
         await self._hear(Reserved, plan.destination, config.reserve_s)

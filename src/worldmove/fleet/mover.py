@@ -19,6 +19,7 @@ from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
+from worldmove.move.strategy import pick
 
 
 class MoverPorts(Protocol):
@@ -149,6 +150,7 @@ class Mover:
                 attempt=record.tried,
                 nonce=self._ports.nonce(),
                 transport=transport,
+                strategy=pick(),
                 source=source,
                 destination=destination,
             )

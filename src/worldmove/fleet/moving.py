@@ -55,6 +55,7 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
         epoch=epoch,
         tries=tries,
         transport=plan.transport,
+        strategy=plan.strategy.value,
         epoch_before=plan.epoch,
         environment_digest=_environment_digest(plan) if ending.source or ending.destination else "",
         started_at=started_at,

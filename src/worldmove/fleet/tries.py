@@ -6,6 +6,7 @@ from worldmove.errors import MoveRefused
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.messages import AnyMoveMessage, Declined, Ended
+from worldmove.move.strategy import Strategy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class Plan:
     attempt: str
     nonce: bytes
     transport: str
+    strategy: Strategy
     source: WorkerRecord
     destination: WorkerRecord
 

@@ -27,6 +27,7 @@ from worldmove.move.messages import (
 )
 from worldmove.move.protocol import DestinationEffect, DestinationEvent, DestinationPhase, destination_step
 from worldmove.move.questions import close, commit, reclaim
+from worldmove.move.strategy import pick
 from worldmove.move.times import Times
 from worldmove.move.until import given_up, until_given_up
 from worldmove.state.environment import Environment
@@ -107,6 +108,7 @@ class Destination:
         """Take a slot, or decline: no byte has travelled."""
         try:
             self._check_environment()
+            pick(self._offer.strategy)
             layout = Layout.from_bytes(self._offer.layout)
             transport = self._host.transports.get(self._offer.transport)
             if transport is None:

@@ -78,6 +78,8 @@ class Offer(MoveMessage, frozen=True, kw_only=True, tag="offer"):
     source: Name
     source_incarnation: Count
     transport: Name
+    strategy: Name
+    """The value of a ``move.strategy.Strategy``. A destination that does not know it declines."""
     lease_s: float
     """Silence after which a shadow that has not asked for the commit frees itself."""
 
