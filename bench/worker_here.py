@@ -94,6 +94,7 @@ async def worker_here(engine_name: str, threads: int) -> AsyncIterator[WorkerHer
     here = WorkerHere(engine, engine_thread, server_link(reader, writer))
     edges = Edges(
         engine_thread=engine_thread,
+        spare_thread=engine_thread,
         copy_thread=copy_thread,
         transports={},
         send=here.send,

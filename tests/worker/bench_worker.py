@@ -69,6 +69,7 @@ def bench(engine: CountingEngine | None = None, *, num_slots: int = 2, check_blo
     failures: list[BaseException] = []
     edges = Edges(
         engine_thread=inline,
+        spare_thread=inline,
         copy_thread=inline,
         transports=host.get("transports", {}),
         send=host.get("send", sent.append),

@@ -1,6 +1,7 @@
 """One thread for blocking work."""
 
 import asyncio
+import os
 import threading
 import time
 
@@ -48,3 +49,18 @@ def test_functions_run_one_after_another_in_the_same_thread() -> None:
         return seen
 
     assert len(set(asyncio.run(play()))) == 1
+
+
+def test_a_thread_steps_back_by_itself_alone() -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    async def play() -> tuple[int, int, int]:
+        plain, nice = OneThread("plain"), OneThread("nice", niceness=10)
+        found = await plain(niceness), await nice(niceness), niceness()
+        plain.close()
+        nice.close()
+        return found
+
+    before = niceness()
+    assert asyncio.run(play()) == (before, 10, before)

@@ -64,3 +64,17 @@ def test_a_turn_given_at_the_moment_of_a_cancel_is_not_lost() -> None:
         return order
 
     assert asyncio.run(play()) == ["next"]
+
+
+def test_spare_turns_have_a_thread_of_their_own() -> None:
+    async def spare(function: Callable[[], T]) -> T:
+        return function()
+
+    async def play() -> list[bool]:
+        turns, order = Turns(inline, spare_thread=spare), []
+        for turn in Turn:
+            async with turns.take(turn) as thread:
+                order.append(thread is spare)
+        return order
+
+    assert asyncio.run(play()) == [turn is Turn.SPARE for turn in Turn]

@@ -81,7 +81,10 @@ class EngineSpec:
 
 
 class Engine(Protocol[SessionT]):
-    """An engine on one device. Not safe for concurrent calls: its worker calls it from one thread."""
+    """An engine on one device. Not safe for concurrent calls: its worker never makes two at once.
+
+    They come from two threads: one steps what players wait for, the other (of a lower priority) what nobody does.
+    """
 
     @property
     def spec(self) -> EngineSpec: ...

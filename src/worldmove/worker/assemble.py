@@ -40,6 +40,7 @@ class Edges:
     """What a worker is given of the world outside."""
 
     engine_thread: Blocking
+    spare_thread: Blocking
     copy_thread: Blocking
     transports: dict[str, Transport]
     send: Callable[[Any], None]
@@ -57,7 +58,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     pool = SlotPool([Arena(arena_bytes, f"{config.worker}-slot-{number}") for number in range(config.num_slots)])
     tools = Tools(
         engine=engine,
-        turns=Turns(edges.engine_thread),
+        turns=Turns(edges.engine_thread, spare_thread=edges.spare_thread),
         courtesy=Courtesy(engine.spec.period_s),
         copying=edges.copy_thread,
         send=edges.send,

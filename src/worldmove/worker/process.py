@@ -27,6 +27,8 @@ from worldmove.worker.transports import LocalTransports
 from worldmove.worker.warm_up import warm_up
 
 RECONNECT_S = 0.2
+SPARE_NICENESS = 10
+"""How far check blocks and throw-away copies step back where a player's block, in any process, wants the core."""
 SWITCH_INTERVAL_S = 0.0005
 """How long one thread may keep Python's lock while another wants it.
 
@@ -59,6 +61,7 @@ async def serve(config: WorkerConfig) -> int:
         stop.set()
 
     engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
+    spare_thread = OneThread("spare", niceness=SPARE_NICENESS)
     uplink = Uplink()
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
@@ -66,6 +69,7 @@ async def serve(config: WorkerConfig) -> int:
     await transports.start()
     edges = Edges(
         engine_thread=engine_thread,
+        spare_thread=spare_thread,
         copy_thread=copy_thread,
         transports=transports.by_name,
         send=uplink.send,
@@ -82,8 +86,8 @@ async def serve(config: WorkerConfig) -> int:
     await stop.wait()
     await assembly.background.stop()
     await transports.close()
-    engine_thread.close()
-    copy_thread.close()
+    for thread in (engine_thread, spare_thread, copy_thread):
+        thread.close()
     log.info("worker_ended", clean=not failed)
     return 1 if failed else 0
 

@@ -22,20 +22,25 @@ class Turn(IntEnum):
 
 
 class Turns:
-    """Serialises the use of one engine. A call that has begun is never interrupted."""
+    """Serialises the use of one engine. A call that has begun is never interrupted.
 
-    def __init__(self, engine_thread: Blocking) -> None:
+    Spare blocks are stepped by a thread of their own, which steps back where a player's block, in this process or
+    another, wants its core. A thread cannot be made nice for a while: going back takes a privilege.
+    """
+
+    def __init__(self, engine_thread: Blocking, *, spare_thread: Blocking | None = None) -> None:
         self._thread = engine_thread
+        self._spare_thread = spare_thread or engine_thread
         self._waiting: list[tuple[Turn, int, asyncio.Future[None]]] = []
         self._asked = 0
         self._busy = False
 
     @asynccontextmanager
     async def take(self, turn: Turn) -> AsyncIterator[Blocking]:
-        """Wait for a turn; inside it, the engine's thread is the caller's."""
+        """Wait for a turn; inside it, the engine is the caller's, by the thread that it gets."""
         await self._begin(turn)
         try:
-            yield self._thread
+            yield self._spare_thread if turn is Turn.SPARE else self._thread
         finally:
             self._end()
 
