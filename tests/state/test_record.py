@@ -28,6 +28,11 @@ class WithSlotOfItsOwn(Secretive):
     hidden: int
 
 
+@dataclass
+class WithDefaultOverSlot(Secretive):
+    hidden: int = 5
+
+
 class Twice(WithSlotOfItsOwn):
     __slots__ = ("hidden",)
 
@@ -164,10 +169,16 @@ def test_a_slot_that_another_hides_is_refused_where_it_holds_a_value() -> None:
     assert "Secretive.hidden" in _refused(value).why
 
 
+def test_a_field_beside_a_slot_that_its_default_hides_comes_back_beside_it() -> None:
+    made = _again(WithDefaultOverSlot(1))
+    assert (made.hidden, vars(made)) == (1, {"hidden": 1})
+
+
 def test_an_entry_of_the_dictionary_that_a_slot_hides_is_refused() -> None:
     value = WithSlotOfItsOwn(1)
     vars(value)["hidden"] = 2
     assert "__dict__.hidden" in _refused(value).why
+    assert "__dict__.hidden" in _refused(_deleted(value, "hidden")).why
 
 
 def test_a_deleted_field_is_refused_although_its_class_has_a_default() -> None:

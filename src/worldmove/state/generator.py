@@ -137,7 +137,8 @@ def _save_random(generator: random.Random) -> bytes:
 def _load_random(state: bytes) -> random.Random:
     size = 4 * _RANDOM_WORDS
     gauss = struct.unpack("<d", state[size:])[0] if len(state) > size else None
-    generator = random.Random()
+    # A seed of our own, because without one it asks the system for 2,500 random bytes.
+    generator = random.Random(0)
     generator.setstate((3, struct.unpack(f"<{_RANDOM_WORDS}I", state[:size]), gauss))
     return generator
 

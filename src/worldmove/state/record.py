@@ -81,26 +81,27 @@ def _expect(path: str, names: Sequence[str], held: Sequence[str]) -> None:
 
 
 def _held(value: object) -> Iterator[tuple[str, Any]]:
-    """Yield all that an object holds of its own; what its own type's lookup would not find, under a longer name."""
-    taken = set()
-    for name, slot in _slots(type(value)):
+    """Yield all that an object holds of its own; what a lookup by name would not reach, under a longer name."""
+    slots = dict(_slots(type(value)))
+    for name, slot in slots.items():
         try:
             yield name, slot.__get__(value, type(value))
         except AttributeError:
             continue
-        taken.add(name)
     for name, item in _dictionary(value).items():
-        yield (f"__dict__.{name}" if name in taken else name), item
+        yield (f"__dict__.{name}" if name in slots else name), item
 
 
 @lru_cache(maxsize=256)
 def _slots(kind: type) -> tuple[tuple[str, MemberDescriptorType], ...]:
     """Return the slots of all bases by the names they lie under, which are mangled where they are private."""
     found: dict[str, MemberDescriptorType] = {}
+    above: set[str] = set()
     for base in kind.__mro__:
         for name, entry in base.__dict__.items():
             if isinstance(entry, MemberDescriptorType):
-                found[f"{base.__qualname__}.{name}" if name in found else name] = entry
+                found[f"{base.__qualname__}.{name}" if name in above else name] = entry
+        above |= base.__dict__.keys()
     return tuple(found.items())
 
 
