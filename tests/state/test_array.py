@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from tests.state.equality import element_bytes, plain
 from worldmove.errors import StateRefused
@@ -135,6 +136,22 @@ def _with_gradient() -> torch.Tensor:
     return tensor
 
 
+def _with_backward_hook() -> torch.Tensor:
+    tensor = torch.ones(2, requires_grad=True)
+    tensor.register_hook(lambda gradient: gradient)
+    return tensor.requires_grad_(requires_grad=False)
+
+
+def _with_accumulation_hook() -> torch.Tensor:
+    tensor = torch.ones(2, requires_grad=True)
+    tensor.register_post_accumulate_grad_hook(lambda _: None)
+    return tensor.requires_grad_(requires_grad=False)
+
+
+class OwnFloat(np.float32):
+    pass
+
+
 def _quantised() -> torch.Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -170,6 +187,8 @@ def _nested() -> torch.Tensor:
         (lambda: torch._efficientzerotensor(2), "zero tensor"),
         (_noted, "attributes"),
         (_with_gradient, "gradient"),
+        (_with_backward_hook, "hooks"),
+        (_with_accumulation_hook, "hooks"),
         (lambda: torch.zeros(1).expand((1,) * 65), "dimensions"),
         (lambda: torch.zeros(1).as_strided((1,), (1 << 50,)), "out of range"),
         (lambda: np.array([object()]), "references"),
@@ -183,12 +202,36 @@ def _nested() -> torch.Tensor:
         (lambda: np.str_("x"), "not carried"),
         (lambda: np.void(b"x"), "not carried"),
         (lambda: np.longdouble(1), "padding"),
+        (lambda: OwnFloat(1), "subclass"),
     ],
 )
 def test_what_cannot_be_carried_exactly_is_refused_and_the_reason_said(make: Any, why: str) -> None:
     with pytest.raises(StateRefused, match=why) as refused:
         capture({"caches": [make()]})
     assert refused.value.path == "caches[0]"
+
+
+def test_a_forward_tangent_is_refused_and_a_tensor_beside_it_is_not() -> None:
+    with forward_ad.dual_level():
+        beside = torch.ones(2)
+        dual = forward_ad.make_dual(torch.ones(2), torch.ones(2))
+        assert capture({"beside": beside}).num_bytes == 8
+        with pytest.raises(StateRefused, match="tangent") as refused:
+            capture({"beside": beside, "dual": dual})
+    assert refused.value.path == "dual"
+
+
+def test_a_tensor_inside_a_function_transform_is_refused() -> None:
+    def look(tensor: torch.Tensor) -> torch.Tensor:
+        with pytest.raises(StateRefused):
+            capture({"x": tensor})
+        return tensor * 2
+
+    ones = torch.ones(2, 2)
+    torch.func.vmap(look)(ones)
+    torch.func.jvp(look, (ones,), (ones,))
+    torch.func.functionalize(look)(ones)
+    torch.func.vjp(look, ones)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,14 @@ def test_a_seed_of_many_words_and_a_spawned_generator_are_restored() -> None:
         assert _draw(load(save("g", generator))) == _draw(generator)
 
 
+@pytest.mark.parametrize("dtype", ["|i1", "|u1", "<u2", ">u2", "<i4", ">u4", "<u4", "<i8", ">i8", "<u8"])
+def test_a_seed_that_was_an_array_comes_back_with_its_dtype(dtype: str) -> None:
+    generator = np.random.default_rng(np.array([1, 2, 3], dtype=dtype))
+    restored = load(save("g", generator))
+    assert restored.bit_generator.seed_seq.entropy.dtype.str == dtype
+    assert _draw(restored) == _draw(generator)
+
+
 def test_one_generator_at_two_paths_is_made_again_as_one() -> None:
     generator = np.random.default_rng(1)
     state = capture({"a": generator, "b": [generator], "c": np.random.default_rng(1)})
@@ -74,8 +82,73 @@ def test_generators_over_one_bit_generator_are_refused_by_path() -> None:
         capture({"a": np.random.Generator(np.random.PCG64(seed)), "b": np.random.Generator(np.random.SFC64(seed))})
 
 
+def test_a_seed_sequence_of_another_type_is_refused_by_path() -> None:
+    class Seeds(np.random.bit_generator.ISeedSequence):
+        def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
+            return np.ones(n_words, dtype=dtype)
+
+    with pytest.raises(StateRefused, match="seed sequence is a Seeds") as refused:
+        capture({"rng": np.random.Generator(np.random.PCG64(Seeds()))})
+    assert refused.value.path == "rng"
+
+
+def test_a_seed_sequence_that_the_process_too_spawns_from_is_refused() -> None:
+    seed = np.random.SeedSequence(1)
+    before = np.random.get_bit_generator()
+    np.random.set_bit_generator(np.random.MT19937(seed))
+    try:
+        with pytest.raises(StateRefused, match="process's own"):
+            capture({"rng": np.random.Generator(np.random.PCG64(seed))})
+    finally:
+        np.random.set_bit_generator(before)
+    assert len(capture({"rng": np.random.Generator(np.random.PCG64(seed))}).manifest.generators) == 1
+
+
+def test_two_legacy_generators_share_nothing() -> None:
+    state = capture({"a": np.random.RandomState(1), "b": np.random.RandomState(1)})
+    assert len(state.manifest.generators) == 2
+
+
 class OwnRandom(random.Random):
     pass
+
+
+def _with_attribute(name: str, value: object) -> random.Random:
+    generator = random.Random(1)
+    setattr(generator, name, value)
+    return generator
+
+
+def _with_another_pool() -> np.random.Generator:
+    generator = np.random.default_rng(1)
+    generator.bit_generator.seed_seq.pool[0] ^= 1  # type: ignore[attr-defined]
+    return generator
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: _with_attribute("note", 3),
+        lambda: _with_attribute("random", lambda: 0.5),
+        lambda: _with_attribute("gauss_next", 1),
+        lambda: random.Random.__new__(random.Random),
+        lambda: np.random.Generator.__new__(np.random.Generator),
+        lambda: np.random.RandomState.__new__(np.random.RandomState),
+        lambda: np.random.Generator(np.random.mtrand._rand._bit_generator),
+        lambda: np.random.RandomState(np.random.mtrand._rand._bit_generator),
+        lambda: np.random.default_rng(list(range(30_000))),
+        lambda: np.random.default_rng(range(3)),
+        lambda: np.random.default_rng(np.int64(3)),
+        lambda: np.random.default_rng(np.array([[1, 2], [3, 4]])),
+        lambda: np.random.default_rng(np.array([1, 2], dtype=np.longlong)),
+        lambda: np.random.default_rng(np.array([1, 2**70], dtype=object)),
+        _with_another_pool,
+    ],
+)
+def test_a_generator_that_would_not_be_made_again_the_same_is_refused_by_path(make: Callable[[], Any]) -> None:
+    with pytest.raises(StateRefused) as refused:
+        capture({"fine": 1, "rng": make()})
+    assert refused.value.path == "rng"
 
 
 @pytest.mark.parametrize(
@@ -141,6 +214,8 @@ LEGACY, PHILOX, PCG = GENERATORS[2], GENERATORS[6], GENERATORS[3]
         _changed(LEGACY, lambda parts: _set(parts, "pos", ["int", b"\x00\x70"])),
         _changed(LEGACY, lambda parts: _set(parts, "bit_generator", ["str", "PCG65"])),
         _changed(LEGACY, lambda parts: _set(parts, "key", ["array", "<u4", b"\0" * 4])),
+        _changed(LEGACY, lambda parts: _set(parts, "key", ["array", ">u4", b"\0" * 2496])),
+        _changed(LEGACY, lambda parts: _set(parts, "key", ["array", "|O", b"\0" * 4992])),
         _changed(PCG, lambda parts: _set(parts[0], "bit_generator", ["str", "SFC64"])),
         _changed(PCG, lambda parts: _set(parts[0], "uinteger", ["int", b"\1" * 9])),
         _changed(PCG, lambda parts: parts.__setitem__(2, -1)),

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.autograd import forward_ad
 
 from worldmove.errors import StateRefused
 from worldmove.state.dtypes import NUMPY_REFUSED, TORCH_ITEM_BYTES, TORCH_REFUSED, numpy_item_bytes
@@ -23,6 +24,8 @@ _TENSOR_FAULTS: tuple[tuple[Callable[[torch.Tensor], Any], str], ...] = (
     (lambda t: not t.is_cpu, "it does not lie in host memory, and device memory is not supported yet"),
     (lambda t: t.requires_grad, "it requires grad, and its history is not state; detach it"),
     (lambda t: t.grad is not None, "it has a gradient, which would be dropped"),
+    (lambda t: forward_ad.unpack_dual(t).tangent is not None, "it has a forward tangent, which would be dropped"),
+    (lambda t: t._backward_hooks or t._post_accumulate_grad_hooks, "it has hooks, which would be dropped"),
     (lambda t: t._is_zerotensor(), "it is a zero tensor without memory of its own"),
     # Torch 2.13 has no named tensors any more; earlier ones ask like this.
     (lambda t: getattr(t, "has_names", bool)(), "its dimensions have names, which would be dropped"),
@@ -121,6 +124,8 @@ def number_leaf(path: str, number: np.generic) -> NumpyScalarLeaf:
     text = _dtype_text(path, number.dtype)
     if text[1] in "SUV":
         raise StateRefused(path, f"a numpy scalar of dtype {text} is not carried; a str or bytes is")
+    if type(number) is not np.dtype(text).type:
+        raise StateRefused(path, f"{type(number).__qualname__} is a subclass of a numpy scalar")
     return NumpyScalarLeaf(dtype=text, value=number.tobytes())
 
 

@@ -192,12 +192,13 @@ class _Reader:
     def _generator(self, path: str, value: Any) -> Leaf:
         if id(value) in self._generators:
             return GeneratorLeaf(generator=self._generators[id(value)])
+        record = generator.save(path, value)
         for part in generator.shared_parts(value):
             if id(part) in self._parts:
                 raise StateRefused(path, f"it shares its {type(part).__name__} with {self._parts[id(part)]}")
             self._parts[id(part)] = path
         self._generators[id(value)] = len(self.records)
-        self.records.append(generator.save(path, value))
+        self.records.append(record)
         return GeneratorLeaf(generator=self._generators[id(value)])
 
 

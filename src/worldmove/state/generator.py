@@ -15,6 +15,7 @@ import torch
 
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.state.leaf import GeneratorRecord
+from worldmove.state.numpy_state import from_plain, plain
 
 MAX_GENERATOR_BYTES = 1 << 16
 
@@ -33,6 +34,12 @@ _LAST_POSITION = {"pos": 624, "buffer_pos": 4}
 
 _RANDOM_WORDS = 625
 
+# Where random.Random keeps its second normal; no other carried generator has attributes.
+_ATTRIBUTES = frozenset({"gauss_next"})
+
+_PROCESS_OWN = "it is, or draws from, the process's own generator, from which other sessions draw too"
+
+_UNREADABLE = (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError, struct.error)
 # What the libraries raise when they are given the state of no generator.
 _FAULTS = (
     *(LookupError, TypeError, ValueError, OverflowError, RuntimeError),
@@ -46,14 +53,20 @@ def is_generator(value: object) -> bool:
 
 
 def save(path: str, generator: object) -> GeneratorRecord:
-    """Return the generator's record. Raises StateRefused where its state cannot be read whole."""
-    if generator is torch.default_generator or generator is _numpy_global() or generator is _random_global():
-        raise StateRefused(path, "it is the process's own generator, from which other sessions draw too")
-    kind, write = _SAVE[type(generator)]
+    """Return the generator's record. Raises StateRefused where ``load`` could not make the same one of it."""
+    if any(generator is own for own in _process_generators()):
+        raise StateRefused(path, _PROCESS_OWN)
+    strange = vars(generator).keys() - _ATTRIBUTES if hasattr(generator, "__dict__") else ()
+    if strange:
+        raise StateRefused(path, f"it has attributes of its own, which would be dropped: {', '.join(sorted(strange))}")
     try:
-        return GeneratorRecord(kind, write(generator))
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        record = _record(generator)
+    except _UNREADABLE as error:
         raise StateRefused(path, f"this generator's state cannot be read whole ({error})") from error
+    if any(part is own for part in shared_parts(generator) for own in shared_parts(np.random.mtrand._rand)):
+        raise StateRefused(path, _PROCESS_OWN)
+    _check_made_again(path, generator, record)
+    return record
 
 
 def load(record: GeneratorRecord) -> Any:
@@ -62,9 +75,10 @@ def load(record: GeneratorRecord) -> Any:
         raise ManifestError(f"there is no generator of kind {record.kind[:40]!r} with {len(record.state)} bytes")
     try:
         generator = _LOAD[record.kind](record.state)
+        again = _record(generator)
     except _FAULTS as error:
         raise ManifestError(f"this is no state of a {record.kind} generator") from error
-    if save("", generator) != record:
+    if again != record:
         raise ManifestError(f"this state of a {record.kind} generator is not canonical")
     return generator
 
@@ -72,10 +86,32 @@ def load(record: GeneratorRecord) -> Any:
 def shared_parts(generator: object) -> tuple[object, ...]:
     """Return the objects inside a generator through which another could disturb it."""
     if isinstance(generator, np.random.Generator):
-        return generator.bit_generator, _seed_sequence(generator)
+        return generator.bit_generator, generator.bit_generator.seed_seq
     if isinstance(generator, np.random.RandomState):
-        return (generator._bit_generator,)
+        bits = generator._bit_generator
+        # One that was seeded in the old way has no seed sequence.
+        return (bits,) if bits.seed_seq is None else (bits, bits.seed_seq)
     return ()
+
+
+def _record(generator: object) -> GeneratorRecord:
+    kind, write = _SAVE[type(generator)]
+    return GeneratorRecord(kind, write(generator))
+
+
+def _check_made_again(path: str, generator: object, record: GeneratorRecord) -> None:
+    """Raise StateRefused here, where the session can go on, rather than at the other end of a move."""
+    try:
+        made = load(record)
+    except ManifestError as error:
+        raise StateRefused(path, f"this generator could not be made again: {error}") from error
+    if _pool(made) != _pool(generator):
+        raise StateRefused(path, "the pool of its seed sequence was written to")
+
+
+def _pool(generator: object) -> bytes:
+    """Return what a seed sequence draws from; it follows from its entropy, but can be written to."""
+    return _seed_sequence(generator).pool.tobytes() if isinstance(generator, np.random.Generator) else b""
 
 
 def _save_torch(generator: torch.Generator) -> bytes:
@@ -92,8 +128,8 @@ def _load_torch(state: bytes) -> torch.Generator:
 
 def _save_random(generator: random.Random) -> bytes:
     version, words, gauss = generator.getstate()
-    if version != 3:
-        raise ValueError(f"version {version}")
+    if version != 3 or type(gauss) not in (float, type(None)):
+        raise ValueError(f"version {version}, second normal {gauss!r}")
     tail = b"" if gauss is None else struct.pack("<d", gauss)
     return struct.pack(f"<{_RANDOM_WORDS}I", *words) + tail
 
@@ -101,21 +137,22 @@ def _save_random(generator: random.Random) -> bytes:
 def _load_random(state: bytes) -> random.Random:
     size = 4 * _RANDOM_WORDS
     gauss = struct.unpack("<d", state[size:])[0] if len(state) > size else None
-    generator = random.Random()
+    # A seed of our own, because without one it asks the system for 2,500 random bytes.
+    generator = random.Random(0)
     generator.setstate((3, struct.unpack(f"<{_RANDOM_WORDS}I", state[:size]), gauss))
     return generator
 
 
 def _save_numpy(generator: np.random.Generator) -> bytes:
     bits, seed = _bit_generator(generator.bit_generator), _seed_sequence(generator)
-    parts = [_plain(bits.state), [_plain(seed.entropy), _plain(seed.spawn_key), seed.pool_size]]
+    parts = [plain(bits.state), [plain(seed.entropy), plain(seed.spawn_key), seed.pool_size]]
     return msgspec.msgpack.encode([*parts, seed.n_children_spawned])
 
 
 def _load_numpy(state: bytes) -> np.random.Generator:
     bits, (entropy, spawn_key, pool_size), children = msgspec.msgpack.decode(state)
     seed = np.random.SeedSequence(
-        entropy=_value(entropy), spawn_key=_value(spawn_key), pool_size=pool_size, n_children_spawned=children
+        entropy=from_plain(entropy), spawn_key=from_plain(spawn_key), pool_size=pool_size, n_children_spawned=children
     )
     values = _bit_state(bits)
     generator = BIT_GENERATORS[values["bit_generator"]](seed)
@@ -125,7 +162,7 @@ def _load_numpy(state: bytes) -> np.random.Generator:
 
 def _save_random_state(generator: np.random.RandomState) -> bytes:
     _bit_generator(generator._bit_generator)
-    return msgspec.msgpack.encode(_plain(generator.get_state(legacy=False)))
+    return msgspec.msgpack.encode(plain(generator.get_state(legacy=False)))
 
 
 def _load_random_state(state: bytes) -> np.random.RandomState:
@@ -141,8 +178,8 @@ def _bit_generator(bits: np.random.BitGenerator) -> np.random.BitGenerator:
     return bits
 
 
-def _bit_state(plain: Any) -> dict[str, Any]:
-    values: dict[str, Any] = _value(plain)
+def _bit_state(lists: Any) -> dict[str, Any]:
+    values: dict[str, Any] = from_plain(lists)
     for name, last in _LAST_POSITION.items():
         for holder in (values, values["state"]):
             if name in holder and not 0 <= holder[name] <= last:
@@ -156,38 +193,6 @@ def _seed_sequence(generator: np.random.Generator) -> np.random.SeedSequence:
         raise TypeError(f"its seed sequence is a {type(seed).__name__}")
     return seed
 
-
-def _plain(value: Any) -> Any:
-    """Turn numpy's dictionaries into lists that have one encoding: integers as bytes, for they exceed 64 bits."""
-    if type(value) is dict:
-        return ["dict", [[key, _plain(item)] for key, item in sorted(value.items())]]
-    if type(value) in (tuple, list):
-        return [type(value).__name__, [_plain(item) for item in value]]
-    if type(value) is np.ndarray:
-        return ["array", value.dtype.str, value.tobytes()]
-    if type(value) is int:
-        return ["int", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)]
-    if type(value) is float:
-        return ["float", struct.pack("<d", value)]
-    if type(value) is str:
-        return ["str", value]
-    raise TypeError(f"it holds a {type(value).__name__}")
-
-
-def _value(plain: Any) -> Any:
-    kind, *rest = plain
-    return _VALUE[kind](*rest)
-
-
-_VALUE: dict[str, Callable[..., Any]] = {
-    "dict": lambda items: {key: _value(item) for key, item in items},
-    "tuple": lambda items: tuple(_value(item) for item in items),
-    "list": lambda items: [_value(item) for item in items],
-    "array": lambda dtype, data: np.frombuffer(data, dtype={"<u4": "<u4", "<u8": "<u8"}[dtype]).copy(),
-    "int": lambda data: int.from_bytes(data, "little", signed=True),
-    "float": lambda data: struct.unpack("<d", data)[0],
-    "str": str,
-}
 
 _SAVE: Mapping[type, tuple[str, Callable[[Any], bytes]]] = {
     torch.Generator: ("torch", _save_torch),
@@ -203,9 +208,5 @@ _LOAD: Mapping[str, Callable[[bytes], Any]] = {
 }
 
 
-def _numpy_global() -> object:
-    return np.random.mtrand._rand
-
-
-def _random_global() -> object:
-    return getattr(random.random, "__self__", None)
+def _process_generators() -> tuple[object, ...]:
+    return torch.default_generator, np.random.mtrand._rand, getattr(random.random, "__self__", None)

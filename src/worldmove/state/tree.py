@@ -5,7 +5,7 @@ caller registers. Types are matched exactly; what would not come back the same i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from types import MappingProxyType
@@ -13,6 +13,7 @@ from typing import Any
 
 from worldmove.errors import StateRefused
 from worldmove.state.leaf import encode_scalar
+from worldmove.state.record import field_names, is_record, make, read_fields, type_fault
 from worldmove.state.structure import (
     MAX_DEPTH,
     MAX_KEY_BYTES,
@@ -56,11 +57,6 @@ def flatten(tree: Any, types: Mapping[str, type] = NO_TYPES) -> Flat:
 def rebuild(structure: Node, leaves: Iterator[Any], types: Mapping[str, type] = NO_TYPES) -> Any:
     """Put a tree together again. Raises StateRefused for a type that is not registered, or another by its name."""
     return _build("", structure, leaves, types)
-
-
-def is_record(kind: type) -> bool:
-    """Say whether a type is a dataclass or a named tuple (an enum with fields is a leaf)."""
-    return (is_dataclass(kind) or _is_named_tuple(kind)) and not issubclass(kind, Enum)
 
 
 class _Role(Enum):
@@ -133,29 +129,9 @@ class _Walk:
             raise StateRefused(path, f"{kind.__qualname__} is not registered among the engine's state types")
         if not issubclass(kind, tuple):
             self._once(path, value)
-        names = field_names(kind)
-        strange = [name for name in names if not hasattr(value, name)] + sorted(_attributes(value) - set(names))
-        if strange:
-            raise StateRefused(path, f"its attributes are not its fields: {', '.join(strange)}")
-        items = [(name, self.node(field_path(path, name), getattr(value, name), depth + 1)) for name in names]
+        held = read_fields(path, value)
+        items = [(name, self.node(field_path(path, name), item, depth + 1)) for name, item in held]
         return RecordNode(self.names[kind], tuple(items))
-
-
-def field_names(kind: type) -> tuple[str, ...]:
-    """Return the fields of a registered dataclass or named tuple, in order of declaration."""
-    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else tuple(kind._fields)  # type: ignore[attr-defined]
-
-
-def _attributes(value: object) -> set[str]:
-    """Return the names under which an object holds something of its own, in slots or in its dictionary."""
-    slots = (base.__dict__.get("__slots__", ()) for base in type(value).__mro__)
-    named = {name for names in slots for name in ((names,) if isinstance(names, str) else names)}
-    held = {name for name in named - {"__dict__", "__weakref__"} if hasattr(value, name)}
-    return held | set(getattr(value, "__dict__", ()))
-
-
-def _is_named_tuple(kind: type) -> bool:
-    return issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
 def _build(path: str, node: Node, leaves: Iterator[Any], types: Mapping[str, type]) -> Any:
@@ -173,14 +149,11 @@ def _build_record(path: str, node: RecordNode, leaves: Iterator[Any], types: Map
     kind = types.get(node.type)
     if kind is None or not is_record(kind):
         raise StateRefused(path, f"{node.type} is not registered here")
+    fault = type_fault(kind)
+    if fault is not None:
+        raise StateRefused(path, fault)
     names = tuple(name for name, _ in node.items)
     if names != field_names(kind):
         raise StateRefused(path, f"{node.type} has the fields {names} there and {field_names(kind)} here")
     values = [_build(child_path, child, leaves, types) for child_path, child in children(path, node)]
-    if issubclass(kind, tuple):
-        return kind._make(values)  # type: ignore[attr-defined]
-    # Neither __init__ nor __post_init__ runs: they might derive, convert or draw, and the fields are known.
-    made = object.__new__(kind)
-    for name, value in zip(names, values, strict=True):
-        object.__setattr__(made, name, value)
-    return made
+    return make(kind, values)
