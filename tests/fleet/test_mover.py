@@ -1,6 +1,7 @@
 """Moves as somebody asks for them."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from prometheus_client import CollectorRegistry
 
@@ -10,8 +11,9 @@ from worldmove.fleet.controller import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.mover import Mover
-from worldmove.fleet.reports import Outcome
+from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.move.ledger_messages import Failover, Lose
 from worldmove.move.messages import Prepare
 
 
@@ -36,7 +38,7 @@ def mover_of(server: Server, salts: list[str]) -> Mover:
         log=lambda event, fields: None,
     )
     return Mover(
-        config=FleetConfig(workers=("a", "b"), prepare_s=0.01),
+        config=FleetConfig(workers=("a", "b"), prepare_s=0.05, owner_s=0.3),
         ports=ports,
         workers=server.workers,
         sessions=sessions,
@@ -56,3 +58,44 @@ def test_a_move_after_a_refused_one_is_newer_whatever_its_salt() -> None:
     attempts = asyncio.run(run())
     assert len(attempts) == 3
     assert attempts == sorted(attempts)  # a source takes no attempt for new that is not greater than all before
+
+
+async def lost(server: Server) -> None:
+    await server.desk.ask(Lose(session="s", epoch=1, poll=0, copies_found=0))
+
+
+async def taken_over(server: Server) -> None:
+    server.desk.close_epoch("s", 1)
+    await server.desk.ask(Failover(session="s", epoch=1, worker="b", incarnation=1, log_reaches=9))
+
+
+def moved_while_the_source_dies(then: Callable[[Server], Awaitable[None]] | None) -> MoveReport:
+    """Move a session whose worker dies when it is to prepare; a little later its row is what ``then`` makes of it."""
+
+    async def run() -> MoveReport:
+        server = await server_of("a", "b")
+        mover = mover_of(server, ["zz"])
+        server.wires["a"].react = lambda message: (server.dies("a"), mover.died("a"))
+        moving = asyncio.create_task(mover.move("s", "b", damage=False))
+        await asyncio.sleep(0.1)
+        assert not moving.done()
+        if then is not None:
+            await then(server)
+        return await moving
+
+    return asyncio.run(run())
+
+
+def test_a_session_whose_source_dies_before_the_start_is_lost_where_no_copy_is_left() -> None:
+    made = moved_while_the_source_dies(lost)
+    assert (made.outcome, made.reason, made.runs_at) == (Outcome.LOST, "lost", None)
+
+
+def test_a_session_whose_source_dies_before_the_start_runs_where_a_copy_took_over() -> None:
+    made = moved_while_the_source_dies(taken_over)
+    assert (made.outcome, made.reason, made.runs_at) == (Outcome.REFUSED, "worker_gone", "b")
+
+
+def test_a_session_whose_source_is_dead_is_in_doubt_while_its_row_names_no_other() -> None:
+    made = moved_while_the_source_dies(None)
+    assert (made.outcome, made.reason, made.runs_at) == (Outcome.IN_DOUBT, "worker_gone", None)

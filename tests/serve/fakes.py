@@ -79,6 +79,8 @@ class FakeFleet:
         self.outcome = Outcome.COMMITTED
         self.num_places: int | None = None
         """How many sessions there is room for."""
+        self.gone: set[str] = set()
+        """Workers that are dead."""
         self.failing_answers = 0
         """How many questions to the ledger fail."""
         self.silent_answers = 0
@@ -154,6 +156,7 @@ class FakeFleet:
             reason="done" if outcome is Outcome.COMMITTED else "environment",
             detail="device: cpu and gpu",
             epoch=fake.view.epoch,
+            runs_at=None if source in self.gone else fake.view.owner,
             tries=3 if damage else 1,
             transport="fake",
             started_at=0.0,
@@ -266,7 +269,7 @@ class FakeFleet:
                 name=name,
                 pid=100 + index,
                 incarnation=1,
-                state=WorkerState.READY,
+                state=WorkerState.GONE if name in self.gone else WorkerState.READY,
                 num_slots=3,
                 slots_free=2,
                 slots_quarantined=0,

@@ -127,12 +127,18 @@ def test_a_refused_move_is_a_409_with_its_fields_and_an_aborted_one_a_200() -> N
         assert refused.json()["error"]["code"] == "refused"
         assert refused.json()["error"]["session_runs"] is True
         assert refused.json()["move"]["reason"] == "environment"
+        site.fleet.gone = {"a"}
+        dead = (await site.http.post(f"/api/sessions/{session}/move", json={"to": "b"})).json()
+        assert dead["error"]["session_runs"] is False
+        assert "goes on" not in dead["move"]["sentence"]
+        assert dead["move"]["runs_at"] is None
+        site.fleet.gone = set()
         broken = await site.http.post(f"/api/sessions/{session}/move", json={"damage": True})
         assert broken.status_code == 200
         assert (broken.json()["outcome"], broken.json()["tries"]) == ("aborted", 3)
         assert broken.json()["sentence"].startswith("Not moved, nothing changed.")
         moves = (await site.http.get("/api/moves")).json()["moves"]
-        assert [move["outcome"] for move in moves] == ["refused", "aborted"]
+        assert [move["outcome"] for move in moves] == ["refused", "refused", "aborted"]
 
     on_site(work)
 

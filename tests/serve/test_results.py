@@ -28,6 +28,7 @@ MOVED = MoveReport(
     num_groups=1,
     source_digest="d",
     destination_digest="d",
+    runs_at="worker-2",
 )
 
 
@@ -42,11 +43,15 @@ MOVED = MoveReport(
         ({"gap_s": 0.2}, "You waited 2 frames."),
         ({"gap_s": 0.01}, "You waited 1 frame."),
         (
-            {"outcome": Outcome.REFUSED, "detail": "torch.mkl is 1 here and 2 there"},
-            "Not moved, nothing changed. torch.mkl is 1 here and 2 there. It goes on at worker-1.",
+            {"outcome": Outcome.REFUSED, "detail": "torch.mkl is 1 here and 2 there", "runs_at": "worker-1"},
+            "Not moved, nothing changed. torch.mkl is 1 here and 2 there. Your world goes on at worker-1.",
         ),
         (
-            {"outcome": Outcome.ABORTED, "detail": "One part arrived damaged (3 tries)"},
+            {"outcome": Outcome.REFUSED, "detail": "worker-1 ended", "runs_at": None},
+            "Not moved, nothing changed. worker-1 ended. No worker runs it now.",
+        ),
+        (
+            {"outcome": Outcome.ABORTED, "detail": "One part arrived damaged (3 tries)", "runs_at": "worker-1"},
             "Not moved, nothing changed. One part arrived damaged (3 tries). Your world goes on at worker-1.",
         ),
         ({"outcome": Outcome.IN_DOUBT}, "Holding. We are making sure that only one copy goes on."),

@@ -136,7 +136,7 @@ class Attempt:
                         return event
                     refuse(event)
         except TimeoutError:
-            raise MoveRefused("silent", f"worker {of.name} did not answer within {within_s:.0f} s") from None
+            raise MoveRefused("silent", f"{of.name} did not answer within {within_s:.0f} s") from None
 
     async def _conclude(self) -> Ending:
         """Listen until both ends have said how it ended, or cannot say it any more."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from worldmove.errors import UserError
@@ -14,12 +15,15 @@ from worldmove.fleet.moving import CORRUPTING, report, require, verdict_of, with
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.fleet.tries import CancelAsked, Died, Ending, Plan
+from worldmove.fleet.tries import CancelAsked, Died, Ending, Plan, by_row
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
 from worldmove.move.strategy import pick
+
+LOOK_S = 0.05
+"""Between two looks at a row whose owner is gone."""
 
 
 class MoverPorts(Protocol):
@@ -158,9 +162,24 @@ class Mover:
             given_up = ending.outcome is not Outcome.ABORTED or ending.reason in ("cancelled", "worker_gone")
             if given_up or tries == num_tries:
                 break
-        after = self._desk.row(record.name) or row
+        lives_at = await self._living_owner(record.name)
+        after = self._desk.row(record.name)
+        ending = by_row(plan, ending, after, owner_lives=lives_at is not None)
         took_s = loop.time() - begun
-        return report(plan, ending, epoch=after.epoch, tries=tries, started_at=started_at, took_s=took_s)
+        made = report(plan, ending, epoch=(after or row).epoch, tries=tries, started_at=started_at, took_s=took_s)
+        return replace(made, runs_at=lives_at)
+
+    async def _living_owner(self, session: str) -> str | None:
+        """Return who owns a session by the row, waiting a while where that worker is dead; None if it still is."""
+        try:
+            async with asyncio.timeout(self._config.owner_s):
+                while (row := self._desk.row(session)) is not None and not row.lost:
+                    if not self._desk.owner_is_gone(row):
+                        return row.owner
+                    await self._workers.changed(LOOK_S)
+        except TimeoutError:
+            return None
+        return None
 
     async def _until_no_copy(self, worker: WorkerRecord, session: str) -> None:
         """Wait a while for a worker that still holds an older copy: its check ends with the next blocks."""

@@ -45,6 +45,8 @@ class MoveReport:
     """One sentence for people."""
     epoch: int
     """The session's epoch after the move."""
+    runs_at: str | None = None
+    """The session's owner by the ledger's row when this was told. None: nobody that lives."""
     tries: int
     transport: str
     started_at: float

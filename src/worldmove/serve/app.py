@@ -179,7 +179,9 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(_: Request, refused: Refused) -> JSONResponse:
-        answer = body.RefusedMove(error=_fields("refused", refused.move.sentence, session_runs=True), move=refused.move)
+        move = refused.move
+        fields = _fields("refused", move.sentence, session_runs=move.runs_at is not None)
+        answer = body.RefusedMove(error=fields, move=move)
         return JSONResponse(answer.model_dump(by_alias=True), status_code=409)
 
     @app.exception_handler(RequestValidationError)

@@ -95,6 +95,7 @@ class Move(Answer):
     source: str = Field(serialization_alias="from")
     to: str
     epoch: int
+    runs_at: str | None = Field(description="Who owns it by the ledger's row; null: nobody that lives.")
     tries: int
     transport: str
     started_at: str

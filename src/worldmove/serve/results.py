@@ -89,17 +89,23 @@ def sentence(report: MoveReport, frame_period_s: float) -> str:
         case Outcome.COMMITTED:
             return _moved(report, frame_period_s)
         case Outcome.REFUSED:
-            return f"Not moved, nothing changed. {_clause(report)} It goes on at {report.source}."
+            return f"Not moved, nothing changed. {_clause(report)} {_place(report, 'goes on')}"
         case Outcome.ABORTED:
-            return f"Not moved, nothing changed. {_clause(report)} Your world goes on at {report.source}."
+            return f"Not moved, nothing changed. {_clause(report)} {_place(report, 'goes on')}"
         case Outcome.IN_DOUBT:
             return "Holding. We are making sure that only one copy goes on."
         case Outcome.LOST:
             return f"This world could not be recovered. {_clause(report)}"
 
 
+def _place(report: MoveReport, does: str) -> str:
+    """Say where the session is, which is where the row's owner lives."""
+    return "No worker runs it now." if report.runs_at is None else f"Your world {does} at {report.runs_at}."
+
+
 def _moved(report: MoveReport, frame_period_s: float) -> str:
-    parts = [f"Moved. Your world now runs at {report.destination}."]
+    there = report.runs_at == report.destination
+    parts = ["Moved." if there else f"Moved to {report.destination}.", _place(report, "now runs")]
     if report.gap_s is not None:
         waited = frames_waited(report.gap_s, frame_period_s)
         parts.append(f"You waited {waited} frame{'' if waited == 1 else 's'}.")
