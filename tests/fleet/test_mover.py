@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from prometheus_client import CollectorRegistry
 
@@ -12,8 +13,10 @@ from worldmove.fleet.counters import Counters
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.reports import MoveReport, Outcome
-from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.sessions import SessionRecord, SessionTable, view
+from worldmove.fleet.views import SessionState
 from worldmove.move.ledger_messages import Failover, Lose
+from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.messages import Prepare
 
 
@@ -99,3 +102,16 @@ def test_a_session_whose_source_dies_before_the_start_runs_where_a_copy_took_ove
 def test_a_session_whose_source_is_dead_is_in_doubt_while_its_row_names_no_other() -> None:
     made = moved_while_the_source_dies(None)
     assert (made.outcome, made.reason, made.runs_at) == (Outcome.IN_DOUBT, "worker_gone", None)
+
+
+def test_a_session_is_in_doubt_exactly_while_its_row_has_an_attempt_that_nobody_conducts_or_a_dead_owner() -> None:
+    async def states() -> list[SessionState]:
+        record = SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False)
+        row = Row(session="s", owner="a", incarnation=1, epoch=1)
+        opened = replace(row, attempt=OpenedFor(attempt="00000001-x", destination="b", incarnation=1))
+        found = [view(record, row), view(record, opened), view(record, row, owner_gone=True)]
+        record.moving = True
+        return [seen.state for seen in (*found, view(record, opened))]
+
+    live, doubt, moving = SessionState.LIVE, SessionState.IN_DOUBT, SessionState.MOVING
+    assert asyncio.run(states()) == [live, doubt, doubt, moving]

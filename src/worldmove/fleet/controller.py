@@ -16,7 +16,7 @@ from worldmove.fleet.opener import Opener
 from worldmove.fleet.ports import Gateway, Hosts, Owner
 from worldmove.fleet.recovery import Recovery
 from worldmove.fleet.reports import MoveReport
-from worldmove.fleet.sessions import HOLDING, SessionTable, view
+from worldmove.fleet.sessions import HOLDING, SessionRecord, SessionTable, view
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.fleet.workforce import Workforce
@@ -134,7 +134,7 @@ class Controller:
         return tuple(record.view() for record in self._workers.all())
 
     def sessions(self) -> tuple[SessionView, ...]:
-        return tuple(view(record, self._desk.row(record.name)) for record in self._sessions.all())
+        return tuple(self._view(record) for record in self._sessions.all())
 
     def moves(self) -> tuple[MoveReport, ...]:
         return self._mover.reports()
@@ -188,12 +188,14 @@ class Controller:
         if answer is not None:
             self._workers.send(worker.name, LedgerAnswer(request=message.request, answer=answer))
 
+    def _view(self, record: SessionRecord) -> SessionView:
+        row = self._desk.row(record.name)
+        return view(record, row, owner_gone=row is not None and self._desk.owner_is_gone(row))
+
     # what follows from a change
 
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
-        if new.attempt is None:
-            self._sessions.settle(new.session)
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, by=new.granted_by)

@@ -78,7 +78,6 @@ class Mover:
             made = await self._tries(record, destination, row, damage=damage)
         finally:
             record.moving = False
-        record.in_doubt = made.outcome is Outcome.IN_DOUBT
         self._reports.append(made)
         self._ports.counters.moved(made)
         self._log("move_ended", made)

@@ -72,4 +72,6 @@ def by_row(plan: Plan, ending: Ending, row: Row | None, *, owner_lives: bool) ->
     if not owner_lives and ending.outcome is not Outcome.COMMITTED:
         detail = f"{row.owner} ended and no copy has taken over yet"
         return replace(ending, outcome=Outcome.IN_DOUBT, reason="worker_gone", detail=detail)
+    if ending.outcome is Outcome.IN_DOUBT and row.attempt is None:
+        return replace(ending, outcome=Outcome.ABORTED, detail="an end has not answered, and the move was closed")
     return ending
