@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from tests.fleet.fakes import server_of
@@ -77,6 +78,15 @@ def test_the_pause_lasts_from_the_freeze_to_the_permission_to_compute() -> None:
     pause_s = made(COMMITTED).pause_s
     assert pause_s is not None
     assert round(pause_s, 6) == 0.04
+
+
+def test_what_was_checked_is_the_destinations_own_word() -> None:
+    assert made(COMMITTED).num_checked == 3
+    unsaid = replace(COMMITTED, destination=None)
+    assert (made(unsaid).num_leaves, made(unsaid).num_checked) == (3, 0)
+    assert COMMITTED.destination is not None
+    without_groups = msgspec.structs.replace(COMMITTED.destination, num_groups=0)
+    assert made(replace(COMMITTED, destination=without_groups)).num_checked == 0
 
 
 def test_a_move_that_did_not_happen_has_no_pause() -> None:

@@ -166,6 +166,7 @@ class FakeFleet:
             num_bytes=32,
             num_leaves=4,
             num_groups=1,
+            num_checked=4 if outcome is Outcome.COMMITTED else 0,
         )
         self.reports.append(report)
         self.gateway.moving(

@@ -28,6 +28,7 @@ MOVED = MoveReport(
     num_groups=1,
     source_digest="d",
     destination_digest="d",
+    num_checked=450,
     runs_at="worker-2",
 )
 
@@ -75,6 +76,24 @@ def test_nothing_is_said_of_a_wait_that_was_not_measured() -> None:
 def test_proof_is_checked_n_of_n_or_not_checked_and_never_a_third(outcome: Outcome) -> None:
     said = proof(replace(MOVED, outcome=outcome))
     assert said == ("checked 450/450" if outcome is Outcome.COMMITTED else f"not checked ({outcome.value})")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"num_checked": 0}, "worker-2 has not reported a comparison"),
+        ({"num_checked": 0, "num_leaves": 0}, "worker-2 has not reported a comparison"),
+        ({"num_checked": 449}, "worker-2 has compared 449 of 450 parts"),
+        ({"destination_digest": "e"}, "the state digests of both ends differ"),
+    ],
+)
+def test_a_committed_move_without_the_destinations_comparison_claims_no_identical_part(
+    changes: dict[str, object], why: str
+) -> None:
+    report = replace(MOVED, **changes)  # type: ignore[arg-type]
+    assert proof(report) == f"not checked ({why})"
+    assert sentence(report, FRAME_S).endswith(f"Its parts: not checked ({why}).")
+    assert "identical" not in sentence(report, FRAME_S)
 
 
 def test_phases_of_both_ends_become_five_in_the_order_of_a_move() -> None:

@@ -100,5 +100,6 @@ def tell(output: Output, answer: dict[str, Any]) -> None:
     gap = "nothing was due" if answer["gap_ms"] is None else f"gap {answer['gap_ms']:.1f} ms"
     pause = "-" if answer["pause_ms"] is None else f"{answer['pause_ms']:.1f} ms"
     size = f"{(answer['num_bytes'] or 0) / 1e6:.1f} MB in {answer['took_ms'] / 1000:.2f} s"
-    parts = f"{answer['proof'].removeprefix('checked ')} parts identical"
+    proof = str(answer["proof"])
+    parts = f"{proof.removeprefix('checked ')} parts identical" if proof.startswith("checked ") else f"parts {proof}"
     output.text(f"{answer['session']} moved to {answer['to']}: pause {pause}, {gap}, {parts} ({size})")

@@ -8,7 +8,7 @@ from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.admission import Measured, Verdict, admit
-from worldmove.move.messages import Prepared
+from worldmove.move.messages import Ended, Prepared
 from worldmove.move.report import merge_phases, pause_s
 from worldmove.state.manifest import Layout
 
@@ -65,6 +65,7 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
         num_bytes=largest.num_bytes if largest else 0,
         num_leaves=largest.num_leaves if largest else 0,
         num_groups=largest.num_groups if largest else 0,
+        num_checked=_num_checked(ending.destination),
         source_digest=ending.source.state_digest if ending.source else "",
         destination_digest=ending.destination.state_digest if ending.destination else "",
     )
@@ -84,6 +85,13 @@ def _environment_digest(plan: Plan) -> str:
     fields = plan.destination.hello.environment if plan.destination.hello else {}
     text = "".join(f"{name}={fields[name]}\n" for name in sorted(fields))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _num_checked(destination: Ended | None) -> int:
+    """Return how many leaves the destination says it has compared: those of a state that it proved and committed."""
+    if destination is None or destination.outcome != "committed" or destination.num_groups == 0:
+        return 0
+    return destination.num_leaves
 
 
 def _rates(worker: WorkerRecord) -> dict[str, float]:

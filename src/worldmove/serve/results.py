@@ -78,9 +78,21 @@ def visitor_phases(phases: Sequence[PhaseTime]) -> tuple[PhaseInfo, ...]:
 
 def proof(report: MoveReport) -> str:
     """Return ``checked n/n``, or ``not checked`` and why: there is no third."""
-    if report.outcome is Outcome.COMMITTED:
-        return f"checked {report.num_leaves}/{report.num_leaves}"
-    return f"not checked ({report.outcome.value})"
+    why = _why_not_checked(report)
+    return f"not checked ({why})" if why else f"checked {report.num_checked}/{report.num_leaves}"
+
+
+def _why_not_checked(report: MoveReport) -> str:
+    """Return why a move has no proof to show; empty where the destination says that it compared every part."""
+    if report.outcome is not Outcome.COMMITTED:
+        return report.outcome.value
+    if report.num_checked == 0:
+        return f"{report.destination} has not reported a comparison"
+    if report.num_checked != report.num_leaves:
+        return f"{report.destination} has compared {report.num_checked} of {report.num_leaves} parts"
+    if report.source_digest and report.destination_digest not in ("", report.source_digest):
+        return "the state digests of both ends differ"
+    return ""
 
 
 def sentence(report: MoveReport, frame_period_s: float) -> str:
@@ -111,7 +123,8 @@ def _moved(report: MoveReport, frame_period_s: float) -> str:
         parts.append(f"You waited {waited} frame{'' if waited == 1 else 's'}.")
     if report.pause_s is not None:
         parts.append(f"The pause was {report.pause_s * 1000:.1f} ms.")
-    parts.append(f"All {report.num_leaves} parts are identical (checked).")
+    why = _why_not_checked(report)
+    parts.append(f"Its parts: not checked ({why})." if why else f"All {report.num_checked} parts are identical (checked).")
     return " ".join(parts)
 
 
