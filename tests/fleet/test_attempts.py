@@ -223,10 +223,12 @@ def test_when_an_end_dies_the_attempt_is_closed_in_its_place_and_the_other_end_i
             ends.attempt.take(Died(worker="b"))
 
         ends.says[Start] = die
-        ends.says[Inquire] = lambda message: ends.ended("source", "aborted", "closed")
+        ends.says[Cancel] = lambda message: ends.ended("source", "aborted", "cancelled")
 
     ending, server = tried(arrange, move_s=2.0)
-    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "closed")
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "worker_gone")  # nobody has cancelled it
+    assert ending.detail == "b ended in the middle of the move"
+    assert [type(message) for message in server.wires["a"].sent][-2:] == [Cancel, Inquire]
     found = server.desk.row("s")
     assert found is not None
     assert (found.owner, found.epoch, found.attempt) == ("a", 1, None)

@@ -202,8 +202,16 @@ class Attempt:
 
     def _all_told(self) -> bool:
         """Whether each end has said how it ended, or is dead."""
+        return all(self._desk.is_gone(end.name, end.incarnation) for end in self._untold())
+
+    def _untold(self) -> tuple[WorkerRecord, ...]:
+        """Return the ends that have not said how it ended."""
         ends = (("source", self.plan.source), ("destination", self.plan.destination))
-        return all(side in self._ended or self._desk.is_gone(end.name, end.incarnation) for side, end in ends)
+        return tuple(end for side, end in ends if side not in self._ended)
+
+    def _dead_untold(self) -> str:
+        """Return the name of an end that died before it could say how it ended; empty where there is none."""
+        return next((end.name for end in self._untold() if self._desk.is_gone(end.name, end.incarnation)), "")
 
     def _ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""
@@ -216,9 +224,11 @@ class Attempt:
         elif granted or row.granted_by == plan.attempt:
             outcome, reason, detail = Outcome.COMMITTED, "done", ""
         elif row.attempt is None:
-            outcome = Outcome.ABORTED
-            reason = aborted.reason if aborted else "worker_gone"
-            detail = aborted.detail if aborted else "a worker ended in the middle of the move"
+            outcome, reason, detail = Outcome.ABORTED, "silent", "an end did not answer, and the move was closed"
+            if dead := self._dead_untold():  # what the other end says of it is the echo of having been woken
+                reason, detail = "worker_gone", f"{dead} ended in the middle of the move"
+            elif aborted:
+                reason, detail = aborted.reason, aborted.detail
         else:
             outcome, reason, detail = Outcome.IN_DOUBT, "silent", "an end has not said how the move ended"
         return Ending(outcome=outcome, reason=reason, detail=detail, source=source, destination=destination)
