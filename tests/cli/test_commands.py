@@ -18,9 +18,11 @@ import pytest
 import structlog
 
 from worldmove import __version__
+from worldmove.cli.acting import BY_CANCELLED
 from worldmove.cli.client import Client
 from worldmove.cli.exits import ExitCode
 from worldmove.cli.main import hoist, run
+from worldmove.fleet.reports import Outcome
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
@@ -153,6 +155,25 @@ def test_every_client_command_writes_json(server: str, session: str) -> None:
         ran = worldmove(*command, "--json", "--server", server)
         assert ran.document["schema"].startswith("worldmove.")
         assert ran.document["version"] == 1
+
+
+def test_a_cancel_where_nothing_moves_is_refused_as_text_and_as_json(server: str, session: str) -> None:
+    ran = worldmove("cancel", session, "--server", server)
+    assert (ran.status, ran.err.strip()) == (ExitCode.REFUSED, f"No move of {session} is under way.")
+    ran = worldmove("cancel", session, "--json", "--server", server)
+    assert ran.status == ExitCode.REFUSED
+    assert ran.document["error"]["code"] == "not_moving"
+
+
+def test_a_cancel_is_done_where_the_move_was_given_up_and_refused_where_it_was_too_late() -> None:
+    statuses = {outcome: BY_CANCELLED[outcome.value] for outcome in Outcome}
+    assert statuses == {
+        Outcome.COMMITTED: ExitCode.REFUSED,
+        Outcome.REFUSED: ExitCode.DONE,
+        Outcome.ABORTED: ExitCode.DONE,
+        Outcome.IN_DOUBT: ExitCode.IN_DOUBT,
+        Outcome.LOST: ExitCode.LOST,
+    }
 
 
 def test_close_ends_a_session_once(server: str, session: str) -> None:

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.fleet.fakes import Server, server_of
+from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import ControllerPorts
 from worldmove.fleet.counters import Counters
@@ -27,7 +29,7 @@ class NoHosts:
     async def close(self) -> None: ...
 
 
-def mover_of(server: Server, salts: list[str]) -> Mover:
+def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05) -> Mover:
     """Return a mover whose attempts get these salts, over workers that never answer."""
     sessions = SessionTable()
     sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
@@ -41,7 +43,7 @@ def mover_of(server: Server, salts: list[str]) -> Mover:
         log=lambda event, fields: None,
     )
     return Mover(
-        config=FleetConfig(workers=("a", "b"), prepare_s=0.05, owner_s=0.3),
+        config=FleetConfig(workers=("a", "b"), prepare_s=prepare_s, owner_s=0.3),
         ports=ports,
         workers=server.workers,
         sessions=sessions,
@@ -110,8 +112,25 @@ def test_a_session_is_in_doubt_exactly_while_its_row_has_an_attempt_that_nobody_
         row = Row(session="s", owner="a", incarnation=1, epoch=1)
         opened = replace(row, attempt=OpenedFor(attempt="00000001-x", destination="b", incarnation=1))
         found = [view(record, row), view(record, opened), view(record, row, owner_gone=True)]
-        record.moving = True
+        record.conducted = asyncio.get_running_loop().create_future()
         return [seen.state for seen in (*found, view(record, opened))]
 
     live, doubt, moving = SessionState.LIVE, SessionState.IN_DOUBT, SessionState.MOVING
     assert asyncio.run(states()) == [live, doubt, doubt, moving]
+
+
+def test_a_cancel_at_any_moment_ends_the_move_and_returns_its_report() -> None:
+    async def run(first_s: float) -> tuple[MoveReport, MoveReport]:
+        server = await server_of("a", "b")
+        mover = mover_of(server, ["zz"], prepare_s=5.0)
+        moving = asyncio.create_task(mover.move("s", "b", damage=False))
+        await asyncio.sleep(first_s)
+        cancelled = await mover.cancel("s")
+        with pytest.raises(UserError, match="No move of s is under way"):
+            await mover.cancel("s")
+        return cancelled, await moving
+
+    for first_s in (0.0, 0.02):
+        cancelled, made = asyncio.run(run(first_s))
+        assert cancelled is made
+        assert (made.outcome, made.reason, made.runs_at) == (Outcome.REFUSED, "cancelled", "a")

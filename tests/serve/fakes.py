@@ -79,6 +79,9 @@ class FakeFleet:
         self.outcome = Outcome.COMMITTED
         self.num_places: int | None = None
         """How many sessions there is room for."""
+        self.holds_moves = False
+        """Whether a move waits until it is cancelled."""
+        self.held: tuple[str, asyncio.Event] | None = None
         self.gone: set[str] = set()
         """Workers that are dead."""
         self.failing_answers = 0
@@ -141,6 +144,9 @@ class FakeFleet:
         source = fake.view.owner
         if to == source:
             raise UserError(f"{session} is at {to} already", code="already_there", status=409)
+        if self.holds_moves:
+            self.held = (session, asyncio.Event())
+            await self.held[1].wait()
         outcome = Outcome.ABORTED if damage else self.outcome
         if outcome is Outcome.COMMITTED:
             # As the protocol has it: no proof before every block that was computed has been taken.
@@ -194,8 +200,16 @@ class FakeFleet:
         self.gateway.holders(session, (to, source))
         self.gateway.owned(session, Owner(worker=to, incarnation=1, epoch=fake.view.epoch))
 
-    async def cancel(self, session: str) -> None:
-        raise UserError(f"no move of {session} is under way")
+    async def cancel(self, session: str) -> MoveReport:
+        """End a move that is held."""
+        if self.held is None or self.held[0] != session:
+            raise UserError(f"No move of {session} is under way.", code="not_moving", status=409)
+        self.outcome = Outcome.ABORTED
+        self.held[1].set()
+        self.held = None
+        while not self.reports:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        return self.reports[-1]
 
     async def ask(self, operation: Operation) -> Answer | None:
         self.asked.append(operation)

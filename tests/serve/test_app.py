@@ -143,10 +143,27 @@ def test_a_refused_move_is_a_409_with_its_fields_and_an_aborted_one_a_200() -> N
     on_site(work)
 
 
+def test_a_move_under_way_is_cancelled_and_nothing_that_rests_is() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        nothing = await site.http.post(f"/api/sessions/{session}/cancel")
+        assert (nothing.status_code, nothing.json()["error"]["code"]) == (409, "not_moving")
+        site.fleet.holds_moves = True
+        moving = asyncio.create_task(site.http.post(f"/api/sessions/{session}/move", json={"to": "b"}))
+        while site.fleet.held is None:
+            await asyncio.sleep(0.005)
+        cancelled = await site.http.post(f"/api/sessions/{session}/cancel")
+        assert (cancelled.status_code, cancelled.json()["outcome"]) == (200, "aborted")
+        assert (await moving).json()["attempt"] == cancelled.json()["attempt"]
+
+    on_site(work)
+
+
 MISTAKES: tuple[tuple[str, str, object, int, str], ...] = (
     ("GET", "/api/sessions/s-9", None, 404, "unknown_session"),
     ("DELETE", "/api/sessions/s-9", None, 404, "unknown_session"),
     ("POST", "/api/sessions/s-9/move", {"to": "b"}, 404, "unknown_session"),
+    ("POST", "/api/sessions/s-9/cancel", {}, 404, "unknown_session"),
     ("POST", "/api/sessions/s-9/recover", {}, 404, "unknown_session"),
     ("POST", "/api/sessions", {"worker": "zzz"}, 404, "unknown_worker"),
     ("POST", "/api/sessions", {"seed": -1}, 422, "usage"),
@@ -298,6 +315,7 @@ def test_health_metrics_and_the_schema_say_what_is_served() -> None:
             "/api/moves",
             "/api/sessions",
             "/api/sessions/{session}",
+            "/api/sessions/{session}/cancel",
             "/api/sessions/{session}/move",
             "/api/sessions/{session}/recover",
             "/api/workers",

@@ -113,8 +113,8 @@ class Controller:
     async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
         return await self._mover.move(session, to, damage=damage)
 
-    async def cancel(self, session: str) -> None:
-        self._mover.cancel(session)
+    async def cancel(self, session: str) -> MoveReport:
+        return await self._mover.cancel(session)
 
     async def ask(self, operation: Operation) -> Answer | None:
         answer = await self._desk.ask(operation)

@@ -73,23 +73,34 @@ class Mover:
     async def move(self, session: str, to: str, *, damage: bool) -> MoveReport:
         """Move a session and return how it ended."""
         record, destination, row = self._check(session, to)
-        record.moving = True
+        conducted = record.conducted = asyncio.get_running_loop().create_future()
+        record.cancelled = False
         try:
             made = await self._tries(record, destination, row, damage=damage)
+        except BaseException:
+            conducted.set_result(None)
+            raise
         finally:
-            record.moving = False
+            record.conducted = None
+        conducted.set_result(made)
         self._reports.append(made)
         self._ports.counters.moved(made)
         self._log("move_ended", made)
         self._gateway().moving(session, "result", {"report": made})
         return made
 
-    def cancel(self, session: str) -> None:
-        """Give a session's move up, if that is still possible. Raises UserError if none is under way."""
+    async def cancel(self, session: str) -> MoveReport:
+        """Give a session's move up, if that is still possible, and return how it ended. Raises UserError if none is."""
         record = self._sessions.get(session)
-        if record.attempt is None:
+        made = None
+        if record.conducted is not None:
+            record.cancelled = True
+            if record.attempt is not None:
+                record.attempt.take(CancelAsked())
+            made = await asyncio.shield(record.conducted)
+        if made is None:
             raise UserError(f"No move of {session} is under way.", code="not_moving", status=409)
-        record.attempt.take(CancelAsked())
+        return made
 
     def heard(self, message: AnyMoveMessage) -> None:
         """Hand a message to the try that it belongs to."""
@@ -199,6 +210,8 @@ class Mover:
             on_phase=self._phase,
         )
         record.attempt = attempt
+        if record.cancelled:  # between two tries, or before the first
+            attempt.take(CancelAsked())
         try:
             return await attempt.run()
         finally:

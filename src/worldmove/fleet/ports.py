@@ -101,8 +101,8 @@ class Fleet(Protocol):
         """
         ...
 
-    async def cancel(self, session: str) -> None:
-        """Give its move up if that is still possible; ``move`` returns which way it went. UserError: none."""
+    async def cancel(self, session: str) -> MoveReport:
+        """Give its move up if that is still possible, and return how that move ended. UserError: none is under way."""
         ...
 
     async def ask(self, operation: Operation) -> Answer | None:

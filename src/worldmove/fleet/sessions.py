@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from worldmove.errors import UserError
 from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionState, SessionView
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import Failed, Opened
@@ -27,8 +28,10 @@ class SessionRecord:
     answer: "asyncio.Future[Opened | Failed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    moving: bool = False
-    """A move of it is being conducted."""
+    conducted: "asyncio.Future[MoveReport | None] | None" = None
+    """The move of it that is being conducted. Its result is None where it ended without a report."""
+    cancelled: bool = False
+    """Somebody asked to give that move up."""
     attempt: Attempt | None = None
     """The try under way."""
     tried: str = ""
@@ -36,6 +39,11 @@ class SessionRecord:
     closing: bool = False
     holders: tuple[str, ...] = ()
     """As the gateway was last told."""
+
+    @property
+    def moving(self) -> bool:
+        """Whether a move of it is being conducted."""
+        return self.conducted is not None
 
 
 class SessionTable:

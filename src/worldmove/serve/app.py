@@ -96,6 +96,11 @@ def _play(app: FastAPI, parts: Parts) -> None:
             raise Refused(answer)
         return answer
 
+    @app.post("/api/sessions/{session}/cancel")
+    async def cancel(session: str) -> body.Move:
+        """Give a world's move up if that is still possible, and answer how it ended. 409: nothing moves."""
+        return move_body(await desk.cancel(session), frame_period_s)
+
     @app.post("/api/sessions/{session}/recover", status_code=202)
     async def recover(session: str) -> body.Recovered:
         """Show, beside the world, a throw-away copy of it that was rebuilt from its last picture alone."""
