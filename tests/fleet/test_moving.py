@@ -8,7 +8,7 @@ import pytest
 
 from tests.fleet.fakes import server_of
 from worldmove.errors import MoveRefused
-from worldmove.fleet.moving import report, require, with_gap
+from worldmove.fleet.moving import amended, report, require
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.move.admission import Measured, admit
@@ -102,11 +102,11 @@ def test_a_damaging_path_is_said_in_plain_words() -> None:
     assert made(dead, transport="corrupting-shm", tries=1).detail == dead.detail
 
 
-def test_a_gap_is_that_of_the_newest_committed_move_of_its_session() -> None:
+def test_a_report_as_it_was_told_takes_the_place_of_its_own_move_alone() -> None:
     first, second = made(COMMITTED), made(COMMITTED, attempt="00000002-x")
-    refused = made(Ending(outcome=Outcome.REFUSED, reason="no_slot", detail=""), attempt="00000003-x")
-    assert [found.gap_s for found in with_gap((first, second, refused), "s", 0.25)] == [None, 0.25, None]
-    assert with_gap((first,), "other", 0.25) == (first,)
+    told = replace(second, gap_s=0.25)
+    assert amended((first, second), told) == (first, told)
+    assert amended((first,), replace(told, session="other")) == (first,)
 
 
 def test_a_move_that_would_make_a_block_late_is_refused_with_what_would_help() -> None:

@@ -144,6 +144,9 @@ class FakeFleet:
         source = fake.view.owner
         if to == source:
             raise UserError(f"{session} is at {to} already", code="already_there", status=409)
+        attempt = f"m-{len(self.reports) + 1}"
+        prepare = {"attempt": attempt, "phase": "prepare", "source": source, "destination": to}
+        self.gateway.moving(session, "phase", prepare)
         if self.holds_moves:
             self.held = (session, asyncio.Event())
             await self.held[1].wait()
@@ -155,7 +158,7 @@ class FakeFleet:
             self.hand_over(session, to)
         report = MoveReport(
             session=session,
-            attempt=f"m-{len(self.reports) + 1}",
+            attempt=attempt,
             source=source,
             destination=to,
             outcome=outcome,
@@ -273,10 +276,8 @@ class FakeFleet:
         if changed is not None:
             self.gateway.take(worker, changed)
 
-    def note_gap(self, session: str, gap_s: float) -> None:
-        for index, report in enumerate(self.reports):
-            if report.session == session:
-                self.reports[index] = replace(report, gap_s=gap_s)
+    def amend(self, told: MoveReport) -> None:
+        self.reports = [told if report.attempt == told.attempt else report for report in self.reports]
 
     def workers(self) -> tuple[WorkerView, ...]:
         return tuple(

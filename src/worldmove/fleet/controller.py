@@ -127,8 +127,8 @@ class Controller:
     def send(self, worker: str, message: ToWorker) -> None:
         self._workers.send(worker, message)
 
-    def note_gap(self, session: str, gap_s: float) -> None:
-        self._mover.note_gap(session, gap_s)
+    def amend(self, told: MoveReport) -> None:
+        self._mover.amend(told)
 
     def workers(self) -> tuple[WorkerView, ...]:
         return tuple(record.view() for record in self._workers.all())

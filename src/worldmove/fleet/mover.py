@@ -11,7 +11,7 @@ from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.moving import CORRUPTING, report, require, verdict_of, with_gap
+from worldmove.fleet.moving import CORRUPTING, amended, report, require, verdict_of
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
@@ -117,9 +117,9 @@ class Mover:
             if worker in (plan.source.name, plan.destination.name):
                 record.attempt.take(Died(worker=worker))
 
-    def note_gap(self, session: str, gap_s: float) -> None:
-        """Add to its last committed move how late the first block of the new owner came."""
-        self._reports = deque(with_gap(self.reports(), session, gap_s), maxlen=self._config.history)
+    def amend(self, told: MoveReport) -> None:
+        """Keep a report as it was told."""
+        self._reports = deque(amended(self.reports(), told), maxlen=self._config.history)
 
     def _check(self, session: str, to: str) -> tuple[SessionRecord, WorkerRecord, Row]:
         """Raise UserError for a move that makes no sense."""

@@ -1,7 +1,6 @@
 """A whole move: its tries, what was measured for it, and the one report that comes of it."""
 
 import hashlib
-from dataclasses import replace
 
 from worldmove.errors import MoveRefused
 from worldmove.fleet.reports import MoveReport, Outcome
@@ -71,13 +70,10 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
     )
 
 
-def with_gap(reports: tuple[MoveReport, ...], session: str, gap_s: float) -> tuple[MoveReport, ...]:
-    """Add a gap to the newest committed move of a session."""
-    for index in range(len(reports) - 1, -1, -1):
-        found = reports[index]
-        if found.session == session and found.outcome is Outcome.COMMITTED:
-            return (*reports[:index], replace(found, gap_s=gap_s), *reports[index + 1 :])
-    return reports
+def amended(reports: tuple[MoveReport, ...], told: MoveReport) -> tuple[MoveReport, ...]:
+    """Put a report as it was told in the place of the one of the same move."""
+    same = (told.session, told.attempt)
+    return tuple(told if (report.session, report.attempt) == same else report for report in reports)
 
 
 def _environment_digest(plan: Plan) -> str:

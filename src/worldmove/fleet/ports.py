@@ -120,8 +120,8 @@ class Fleet(Protocol):
         """Queue a message for a worker; never waits. One that is gone drops it."""
         ...
 
-    def note_gap(self, session: str, gap_s: float) -> None:
-        """Add to its last committed move how late the first block of the new owner came."""
+    def amend(self, told: MoveReport) -> None:
+        """Keep a move's report as it was told: with its gap, and where the session was by then."""
         ...
 
     def workers(self) -> tuple[WorkerView, ...]: ...

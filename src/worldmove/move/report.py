@@ -59,7 +59,7 @@ class MoveReport:
     pause_s: float | None = None
     """From the freeze at the source to the permission to compute at the destination."""
     gap_s: float | None = None
-    """How late the next block was at the gateway against its due time; 0 is on time. None until it came."""
+    """The largest lateness of a block at the gateway in the move; 0 is on time. None where none was due."""
     phases: tuple[PhaseTime, ...] = ()
     num_bytes: int = 0
     num_leaves: int = 0

@@ -103,7 +103,8 @@ def sentence(report: MoveReport, frame_period_s: float) -> str:
         case Outcome.REFUSED:
             return f"Not moved, nothing changed. {_clause(report)} {_place(report, 'goes on')}"
         case Outcome.ABORTED:
-            return f"Not moved, nothing changed. {_clause(report)} {_place(report, 'goes on')}"
+            waited = f" {_waited(report.gap_s, frame_period_s)}" if report.gap_s else ""
+            return f"Not moved, nothing changed. {_clause(report)} {_place(report, 'goes on')}{waited}"
         case Outcome.IN_DOUBT:
             return "Holding. We are making sure that only one copy goes on."
         case Outcome.LOST:
@@ -119,13 +120,17 @@ def _moved(report: MoveReport, frame_period_s: float) -> str:
     there = report.runs_at == report.destination
     parts = ["Moved." if there else f"Moved to {report.destination}.", _place(report, "now runs")]
     if report.gap_s is not None:
-        waited = frames_waited(report.gap_s, frame_period_s)
-        parts.append(f"You waited {waited} frame{'' if waited == 1 else 's'}.")
+        parts.append(_waited(report.gap_s, frame_period_s))
     if report.pause_s is not None:
         parts.append(f"The pause was {report.pause_s * 1000:.1f} ms.")
     why = _why_not_checked(report)
     parts.append(f"Its parts: not checked ({why})." if why else f"All {report.num_checked} parts are identical (checked).")
     return " ".join(parts)
+
+
+def _waited(gap_s: float, frame_period_s: float) -> str:
+    waited = frames_waited(gap_s, frame_period_s)
+    return f"You waited {waited} frame{'' if waited == 1 else 's'}."
 
 
 def _clause(report: MoveReport) -> str:
