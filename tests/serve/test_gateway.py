@@ -337,6 +337,27 @@ def test_an_aborted_move_after_which_no_block_comes_has_the_delay_so_far_as_its_
     in_house(work, rest_after_s=5.0)
 
 
+def test_a_move_is_told_with_the_owner_that_the_row_names_by_then() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        watcher.press(("up", True))
+        await watcher.until_block(4)
+        house.fleet.on_block = lambda worker, block: None  # so that the telling waits
+        moving = asyncio.create_task(house.desk.move(session, "b", damage=True))
+        await watcher.until(house.fleet.moves)
+        assert house.fleet.moves()[-1].runs_at == "a"
+        house.fleet.hand_over(session, "b")
+        assert (await moving).runs_at == "b"
+        await watcher.until(lambda: [m for m in watcher.texts("move") if m["event"] == "result"])
+        assert "Your world goes on at b." in watcher.texts("move")[-1]["sentence"]
+        assert house.fleet.moves()[-1].runs_at == "b"
+        house.fleet.gone = {"b"}
+        assert (await house.gateway.settled(session, house.fleet.moves()[-1])).runs_at is None
+
+    in_house(work, rest_after_s=5.0)
+
+
 def test_a_resting_world_that_is_moved_plays_the_blocks_owed_to_its_old_copy_and_rests_again() -> None:
     async def work(house: House) -> None:
         session = (await house.desk.open(seed=7, on=None)).name

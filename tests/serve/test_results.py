@@ -41,6 +41,8 @@ MOVED = MoveReport(
             "Moved. Your world now runs at worker-2. You waited 0 frames. The pause was 11.8 ms. "
             "All 450 parts are identical (checked).",
         ),
+        ({"runs_at": "worker-1"}, "Moved to worker-2. Your world now runs at worker-1. You waited 0 frames."),
+        ({"runs_at": None}, "Moved to worker-2. No worker runs it now."),
         ({"gap_s": 0.2}, "You waited 2 frames."),
         ({"gap_s": 0.01}, "You waited 1 frame."),
         (

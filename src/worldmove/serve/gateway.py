@@ -15,6 +15,7 @@ import structlog
 from worldmove.errors import UserError
 from worldmove.fleet.ports import Fleet, Owner
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.views import WorkerState
 from worldmove.serve.live import Live, LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Error, MovePhase, Workers
@@ -106,13 +107,13 @@ class Gateway:
             self._unwatched_since.pop(session, None)
 
     async def settled(self, session: str, report: MoveReport) -> MoveReport:
-        """Wait until a move's gap is over; return its report with the gap."""
+        """Wait until a move's gap is over; return its report with the gap, and with where the session is by then."""
         live = self.lives.get(session)
         gap = None if live is None else live.gap
-        if live is None or gap is None or gap.attempt != report.attempt or report.outcome not in WITH_GAP:
-            return report
-        await live.gap_over(gap, self.config.gap_within_s)
-        told = replace(report, gap_s=gap.late_s)
+        if live is not None and gap is not None and gap.attempt == report.attempt and report.outcome in WITH_GAP:
+            await live.gap_over(gap, self.config.gap_within_s)
+            report = replace(report, gap_s=gap.late_s)
+        told = replace(report, runs_at=self._runs_at(session))
         self.fleet.amend(told)
         return told
 
@@ -208,6 +209,14 @@ class Gateway:
             live.lose(why)
 
     # Behind these.
+
+    def _runs_at(self, session: str) -> str | None:
+        """Return who owns a session by the ledger's row, if that worker lives."""
+        owner = self.fleet.owner(session)
+        for view in self.fleet.workers():
+            if owner is not None and (view.name, view.incarnation) == (owner.worker, owner.incarnation):
+                return None if view.state is WorkerState.GONE else view.name
+        return None
 
     async def _tell_result(self, live: Live, report: MoveReport) -> None:
         settled = await self.settled(live.name, report)
