@@ -228,6 +228,35 @@ def test_a_request_under_another_name_or_from_another_page_is_refused() -> None:
     on_site(work)
 
 
+async def in_pieces(count: int) -> AsyncIterator[bytes]:
+    for _ in range(count):
+        yield b" " * 8192
+
+
+def test_a_body_above_64_kib_is_refused_before_it_is_read_however_it_is_sent() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        path, kind = f"/api/sessions/{session}/move", {"content-type": "application/json"}
+        for content in (b" " * 65_537, in_pieces(9)):
+            answer = await site.http.post(path, content=content, headers=kind)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+            assert answer.headers["content-security-policy"]
+        assert site.fleet.moves() == ()
+        whole = b'{"to": "b"}'
+        for content in (whole + b" " * (65_536 - len(whole)), after(whole, in_pieces(7))):
+            answer = await site.http.post(path, content=content, headers=kind)
+            assert answer.status_code in (200, 409)
+        assert [move.outcome for move in site.fleet.moves()] == [Outcome.COMMITTED]
+
+    on_site(work)
+
+
+async def after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
+
+
 def test_another_site_cannot_open_the_socket() -> None:
     async def work(site: Site) -> None:
         session = await site.open()
