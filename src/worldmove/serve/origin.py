@@ -5,6 +5,7 @@ A page on the Internet can make a visitor's browser ask any address, also one wh
 one, must be this very server.
 """
 
+import re
 from collections.abc import Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::(?P<port>[0-9]{1,5}))?")
 MAX_BODY_BYTES = 64 << 10
 FORBIDDEN = "This server answers only under its own name; open it as http://127.0.0.1 or localhost."
 TOO_LARGE = f"The request's body is larger than {MAX_BODY_BYTES >> 10} KiB; none that this server understands is."
@@ -31,11 +33,14 @@ CONTENT_POLICY = (
 
 
 def host_name(host: str) -> str:
-    """Return a ``Host`` header's name without its port; empty for one that is none."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
+    """Return a ``Host`` header's name without its port; empty for one that is not exactly a name and a port.
+
+    The header goes into the content policy as it is, so nothing else may stand in it.
+    """
+    found = HOST.fullmatch(host)
+    if found is None or int(found["port"] or 0) > 65_535:
         return ""
+    return found["name"].strip("[]").lower()
 
 
 def host_is_known(host: str, names: Iterable[str], *, loopback_only: bool) -> bool:
@@ -102,7 +107,7 @@ def size_fits(content_length: str | None) -> bool:
     """Whether a body that says its size may be read."""
     if content_length is None:
         return True
-    return content_length.isascii() and content_length.isdigit() and int(content_length[:20]) <= MAX_BODY_BYTES
+    return content_length.isascii() and content_length.isdigit() and len(content_length) <= 20 and int(content_length) <= MAX_BODY_BYTES
 
 
 async def read_body(receive: Receive) -> bytes | None:
