@@ -573,6 +573,18 @@ def test_an_unknown_key_is_refused_by_name_and_the_others_are_taken() -> None:
     in_house(work)
 
 
+def test_a_message_full_of_unknown_keys_is_answered_with_one_error_and_drops_nobody() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session, limit=16)
+        watcher.press(*(("jump", True) for _ in range(64)))
+        await watcher.until(lambda: watcher.texts("keys"))
+        assert len(watcher.texts("error")) == 1
+        assert watcher.socket.closed is None
+
+    in_house(work)
+
+
 def test_ping_is_answered_with_its_own_number() -> None:
     async def work(house: House) -> None:
         session = (await house.desk.open(seed=7, on=None)).name

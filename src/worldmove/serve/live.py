@@ -171,10 +171,12 @@ class Live:
         if player is not self.audience.controlling:
             player.say(Error(code="watching_only", message="Another connection has the controls."))
             return
+        unknown = next((key for _, key, _ in keys.changes if key not in self.spec.keys), None)
+        if unknown is not None:  # one error for a message, or a flood of them would fill the player's queue
+            known = ", ".join(self.spec.keys)
+            player.say(Error(code="unknown_key", message=f"There is no key {unknown!r} here; use {known}."))
         for number, key, down in keys.changes:
             if key not in self.spec.keys:
-                keys_known = ", ".join(self.spec.keys)
-                player.say(Error(code="unknown_key", message=f"There is no key {key!r} here; use {keys_known}."))
                 continue
             taken = self.sequencer.take(KeyChange(number=number, key=key, down=down))
             if taken in (Taken.FULL, Taken.TOO_FAR):
