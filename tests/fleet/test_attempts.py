@@ -205,6 +205,17 @@ def test_a_silent_move_is_cancelled_and_then_reported_as_a_doubt() -> None:
     assert found.attempt is not None  # only the ends and the ledger may end it
 
 
+def test_a_try_that_its_source_has_given_up_is_aborted_soon_though_its_destination_is_stalled() -> None:
+    def arrange(ends: Ends) -> None:
+        ends.says[Start] = lambda message: ends.ended("source", "aborted", "time_out")
+
+    ending, server = tried(arrange, move_s=60.0, doubt_s=60.0, told_s=0.05)
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "time_out")
+    found = server.desk.row("s")
+    assert found is not None
+    assert (found.owner, found.epoch, found.attempt) == ("a", 1, None)
+
+
 def test_when_an_end_dies_the_attempt_is_closed_in_its_place_and_the_other_end_is_told_to_ask() -> None:
     def arrange(ends: Ends) -> None:
         def die(message: MoveMessage) -> None:
@@ -212,10 +223,12 @@ def test_when_an_end_dies_the_attempt_is_closed_in_its_place_and_the_other_end_i
             ends.attempt.take(Died(worker="b"))
 
         ends.says[Start] = die
-        ends.says[Inquire] = lambda message: ends.ended("source", "aborted", "closed")
+        ends.says[Cancel] = lambda message: ends.ended("source", "aborted", "cancelled")
 
     ending, server = tried(arrange, move_s=2.0)
-    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "closed")
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "worker_gone")  # nobody has cancelled it
+    assert ending.detail == "b ended in the middle of the move"
+    assert [type(message) for message in server.wires["a"].sent][-2:] == [Cancel, Inquire]
     found = server.desk.row("s")
     assert found is not None
     assert (found.owner, found.epoch, found.attempt) == ("a", 1, None)

@@ -113,6 +113,36 @@ def test_the_source_killed_in_mid_move_leaves_a_world_that_goes_on_or_is_lost_an
     assert state in (SessionState.LIVE, SessionState.LOST)
 
 
+def test_the_source_killed_before_the_start_is_reported_as_lost_and_nobody_is_said_to_go_on() -> None:
+    async def run() -> tuple[Play, MoveReport]:
+        async with fleet_of_two() as fleet:
+            await opened(fleet)
+            fleet.gateway.on_phase = lambda phase: kill(fleet, "worker-1") if phase == "prepare" else None
+            return await play_and_move(fleet)
+
+    play, report = asyncio.run(run())
+    assert (report.outcome, report.runs_at) == (Outcome.LOST, None)
+    assert "worker-1 ended" in play.lost_why
+
+
+def test_a_destination_that_is_stopped_in_mid_move_is_an_abort_and_leaves_no_doubt() -> None:
+    async def run() -> tuple[Play, MoveReport, SessionState]:
+        async with fleet_of_two() as fleet:
+            await opened(fleet)
+            pid = fleet.pid("worker-2")
+            fleet.gateway.on_phase = lambda phase: os.kill(pid, signal.SIGSTOP) if phase == "transfer" else None
+            try:
+                play, report = await play_and_move(fleet)
+                return play, report, fleet.controller.sessions()[0].state
+            finally:
+                os.kill(pid, signal.SIGCONT)
+
+    play, report, state = asyncio.run(run())
+    assert (report.outcome, report.runs_at, state) == (Outcome.ABORTED, "worker-1", SessionState.LIVE)
+    assert report.took_s < 6.0
+    assert went_on(play)
+
+
 def test_a_session_is_lost_when_its_only_worker_is_killed_and_the_worker_comes_back_empty() -> None:
     async def run() -> tuple[Play, list[tuple[WorkerState, int, int]]]:
         async with fleet_of_two(config=FleetConfig(restart=True, restart_after_s=0.1)) as fleet:

@@ -1,17 +1,24 @@
 """Moves as somebody asks for them."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.fleet.fakes import Server, server_of
+from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.mover import Mover
-from worldmove.fleet.reports import Outcome
-from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.sessions import SessionRecord, SessionTable, view
+from worldmove.fleet.views import SessionState
+from worldmove.move.ledger_messages import Failover, Lose
+from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.messages import Prepare
 
 
@@ -22,7 +29,7 @@ class NoHosts:
     async def close(self) -> None: ...
 
 
-def mover_of(server: Server, salts: list[str]) -> Mover:
+def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05) -> Mover:
     """Return a mover whose attempts get these salts, over workers that never answer."""
     sessions = SessionTable()
     sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
@@ -36,7 +43,7 @@ def mover_of(server: Server, salts: list[str]) -> Mover:
         log=lambda event, fields: None,
     )
     return Mover(
-        config=FleetConfig(workers=("a", "b"), prepare_s=0.01),
+        config=FleetConfig(workers=("a", "b"), prepare_s=prepare_s, owner_s=0.3),
         ports=ports,
         workers=server.workers,
         sessions=sessions,
@@ -56,3 +63,74 @@ def test_a_move_after_a_refused_one_is_newer_whatever_its_salt() -> None:
     attempts = asyncio.run(run())
     assert len(attempts) == 3
     assert attempts == sorted(attempts)  # a source takes no attempt for new that is not greater than all before
+
+
+async def lost(server: Server) -> None:
+    await server.desk.ask(Lose(session="s", epoch=1, poll=0, copies_found=0))
+
+
+async def taken_over(server: Server) -> None:
+    server.desk.close_epoch("s", 1)
+    await server.desk.ask(Failover(session="s", epoch=1, worker="b", incarnation=1, log_reaches=9))
+
+
+def moved_while_the_source_dies(then: Callable[[Server], Awaitable[None]] | None) -> MoveReport:
+    """Move a session whose worker dies when it is to prepare; a little later its row is what ``then`` makes of it."""
+
+    async def run() -> MoveReport:
+        server = await server_of("a", "b")
+        mover = mover_of(server, ["zz"])
+        server.wires["a"].react = lambda message: (server.dies("a"), mover.died("a"))
+        moving = asyncio.create_task(mover.move("s", "b", damage=False))
+        await asyncio.sleep(0.1)
+        assert not moving.done()
+        if then is not None:
+            await then(server)
+        return await moving
+
+    return asyncio.run(run())
+
+
+def test_a_session_whose_source_dies_before_the_start_is_lost_where_no_copy_is_left() -> None:
+    made = moved_while_the_source_dies(lost)
+    assert (made.outcome, made.reason, made.runs_at) == (Outcome.LOST, "lost", None)
+
+
+def test_a_session_whose_source_dies_before_the_start_runs_where_a_copy_took_over() -> None:
+    made = moved_while_the_source_dies(taken_over)
+    assert (made.outcome, made.reason, made.runs_at) == (Outcome.REFUSED, "worker_gone", "b")
+
+
+def test_a_session_whose_source_is_dead_is_in_doubt_while_its_row_names_no_other() -> None:
+    made = moved_while_the_source_dies(None)
+    assert (made.outcome, made.reason, made.runs_at) == (Outcome.IN_DOUBT, "worker_gone", None)
+
+
+def test_a_session_is_in_doubt_exactly_while_its_row_has_an_attempt_that_nobody_conducts_or_a_dead_owner() -> None:
+    async def states() -> list[SessionState]:
+        record = SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False)
+        row = Row(session="s", owner="a", incarnation=1, epoch=1)
+        opened = replace(row, attempt=OpenedFor(attempt="00000001-x", destination="b", incarnation=1))
+        found = [view(record, row), view(record, opened), view(record, row, owner_gone=True)]
+        record.conducted = asyncio.get_running_loop().create_future()
+        return [seen.state for seen in (*found, view(record, opened))]
+
+    live, doubt, moving = SessionState.LIVE, SessionState.IN_DOUBT, SessionState.MOVING
+    assert asyncio.run(states()) == [live, doubt, doubt, moving]
+
+
+def test_a_cancel_at_any_moment_ends_the_move_and_returns_its_report() -> None:
+    async def run(first_s: float) -> tuple[MoveReport, MoveReport]:
+        server = await server_of("a", "b")
+        mover = mover_of(server, ["zz"], prepare_s=5.0)
+        moving = asyncio.create_task(mover.move("s", "b", damage=False))
+        await asyncio.sleep(first_s)
+        cancelled = await mover.cancel("s")
+        with pytest.raises(UserError, match="No move of s is under way"):
+            await mover.cancel("s")
+        return cancelled, await moving
+
+    for first_s in (0.0, 0.02):
+        cancelled, made = asyncio.run(run(first_s))
+        assert cancelled is made
+        assert (made.outcome, made.reason, made.runs_at) == (Outcome.REFUSED, "cancelled", "a")

@@ -3,11 +3,12 @@
 import asyncio
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from tests.fleet.fakes import server_of
 from worldmove.errors import MoveRefused
-from worldmove.fleet.moving import report, require, with_gap
+from worldmove.fleet.moving import amended, report, require
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.move.admission import Measured, admit
@@ -79,6 +80,15 @@ def test_the_pause_lasts_from_the_freeze_to_the_permission_to_compute() -> None:
     assert round(pause_s, 6) == 0.04
 
 
+def test_what_was_checked_is_the_destinations_own_word() -> None:
+    assert made(COMMITTED).num_checked == 3
+    unsaid = replace(COMMITTED, destination=None)
+    assert (made(unsaid).num_leaves, made(unsaid).num_checked) == (3, 0)
+    assert COMMITTED.destination is not None
+    without_groups = msgspec.structs.replace(COMMITTED.destination, num_groups=0)
+    assert made(replace(COMMITTED, destination=without_groups)).num_checked == 0
+
+
 def test_a_move_that_did_not_happen_has_no_pause() -> None:
     aborted = Ending(outcome=Outcome.ABORTED, reason="mismatch", detail="group 3 differs", source=COMMITTED.source)
     assert made(aborted).pause_s is None
@@ -92,11 +102,11 @@ def test_a_damaging_path_is_said_in_plain_words() -> None:
     assert made(dead, transport="corrupting-shm", tries=1).detail == dead.detail
 
 
-def test_a_gap_is_that_of_the_newest_committed_move_of_its_session() -> None:
+def test_a_report_as_it_was_told_takes_the_place_of_its_own_move_alone() -> None:
     first, second = made(COMMITTED), made(COMMITTED, attempt="00000002-x")
-    refused = made(Ending(outcome=Outcome.REFUSED, reason="no_slot", detail=""), attempt="00000003-x")
-    assert [found.gap_s for found in with_gap((first, second, refused), "s", 0.25)] == [None, 0.25, None]
-    assert with_gap((first,), "other", 0.25) == (first,)
+    told = replace(second, gap_s=0.25)
+    assert amended((first, second), told) == (first, told)
+    assert amended((first,), replace(told, session="other")) == (first,)
 
 
 def test_a_move_that_would_make_a_block_late_is_refused_with_what_would_help() -> None:

@@ -49,7 +49,7 @@ def row(server: Server) -> Row:
 def test_without_any_copy_it_is_lost_and_the_gateway_hears_why() -> None:
     server = recovered()
     assert row(server).lost
-    assert server.gateway.told[-1] == ("lost", "worker a ended and no other worker holds a copy")
+    assert server.gateway.told[-1] == ("lost", "a ended and no other worker holds a copy")
 
 
 def test_a_throw_away_copy_is_no_copy() -> None:

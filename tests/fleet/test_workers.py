@@ -59,7 +59,7 @@ def test_a_worker_that_is_not_there_is_refused_by_name() -> None:
         server.dies("b")
         with pytest.raises(UserError, match="there are a, b"):
             server.workers.get("c")
-        with pytest.raises(UserError, match="Worker b is gone; try again"):
+        with pytest.raises(UserError, match="b is gone; try again"):
             server.workers.get("b")
 
     asyncio.run(run())

@@ -459,7 +459,7 @@ def test_r12_no_proof_is_sent_before_the_gateway_has_taken_every_frame() -> None
         fleet.gateway.deaf = True
         fleet.owner.play()
         moving = asyncio.create_task(fleet.move("B"))
-        await fleet.wait(2.0)
+        await fleet.wait(1.0)
         assert [message for message in fleet.sent if isinstance(message, Landed)]
         assert [message for message in fleet.sent if isinstance(message, Proof)] == []
         fleet.gateway.deaf = False
@@ -481,6 +481,23 @@ def test_a_gateway_that_never_takes_the_frames_ends_the_move_and_not_the_session
         assert end.reason == "time_out"
         fleet.gateway.deaf = False
         fleet.owner.send_again()
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+def test_a_destination_that_is_stalled_before_any_proof_holds_the_player_no_longer_than_two_seconds() -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.post_fault = lambda message: () if isinstance(message, Boundary) else (0.0005,)
+        moving = asyncio.create_task(fleet.move("B", limit_s=30.0))
+        await fleet.wait(1.5)
+        assert len(fleet.copies(Plays.FROZEN)) == 1
+        await fleet.wait(1.0)
+        assert fleet.copies(Plays.FROZEN) == []
+        outcome = await moving
+        end = outcome.of("source")
+        assert end is not None
+        assert (end.outcome, end.reason) == ("aborted", "time_out")
         await is_well_again(fleet)
 
     tell(story)

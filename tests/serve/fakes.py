@@ -79,6 +79,11 @@ class FakeFleet:
         self.outcome = Outcome.COMMITTED
         self.num_places: int | None = None
         """How many sessions there is room for."""
+        self.holds_moves = False
+        """Whether a move waits until it is cancelled."""
+        self.held: tuple[str, asyncio.Event] | None = None
+        self.gone: set[str] = set()
+        """Workers that are dead."""
         self.failing_answers = 0
         """How many questions to the ledger fail."""
         self.silent_answers = 0
@@ -139,6 +144,12 @@ class FakeFleet:
         source = fake.view.owner
         if to == source:
             raise UserError(f"{session} is at {to} already", code="already_there", status=409)
+        attempt = f"m-{len(self.reports) + 1}"
+        prepare = {"attempt": attempt, "phase": "prepare", "source": source, "destination": to}
+        self.gateway.moving(session, "phase", prepare)
+        if self.holds_moves:
+            self.held = (session, asyncio.Event())
+            await self.held[1].wait()
         outcome = Outcome.ABORTED if damage else self.outcome
         if outcome is Outcome.COMMITTED:
             # As the protocol has it: no proof before every block that was computed has been taken.
@@ -147,13 +158,14 @@ class FakeFleet:
             self.hand_over(session, to)
         report = MoveReport(
             session=session,
-            attempt=f"m-{len(self.reports) + 1}",
+            attempt=attempt,
             source=source,
             destination=to,
             outcome=outcome,
             reason="done" if outcome is Outcome.COMMITTED else "environment",
             detail="device: cpu and gpu",
             epoch=fake.view.epoch,
+            runs_at=None if source in self.gone else fake.view.owner,
             tries=3 if damage else 1,
             transport="fake",
             started_at=0.0,
@@ -163,6 +175,7 @@ class FakeFleet:
             num_bytes=32,
             num_leaves=4,
             num_groups=1,
+            num_checked=4 if outcome is Outcome.COMMITTED else 0,
         )
         self.reports.append(report)
         self.gateway.moving(
@@ -190,8 +203,16 @@ class FakeFleet:
         self.gateway.holders(session, (to, source))
         self.gateway.owned(session, Owner(worker=to, incarnation=1, epoch=fake.view.epoch))
 
-    async def cancel(self, session: str) -> None:
-        raise UserError(f"no move of {session} is under way")
+    async def cancel(self, session: str) -> MoveReport:
+        """End a move that is held."""
+        if self.held is None or self.held[0] != session:
+            raise UserError(f"No move of {session} is under way.", code="not_moving", status=409)
+        self.outcome = Outcome.ABORTED
+        self.held[1].set()
+        self.held = None
+        while not self.reports:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        return self.reports[-1]
 
     async def ask(self, operation: Operation) -> Answer | None:
         self.asked.append(operation)
@@ -255,10 +276,8 @@ class FakeFleet:
         if changed is not None:
             self.gateway.take(worker, changed)
 
-    def note_gap(self, session: str, gap_s: float) -> None:
-        for index, report in enumerate(self.reports):
-            if report.session == session:
-                self.reports[index] = replace(report, gap_s=gap_s)
+    def amend(self, told: MoveReport) -> None:
+        self.reports = [told if report.attempt == told.attempt else report for report in self.reports]
 
     def workers(self) -> tuple[WorkerView, ...]:
         return tuple(
@@ -266,7 +285,7 @@ class FakeFleet:
                 name=name,
                 pid=100 + index,
                 incarnation=1,
-                state=WorkerState.READY,
+                state=WorkerState.GONE if name in self.gone else WorkerState.READY,
                 num_slots=3,
                 slots_free=2,
                 slots_quarantined=0,

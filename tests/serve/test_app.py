@@ -127,12 +127,34 @@ def test_a_refused_move_is_a_409_with_its_fields_and_an_aborted_one_a_200() -> N
         assert refused.json()["error"]["code"] == "refused"
         assert refused.json()["error"]["session_runs"] is True
         assert refused.json()["move"]["reason"] == "environment"
+        site.fleet.gone = {"a"}
+        dead = (await site.http.post(f"/api/sessions/{session}/move", json={"to": "b"})).json()
+        assert dead["error"]["session_runs"] is False
+        assert "goes on" not in dead["move"]["sentence"]
+        assert dead["move"]["runs_at"] is None
+        site.fleet.gone = set()
         broken = await site.http.post(f"/api/sessions/{session}/move", json={"damage": True})
         assert broken.status_code == 200
         assert (broken.json()["outcome"], broken.json()["tries"]) == ("aborted", 3)
         assert broken.json()["sentence"].startswith("Not moved, nothing changed.")
         moves = (await site.http.get("/api/moves")).json()["moves"]
-        assert [move["outcome"] for move in moves] == ["refused", "aborted"]
+        assert [move["outcome"] for move in moves] == ["refused", "refused", "aborted"]
+
+    on_site(work)
+
+
+def test_a_move_under_way_is_cancelled_and_nothing_that_rests_is() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        nothing = await site.http.post(f"/api/sessions/{session}/cancel")
+        assert (nothing.status_code, nothing.json()["error"]["code"]) == (409, "not_moving")
+        site.fleet.holds_moves = True
+        moving = asyncio.create_task(site.http.post(f"/api/sessions/{session}/move", json={"to": "b"}))
+        while site.fleet.held is None:
+            await asyncio.sleep(0.005)
+        cancelled = await site.http.post(f"/api/sessions/{session}/cancel")
+        assert (cancelled.status_code, cancelled.json()["outcome"]) == (200, "aborted")
+        assert (await moving).json()["attempt"] == cancelled.json()["attempt"]
 
     on_site(work)
 
@@ -141,10 +163,14 @@ MISTAKES: tuple[tuple[str, str, object, int, str], ...] = (
     ("GET", "/api/sessions/s-9", None, 404, "unknown_session"),
     ("DELETE", "/api/sessions/s-9", None, 404, "unknown_session"),
     ("POST", "/api/sessions/s-9/move", {"to": "b"}, 404, "unknown_session"),
+    ("POST", "/api/sessions/s-9/cancel", {}, 404, "unknown_session"),
     ("POST", "/api/sessions/s-9/recover", {}, 404, "unknown_session"),
     ("POST", "/api/sessions", {"worker": "zzz"}, 404, "unknown_worker"),
     ("POST", "/api/sessions", {"seed": -1}, 422, "usage"),
     ("POST", "/api/sessions", {"sede": 1}, 422, "usage"),
+    ("POST", "/api/sessions", {"seed": True}, 422, "usage"),
+    ("POST", "/api/sessions", {"seed": "1"}, 422, "usage"),
+    ("POST", "/api/sessions/s-1/move", {"damage": 1}, 422, "usage"),
     ("GET", "/api/nothing", None, 404, "not_found"),
     ("GET", "/viewer/%2e%2e/app.py", None, 404, "not_found"),
     ("GET", "/viewer/secret", None, 404, "not_found"),
@@ -190,6 +216,12 @@ CALLERS: tuple[tuple[dict[str, str], int], ...] = (
     ({"host": "127.0.0.1.evil.example"}, 403),
     ({"host": "192.168.1.4"}, 403),
     ({"host": ""}, 403),
+    ({"host": "localhost:1234; script-src *"}, 403),
+    ({"host": "localhost; script-src *"}, 403),
+    ({"host": "localhost:1234/x"}, 403),
+    ({"host": "a@localhost"}, 403),
+    ({"host": "localhost:99999"}, 403),
+    ({"host": "LOCALHOST:1234"}, 200),
     ({"host": "localhost:1234", "origin": "http://localhost:1234"}, 200),
     ({"host": "localhost:1234", "origin": "http://localhost:4321"}, 403),
     ({"host": "localhost:1234", "origin": "http://evil.example"}, 403),
@@ -203,6 +235,35 @@ def test_a_request_under_another_name_or_from_another_page_is_refused() -> None:
             assert (await site.http.get("/healthz", headers=headers)).status_code == status, headers
 
     on_site(work)
+
+
+async def in_pieces(count: int) -> AsyncIterator[bytes]:
+    for _ in range(count):
+        yield b" " * 8192
+
+
+def test_a_body_above_64_kib_is_refused_before_it_is_read_however_it_is_sent() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        path, kind = f"/api/sessions/{session}/move", {"content-type": "application/json"}
+        for content in (b" " * 65_537, in_pieces(9)):
+            answer = await site.http.post(path, content=content, headers=kind)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+            assert answer.headers["content-security-policy"]
+        assert site.fleet.moves() == ()
+        whole = b'{"to": "b"}'
+        for content in (whole + b" " * (65_536 - len(whole)), after(whole, in_pieces(7))):
+            answer = await site.http.post(path, content=content, headers=kind)
+            assert answer.status_code in (200, 409)
+        assert [move.outcome for move in site.fleet.moves()] == [Outcome.COMMITTED]
+
+    on_site(work)
+
+
+async def after(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
 
 
 def test_another_site_cannot_open_the_socket() -> None:
@@ -292,6 +353,7 @@ def test_health_metrics_and_the_schema_say_what_is_served() -> None:
             "/api/moves",
             "/api/sessions",
             "/api/sessions/{session}",
+            "/api/sessions/{session}/cancel",
             "/api/sessions/{session}/move",
             "/api/sessions/{session}/recover",
             "/api/workers",

@@ -295,6 +295,69 @@ def test_a_move_under_play_loses_no_frame_and_its_checks_are_equal() -> None:
     in_house(work, rest_after_s=5.0)
 
 
+def test_the_gap_of_a_move_has_the_lateness_that_its_source_made_before_the_new_owner_was_on_time() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        watcher.press(("up", True))
+        await watcher.until_block(4)
+        stalled: list[BlockDone] = []
+
+        def stall(worker: str, block: BlockDone) -> BlockDone | None:
+            stalled.extend([block] if worker == "a" else [])
+            return None if worker == "a" else block
+
+        house.fleet.on_block = stall
+        moving = asyncio.create_task(house.desk.move(session, "b", damage=False))
+        await watcher.until(lambda: len(stalled) == 2)
+        await asyncio.sleep(0.5)
+        for block in stalled:
+            house.gateway.take("a", block)
+        report = await moving
+        assert report.outcome is Outcome.COMMITTED
+        assert report.gap_s is not None
+        assert report.gap_s > 0.4
+        assert house.fleet.moves()[-1].gap_s == report.gap_s
+
+    in_house(work, rest_after_s=5.0)
+
+
+def test_an_aborted_move_after_which_no_block_comes_has_the_delay_so_far_as_its_gap() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        watcher.press(("up", True))
+        await watcher.until_block(4)
+        house.fleet.on_block = lambda worker, block: None
+        report = await house.desk.move(session, "b", damage=True)
+        assert report.outcome is Outcome.ABORTED
+        assert report.gap_s is not None
+        assert report.gap_s > 0.3
+
+    in_house(work, rest_after_s=5.0)
+
+
+def test_a_move_is_told_with_the_owner_that_the_row_names_by_then() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        watcher.press(("up", True))
+        await watcher.until_block(4)
+        house.fleet.on_block = lambda worker, block: None  # so that the telling waits
+        moving = asyncio.create_task(house.desk.move(session, "b", damage=True))
+        await watcher.until(house.fleet.moves)
+        assert house.fleet.moves()[-1].runs_at == "a"
+        house.fleet.hand_over(session, "b")
+        assert (await moving).runs_at == "b"
+        await watcher.until(lambda: [m for m in watcher.texts("move") if m["event"] == "result"])
+        assert "Your world goes on at b." in watcher.texts("move")[-1]["sentence"]
+        assert house.fleet.moves()[-1].runs_at == "b"
+        house.fleet.gone = {"b"}
+        assert (await house.gateway.settled(session, house.fleet.moves()[-1])).runs_at is None
+
+    in_house(work, rest_after_s=5.0)
+
+
 def test_a_resting_world_that_is_moved_plays_the_blocks_owed_to_its_old_copy_and_rests_again() -> None:
     async def work(house: House) -> None:
         session = (await house.desk.open(seed=7, on=None)).name
@@ -506,6 +569,18 @@ def test_an_unknown_key_is_refused_by_name_and_the_others_are_taken() -> None:
         await watcher.until(lambda: watcher.texts("error"))
         assert "jump" in watcher.texts("error")[0]["message"]
         assert watcher.texts("keys")[0]["number"] == 2
+
+    in_house(work)
+
+
+def test_a_message_full_of_unknown_keys_is_answered_with_one_error_and_drops_nobody() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session, limit=16)
+        watcher.press(*(("jump", True) for _ in range(64)))
+        await watcher.until(lambda: watcher.texts("keys"))
+        assert len(watcher.texts("error")) == 1
+        assert watcher.socket.closed is None
 
     in_house(work)
 

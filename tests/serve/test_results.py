@@ -28,6 +28,8 @@ MOVED = MoveReport(
     num_groups=1,
     source_digest="d",
     destination_digest="d",
+    num_checked=450,
+    runs_at="worker-2",
 )
 
 
@@ -39,14 +41,20 @@ MOVED = MoveReport(
             "Moved. Your world now runs at worker-2. You waited 0 frames. The pause was 11.8 ms. "
             "All 450 parts are identical (checked).",
         ),
+        ({"runs_at": "worker-1"}, "Moved to worker-2. Your world now runs at worker-1. You waited 0 frames."),
+        ({"runs_at": None}, "Moved to worker-2. No worker runs it now."),
         ({"gap_s": 0.2}, "You waited 2 frames."),
         ({"gap_s": 0.01}, "You waited 1 frame."),
         (
-            {"outcome": Outcome.REFUSED, "detail": "torch.mkl is 1 here and 2 there"},
-            "Not moved, nothing changed. torch.mkl is 1 here and 2 there. It goes on at worker-1.",
+            {"outcome": Outcome.REFUSED, "detail": "torch.mkl is 1 here and 2 there", "runs_at": "worker-1"},
+            "Not moved, nothing changed. torch.mkl is 1 here and 2 there. Your world goes on at worker-1.",
         ),
         (
-            {"outcome": Outcome.ABORTED, "detail": "One part arrived damaged (3 tries)"},
+            {"outcome": Outcome.REFUSED, "detail": "worker-1 ended", "runs_at": None},
+            "Not moved, nothing changed. worker-1 ended. No worker runs it now.",
+        ),
+        (
+            {"outcome": Outcome.ABORTED, "detail": "One part arrived damaged (3 tries)", "runs_at": "worker-1"},
             "Not moved, nothing changed. One part arrived damaged (3 tries). Your world goes on at worker-1.",
         ),
         ({"outcome": Outcome.IN_DOUBT}, "Holding. We are making sure that only one copy goes on."),
@@ -70,6 +78,24 @@ def test_nothing_is_said_of_a_wait_that_was_not_measured() -> None:
 def test_proof_is_checked_n_of_n_or_not_checked_and_never_a_third(outcome: Outcome) -> None:
     said = proof(replace(MOVED, outcome=outcome))
     assert said == ("checked 450/450" if outcome is Outcome.COMMITTED else f"not checked ({outcome.value})")
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"num_checked": 0}, "worker-2 has not reported a comparison"),
+        ({"num_checked": 0, "num_leaves": 0}, "worker-2 has not reported a comparison"),
+        ({"num_checked": 449}, "worker-2 has compared 449 of 450 parts"),
+        ({"destination_digest": "e"}, "the state digests of both ends differ"),
+    ],
+)
+def test_a_committed_move_without_the_destinations_comparison_claims_no_identical_part(
+    changes: dict[str, object], why: str
+) -> None:
+    report = replace(MOVED, **changes)  # type: ignore[arg-type]
+    assert proof(report) == f"not checked ({why})"
+    assert sentence(report, FRAME_S).endswith(f"Its parts: not checked ({why}).")
+    assert "identical" not in sentence(report, FRAME_S)
 
 
 def test_phases_of_both_ends_become_five_in_the_order_of_a_move() -> None:

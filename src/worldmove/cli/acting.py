@@ -1,4 +1,4 @@
-"""``open``, ``move``, ``close``: what is done to a session."""
+"""``open``, ``move``, ``cancel``, ``close``: what is done to a session."""
 
 from typing import Annotated, Any
 
@@ -21,11 +21,23 @@ HELP_OF_MOVE = epilog(
     ExitCode.UNREACHABLE,
 )
 
+HELP_OF_CANCEL = epilog(
+    ExitCode.DONE, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.IN_DOUBT, ExitCode.LOST, ExitCode.UNREACHABLE
+)
+BY_CANCELLED = {
+    **BY_OUTCOME,
+    "refused": ExitCode.DONE,
+    "aborted": ExitCode.DONE,
+    "committed": ExitCode.REFUSED,
+}
+"""A move that was given up is what a cancel is for; one that had committed was not given up."""
+
 
 def add(app: typer.Typer) -> None:
     """Add these commands."""
     app.command("open", epilog=HELP)(open_session)
     app.command(epilog=HELP_OF_MOVE)(move)
+    app.command(epilog=HELP_OF_CANCEL)(cancel)
     app.command(epilog=HELP)(close)
 
 
@@ -77,6 +89,19 @@ def move(
     return BY_OUTCOME[answer["outcome"]]
 
 
+def cancel(context: typer.Context, session: Session, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> int:
+    """Give a world's move up if that is still possible, and wait for how it ends.
+
+    \b
+    worldmove cancel s-k3m9qa
+    worldmove cancel s-k3m9qa --json
+    """
+    output = output_of(context, as_json=as_json)
+    answer = Client(server).post("sessions", session, "cancel", body={})
+    tell(output, answer)
+    return BY_CANCELLED[answer["outcome"]]
+
+
 def close(context: typer.Context, session: Session, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """End a world.
 
@@ -100,5 +125,6 @@ def tell(output: Output, answer: dict[str, Any]) -> None:
     gap = "nothing was due" if answer["gap_ms"] is None else f"gap {answer['gap_ms']:.1f} ms"
     pause = "-" if answer["pause_ms"] is None else f"{answer['pause_ms']:.1f} ms"
     size = f"{(answer['num_bytes'] or 0) / 1e6:.1f} MB in {answer['took_ms'] / 1000:.2f} s"
-    parts = f"{answer['proof'].removeprefix('checked ')} parts identical"
+    proof = str(answer["proof"])
+    parts = f"{proof.removeprefix('checked ')} parts identical" if proof.startswith("checked ") else f"parts {proof}"
     output.text(f"{answer['session']} moved to {answer['to']}: pause {pause}, {gap}, {parts} ({size})")

@@ -136,29 +136,45 @@ class Attempt:
                         return event
                     refuse(event)
         except TimeoutError:
-            raise MoveRefused("silent", f"worker {of.name} did not answer within {within_s:.0f} s") from None
+            raise MoveRefused("silent", f"{of.name} did not answer within {within_s:.0f} s") from None
 
     async def _conclude(self) -> Ending:
-        """Listen until both ends have said how it ended, or cannot say it any more."""
-        deadline_s = self._config.move_s
-        for silence in ("cancel", "doubt"):
-            try:
-                async with asyncio.timeout(deadline_s):
-                    while not self._all_told():
-                        await self._react(await self._inbox.get())
-            except TimeoutError:
-                deadline_s = self._config.doubt_s
-                if silence == "cancel":
-                    self._cancel_both()
-            else:
-                await self._close()
-                break
+        """Listen until both ends have said how it ended, or cannot say it any more, or need not."""
+        told = await self._listen(self._config.move_s)
+        if not told:
+            self._cancel_both()
+        if not told and not self._is_aborted():
+            told = await self._listen(self._config.doubt_s)
+        if told:
+            await self._close()
         return self._ending()
+
+    async def _listen(self, within_s: float) -> bool:
+        """Say whether both ends have told within a time. An abort is certain without them: it waits a little only."""
+        loop, hurried = asyncio.get_running_loop(), False
+        try:
+            async with asyncio.timeout(within_s) as limit:
+                while not self._all_told():
+                    await self._react(await self._inbox.get())
+                    if self._is_aborted() and not hurried:
+                        hurried = True
+                        limit.reschedule(loop.time() + min(within_s, self._config.told_s))
+        except TimeoutError:
+            return False
+        return True
+
+    def _is_aborted(self) -> bool:
+        """Whether the attempt is closed and was not granted, with its owner alive: then it never will be."""
+        row = self._desk.row(self.plan.session)
+        granted = row is not None and row.granted_by == self.plan.attempt
+        return row is not None and row.attempt is None and not granted and not self._desk.owner_is_gone(row)
 
     async def _react(self, event: Heard) -> None:
         match event:
             case Ended() if event.outcome != "in_doubt":  # a word on the way, not the end
                 self._ended[event.side] = event
+                if event.outcome == "aborted":
+                    await self._close()
             case CancelAsked():
                 self._cancel_both()
             case Died():
@@ -186,8 +202,16 @@ class Attempt:
 
     def _all_told(self) -> bool:
         """Whether each end has said how it ended, or is dead."""
+        return all(self._desk.is_gone(end.name, end.incarnation) for end in self._untold())
+
+    def _untold(self) -> tuple[WorkerRecord, ...]:
+        """Return the ends that have not said how it ended."""
         ends = (("source", self.plan.source), ("destination", self.plan.destination))
-        return all(side in self._ended or self._desk.is_gone(end.name, end.incarnation) for side, end in ends)
+        return tuple(end for side, end in ends if side not in self._ended)
+
+    def _dead_untold(self) -> str:
+        """Return the name of an end that died before it could say how it ended; empty where there is none."""
+        return next((end.name for end in self._untold() if self._desk.is_gone(end.name, end.incarnation)), "")
 
     def _ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""
@@ -199,10 +223,12 @@ class Attempt:
             outcome, reason, detail = Outcome.LOST, "lost", "no copy is left"
         elif granted or row.granted_by == plan.attempt:
             outcome, reason, detail = Outcome.COMMITTED, "done", ""
-        elif row.attempt is None and self._all_told():
-            outcome = Outcome.ABORTED
-            reason = aborted.reason if aborted else "worker_gone"
-            detail = aborted.detail if aborted else "a worker ended in the middle of the move"
+        elif row.attempt is None:
+            outcome, reason, detail = Outcome.ABORTED, "silent", "an end did not answer, and the move was closed"
+            if dead := self._dead_untold():  # what the other end says of it is the echo of having been woken
+                reason, detail = "worker_gone", f"{dead} ended in the middle of the move"
+            elif aborted:
+                reason, detail = aborted.reason, aborted.detail
         else:
             outcome, reason, detail = Outcome.IN_DOUBT, "silent", "an end has not said how the move ended"
         return Ending(outcome=outcome, reason=reason, detail=detail, source=source, destination=destination)

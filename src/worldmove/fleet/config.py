@@ -20,6 +20,10 @@ class FleetConfig:
     """From the start of a try until it is cancelled."""
     doubt_s: float = 10.0
     """From that cancel until the report says *in doubt*. The two ends go on asking the ledger."""
+    told_s: float = 1.0
+    """How long an aborted try waits for the words of an end that has said nothing yet."""
+    owner_s: float = 5.0
+    """How long a move whose session has lost its owner waits for what becomes of the session, before it is told."""
     lease_s: float = 5.0
     """Silence after which a shadow that has not asked for the commit frees itself."""
     open_s: float = 30.0

@@ -16,7 +16,7 @@ from worldmove.fleet.opener import Opener
 from worldmove.fleet.ports import Gateway, Hosts, Owner
 from worldmove.fleet.recovery import Recovery
 from worldmove.fleet.reports import MoveReport
-from worldmove.fleet.sessions import HOLDING, SessionTable, view
+from worldmove.fleet.sessions import HOLDING, SessionRecord, SessionTable, view
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.fleet.workforce import Workforce
@@ -113,8 +113,8 @@ class Controller:
     async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
         return await self._mover.move(session, to, damage=damage)
 
-    async def cancel(self, session: str) -> None:
-        self._mover.cancel(session)
+    async def cancel(self, session: str) -> MoveReport:
+        return await self._mover.cancel(session)
 
     async def ask(self, operation: Operation) -> Answer | None:
         answer = await self._desk.ask(operation)
@@ -127,14 +127,14 @@ class Controller:
     def send(self, worker: str, message: ToWorker) -> None:
         self._workers.send(worker, message)
 
-    def note_gap(self, session: str, gap_s: float) -> None:
-        self._mover.note_gap(session, gap_s)
+    def amend(self, told: MoveReport) -> None:
+        self._mover.amend(told)
 
     def workers(self) -> tuple[WorkerView, ...]:
         return tuple(record.view() for record in self._workers.all())
 
     def sessions(self) -> tuple[SessionView, ...]:
-        return tuple(view(record, self._desk.row(record.name)) for record in self._sessions.all())
+        return tuple(self._view(record) for record in self._sessions.all())
 
     def moves(self) -> tuple[MoveReport, ...]:
         return self._mover.reports()
@@ -188,12 +188,14 @@ class Controller:
         if answer is not None:
             self._workers.send(worker.name, LedgerAnswer(request=message.request, answer=answer))
 
+    def _view(self, record: SessionRecord) -> SessionView:
+        row = self._desk.row(record.name)
+        return view(record, row, owner_gone=row is not None and self._desk.owner_is_gone(row))
+
     # what follows from a change
 
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
-        if new.attempt is None:
-            self._sessions.settle(new.session)
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, by=new.granted_by)

@@ -136,7 +136,7 @@ class LocalHosts:
                 await started.ready
         except TimeoutError:
             process.kill()
-            why = f"worker {worker} did not start within {self._config.start_s:.0f} s; see its log"
+            why = f"{worker} did not start within {self._config.start_s:.0f} s; see its log"
             raise UserError(why, code="worker_start", status=503) from None
         return process, started.link
 
@@ -216,6 +216,6 @@ class LocalHosts:
         del self._started[key]
         started.link.close()
         if not started.ready.done():
-            why = f"worker {key[0]} ended with status {status} before it was ready; see its log"
+            why = f"{key[0]} ended with status {status} before it was ready; see its log"
             started.ready.set_exception(UserError(why, code="worker_start", status=503))
         started.on_gone(status)

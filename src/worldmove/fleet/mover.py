@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from worldmove.errors import UserError
@@ -10,16 +11,19 @@ from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.moving import CORRUPTING, report, require, verdict_of, with_gap
+from worldmove.fleet.moving import CORRUPTING, amended, report, require, verdict_of
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.fleet.tries import CancelAsked, Died, Ending, Plan
+from worldmove.fleet.tries import CancelAsked, Died, Ending, Plan, by_row
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
 from worldmove.move.strategy import pick
+
+LOOK_S = 0.05
+"""Between two looks at a row whose owner is gone."""
 
 
 class MoverPorts(Protocol):
@@ -69,24 +73,34 @@ class Mover:
     async def move(self, session: str, to: str, *, damage: bool) -> MoveReport:
         """Move a session and return how it ended."""
         record, destination, row = self._check(session, to)
-        record.moving = True
+        conducted = record.conducted = asyncio.get_running_loop().create_future()
+        record.cancelled = False
         try:
             made = await self._tries(record, destination, row, damage=damage)
+        except BaseException:
+            conducted.set_result(None)
+            raise
         finally:
-            record.moving = False
-        record.in_doubt = made.outcome is Outcome.IN_DOUBT
+            record.conducted = None
+        conducted.set_result(made)
         self._reports.append(made)
         self._ports.counters.moved(made)
         self._log("move_ended", made)
         self._gateway().moving(session, "result", {"report": made})
         return made
 
-    def cancel(self, session: str) -> None:
-        """Give a session's move up, if that is still possible. Raises UserError if none is under way."""
+    async def cancel(self, session: str) -> MoveReport:
+        """Give a session's move up, if that is still possible, and return how it ended. Raises UserError if none is."""
         record = self._sessions.get(session)
-        if record.attempt is None:
+        made = None
+        if record.conducted is not None:
+            record.cancelled = True
+            if record.attempt is not None:
+                record.attempt.take(CancelAsked())
+            made = await asyncio.shield(record.conducted)
+        if made is None:
             raise UserError(f"No move of {session} is under way.", code="not_moving", status=409)
-        record.attempt.take(CancelAsked())
+        return made
 
     def heard(self, message: AnyMoveMessage) -> None:
         """Hand a message to the try that it belongs to."""
@@ -103,9 +117,9 @@ class Mover:
             if worker in (plan.source.name, plan.destination.name):
                 record.attempt.take(Died(worker=worker))
 
-    def note_gap(self, session: str, gap_s: float) -> None:
-        """Add to its last committed move how late the first block of the new owner came."""
-        self._reports = deque(with_gap(self.reports(), session, gap_s), maxlen=self._config.history)
+    def amend(self, told: MoveReport) -> None:
+        """Keep a report as it was told."""
+        self._reports = deque(amended(self.reports(), told), maxlen=self._config.history)
 
     def _check(self, session: str, to: str) -> tuple[SessionRecord, WorkerRecord, Row]:
         """Raise UserError for a move that makes no sense."""
@@ -158,9 +172,24 @@ class Mover:
             given_up = ending.outcome is not Outcome.ABORTED or ending.reason in ("cancelled", "worker_gone")
             if given_up or tries == num_tries:
                 break
-        after = self._desk.row(record.name) or row
+        lives_at = await self._living_owner(record.name)
+        after = self._desk.row(record.name)
+        ending = by_row(plan, ending, after, owner_lives=lives_at is not None)
         took_s = loop.time() - begun
-        return report(plan, ending, epoch=after.epoch, tries=tries, started_at=started_at, took_s=took_s)
+        made = report(plan, ending, epoch=(after or row).epoch, tries=tries, started_at=started_at, took_s=took_s)
+        return replace(made, runs_at=lives_at)
+
+    async def _living_owner(self, session: str) -> str | None:
+        """Return who owns a session by the row, waiting a while where that worker is dead; None if it still is."""
+        try:
+            async with asyncio.timeout(self._config.owner_s):
+                while (row := self._desk.row(session)) is not None and not row.lost:
+                    if not self._desk.owner_is_gone(row):
+                        return row.owner
+                    await self._workers.changed(LOOK_S)
+        except TimeoutError:
+            return None
+        return None
 
     async def _until_no_copy(self, worker: WorkerRecord, session: str) -> None:
         """Wait a while for a worker that still holds an older copy: its check ends with the next blocks."""
@@ -181,6 +210,8 @@ class Mover:
             on_phase=self._phase,
         )
         record.attempt = attempt
+        if record.cancelled:  # between two tries, or before the first
+            attempt.take(CancelAsked())
         try:
             return await attempt.run()
         finally:

@@ -1,14 +1,13 @@
 """A whole move: its tries, what was measured for it, and the one report that comes of it."""
 
 import hashlib
-from dataclasses import replace
 
 from worldmove.errors import MoveRefused
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.admission import Measured, Verdict, admit
-from worldmove.move.messages import Prepared
+from worldmove.move.messages import Ended, Prepared
 from worldmove.move.report import merge_phases, pause_s
 from worldmove.state.manifest import Layout
 
@@ -65,18 +64,16 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
         num_bytes=largest.num_bytes if largest else 0,
         num_leaves=largest.num_leaves if largest else 0,
         num_groups=largest.num_groups if largest else 0,
+        num_checked=_num_checked(ending.destination),
         source_digest=ending.source.state_digest if ending.source else "",
         destination_digest=ending.destination.state_digest if ending.destination else "",
     )
 
 
-def with_gap(reports: tuple[MoveReport, ...], session: str, gap_s: float) -> tuple[MoveReport, ...]:
-    """Add a gap to the newest committed move of a session."""
-    for index in range(len(reports) - 1, -1, -1):
-        found = reports[index]
-        if found.session == session and found.outcome is Outcome.COMMITTED:
-            return (*reports[:index], replace(found, gap_s=gap_s), *reports[index + 1 :])
-    return reports
+def amended(reports: tuple[MoveReport, ...], told: MoveReport) -> tuple[MoveReport, ...]:
+    """Put a report as it was told in the place of the one of the same move."""
+    same = (told.session, told.attempt)
+    return tuple(told if (report.session, report.attempt) == same else report for report in reports)
 
 
 def _environment_digest(plan: Plan) -> str:
@@ -84,6 +81,13 @@ def _environment_digest(plan: Plan) -> str:
     fields = plan.destination.hello.environment if plan.destination.hello else {}
     text = "".join(f"{name}={fields[name]}\n" for name in sorted(fields))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _num_checked(destination: Ended | None) -> int:
+    """Return how many leaves the destination says it has compared: those of a state that it proved and committed."""
+    if destination is None or destination.outcome != "committed" or destination.num_groups == 0:
+        return 0
+    return destination.num_leaves
 
 
 def _rates(worker: WorkerRecord) -> dict[str, float]:

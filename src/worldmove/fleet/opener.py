@@ -95,11 +95,11 @@ class Opener:
             if (record.worker, record.incarnation) != (worker, incarnation):
                 continue
             if not record.answer.done():
-                why = f"worker {worker} ended while the session was opened"
+                why = f"{worker} ended while the session was opened"
                 record.answer.set_result(Failed(session=record.name, code="worker_gone", message=why))
             elif record.throwaway:
                 self._sessions.drop(record.name)
-                self._gateway().lost(record.name, f"worker {worker} ended")
+                self._gateway().lost(record.name, f"{worker} ended")
 
     def _begin(self, session: str, seed: int, worker: WorkerRecord, *, throwaway: bool) -> SessionRecord:
         return self._sessions.add(
@@ -115,7 +115,7 @@ class Opener:
             async with asyncio.timeout(self._config.open_s):
                 answer = await record.answer
         except TimeoutError:
-            answer = Failed(session=record.name, code="silent", message=f"worker {record.worker} does not answer")
+            answer = Failed(session=record.name, code="silent", message=f"{record.worker} does not answer")
             self._workers.send(record.worker, Close(session=record.name))
         if isinstance(answer, Failed):
             self._sessions.drop(record.name)

@@ -101,8 +101,8 @@ class Fleet(Protocol):
         """
         ...
 
-    async def cancel(self, session: str) -> None:
-        """Give its move up if that is still possible; ``move`` returns which way it went. UserError: none."""
+    async def cancel(self, session: str) -> MoveReport:
+        """Give its move up if that is still possible, and return how that move ended. UserError: none is under way."""
         ...
 
     async def ask(self, operation: Operation) -> Answer | None:
@@ -120,8 +120,8 @@ class Fleet(Protocol):
         """Queue a message for a worker; never waits. One that is gone drops it."""
         ...
 
-    def note_gap(self, session: str, gap_s: float) -> None:
-        """Add to its last committed move how late the first block of the new owner came."""
+    def amend(self, told: MoveReport) -> None:
+        """Keep a move's report as it was told: with its gap, and where the session was by then."""
         ...
 
     def workers(self) -> tuple[WorkerView, ...]: ...

@@ -105,7 +105,7 @@ class Recovery:
             return
         answer = await self._desk.ask(Lose(session=row.session, epoch=row.epoch, poll=number, copies_found=found))
         if isinstance(answer, Done):
-            why = f"worker {row.owner} ended and no other worker holds a copy"
+            why = f"{row.owner} ended and no other worker holds a copy"
             self._gateway().lost(row.session, why)
 
     async def _poll(self) -> int | None:

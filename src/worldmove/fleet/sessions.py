@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from worldmove.errors import UserError
 from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionState, SessionView
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import Failed, Opened
@@ -27,16 +28,22 @@ class SessionRecord:
     answer: "asyncio.Future[Opened | Failed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
-    moving: bool = False
-    """A move of it is being conducted."""
+    conducted: "asyncio.Future[MoveReport | None] | None" = None
+    """The move of it that is being conducted. Its result is None where it ended without a report."""
+    cancelled: bool = False
+    """Somebody asked to give that move up."""
     attempt: Attempt | None = None
     """The try under way."""
     tried: str = ""
     """The id of the newest try."""
-    in_doubt: bool = False
     closing: bool = False
     holders: tuple[str, ...] = ()
     """As the gateway was last told."""
+
+    @property
+    def moving(self) -> bool:
+        """Whether a move of it is being conducted."""
+        return self.conducted is not None
 
 
 class SessionTable:
@@ -70,12 +77,6 @@ class SessionTable:
         self._records[record.name] = record
         return record
 
-    def settle(self, session: str) -> None:
-        """No attempt of it is open: whatever was in doubt is decided."""
-        record = self._records.get(session)
-        if record is not None:
-            record.in_doubt = False
-
     def drop(self, session: str) -> None:
         self._records.pop(session, None)
         self._thrown_away.pop(session, None)
@@ -86,12 +87,12 @@ class SessionTable:
         return f"{session}~r{self._thrown_away[session]}"
 
 
-def view(record: SessionRecord, row: Row | None) -> SessionView:
-    """Show a session as its record and its row say."""
+def view(record: SessionRecord, row: Row | None, *, owner_gone: bool = False) -> SessionView:
+    """Show a session as its record and its row say, and whether the worker that the row names is dead."""
     opened = record.opened
     return SessionView(
         name=record.name,
-        state=_state(record, row),
+        state=_state(record, row, owner_gone=owner_gone),
         owner=row.owner if row else record.worker,
         incarnation=row.incarnation if row else record.incarnation,
         epoch=row.epoch if row else 0,
@@ -104,11 +105,13 @@ def view(record: SessionRecord, row: Row | None) -> SessionView:
     )
 
 
-def _state(record: SessionRecord, row: Row | None) -> SessionState:
+def _state(record: SessionRecord, row: Row | None, *, owner_gone: bool) -> SessionState:
     if row is not None and row.lost:
         return SessionState.LOST
     if record.opened is None and row is None:
         return SessionState.OPENING
-    if record.in_doubt:
-        return SessionState.IN_DOUBT
-    return SessionState.MOVING if record.moving else SessionState.LIVE
+    if record.moving:
+        return SessionState.MOVING
+    # An attempt that is open although nobody conducts it waits for its ends to ask the ledger.
+    waits = row is not None and (row.attempt is not None or owner_gone)
+    return SessionState.IN_DOUBT if waits else SessionState.LIVE

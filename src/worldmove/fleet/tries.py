@@ -1,10 +1,11 @@
 """What a try of a move is about, what its conductor hears, and how it ends: plain values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from worldmove.errors import MoveRefused
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.ledger_row import Row
 from worldmove.move.messages import AnyMoveMessage, Declined, Ended
 from worldmove.move.strategy import Strategy
 
@@ -57,6 +58,20 @@ def refuse(event: Heard) -> None:
         case Ended():
             raise MoveRefused(event.reason, event.detail or f"the {event.side} gave up")
         case Died():
-            raise MoveRefused("worker_gone", f"worker {event.worker} ended")
+            raise MoveRefused("worker_gone", f"{event.worker} ended")
         case CancelAsked():
             raise MoveRefused("cancelled", "it was cancelled")
+
+
+def by_row(plan: Plan, ending: Ending, row: Row | None, *, owner_lives: bool) -> Ending:
+    """Return how a try ended as the row has it by now: a session whose owner is dead goes on nowhere."""
+    if row is None or row.lost:
+        return replace(ending, outcome=Outcome.LOST, reason="lost", detail="no copy is left")
+    if row.granted_by == plan.attempt:
+        return replace(ending, outcome=Outcome.COMMITTED, reason="done", detail="")
+    if not owner_lives and ending.outcome is not Outcome.COMMITTED:
+        detail = f"{row.owner} ended and no copy has taken over yet"
+        return replace(ending, outcome=Outcome.IN_DOUBT, reason="worker_gone", detail=detail)
+    if ending.outcome is Outcome.IN_DOUBT and row.attempt is None:
+        return replace(ending, outcome=Outcome.ABORTED, detail="an end has not answered, and the move was closed")
+    return ending

@@ -16,7 +16,11 @@ class WorkerState(Enum):
 
 
 class SessionState(Enum):
-    """Where a session stands. IN_DOUBT: only the ledger knows its owner; it waits. LOST: no copy is left."""
+    """Where a session stands.
+
+    IN_DOUBT: it waits, for an attempt that is open with nobody conducting it, or for a copy to take over from an
+    owner that is dead. LOST: no copy is left.
+    """
 
     OPENING = "opening"
     LIVE = "live"

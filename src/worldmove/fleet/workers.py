@@ -69,7 +69,7 @@ class WorkerTable:
             known = ", ".join(self._records)
             raise UserError(f"There is no worker {name}; there are {known}.", code="unknown_worker", status=404)
         if record.state is not WorkerState.READY:
-            why = f"Worker {name} is {record.state.value}; try again when it is back."
+            why = f"{name} is {record.state.value}; try again when it is back."
             raise UserError(why, code="worker_gone", status=409)
         return record
 

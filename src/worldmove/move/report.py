@@ -1,11 +1,10 @@
-"""What became of one move, in one value: what was asked, how it ended, where its time went, and in one sentence."""
+"""What became of one move, in one value: what was asked, how it ended, and where its time went."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from worldmove.move.messages import Ended
-from worldmove.units import seconds_text
 
 
 class Outcome(Enum):
@@ -45,6 +44,8 @@ class MoveReport:
     """One sentence for people."""
     epoch: int
     """The session's epoch after the move."""
+    runs_at: str | None = None
+    """The session's owner by the ledger's row when this was told. None: nobody that lives."""
     tries: int
     transport: str
     started_at: float
@@ -58,29 +59,17 @@ class MoveReport:
     pause_s: float | None = None
     """From the freeze at the source to the permission to compute at the destination."""
     gap_s: float | None = None
-    """How late the next block was at the gateway against its due time; 0 is on time. None until it came."""
+    """The largest lateness of a block at the gateway in the move; 0 is on time. None where none was due."""
     phases: tuple[PhaseTime, ...] = ()
     num_bytes: int = 0
     num_leaves: int = 0
     num_groups: int = 0
+    num_checked: int = 0
+    """Leaves whose bytes the destination has compared, by its own word; 0 where it has not said so."""
     source_digest: str = ""
     """State digest of the frozen state."""
     destination_digest: str = ""
     """State digest of the installed state, taken after landing."""
-
-    def sentence(self) -> str:
-        """Say it to whoever plays. A failure begins with what did not happen."""
-        match self.outcome:
-            case Outcome.COMMITTED:
-                return _moved(self)
-            case Outcome.REFUSED:
-                return f"Not moved, nothing changed. {_clause(self.detail)} Your world goes on at {self.source}."
-            case Outcome.ABORTED:
-                return _not_moved(self)
-            case Outcome.IN_DOUBT:
-                return "Holding. We are making sure that only one copy goes on. Usually under 2 s."
-            case Outcome.LOST:
-                return "The computer running your world stopped. This world could not be recovered."
 
 
 def merge_phases(source: Ended | None, destination: Ended | None) -> tuple[PhaseTime, ...]:
@@ -102,26 +91,3 @@ def pause_s(phases: Sequence[PhaseTime]) -> float | None:
     frozen = [phase.start_s for phase in phases if (phase.side, phase.name) == ("source", "freeze")]
     allowed = [phase.end_s for phase in phases if (phase.side, phase.name) == ("destination", "promote")]
     return max(allowed) - min(frozen) if frozen and allowed else None
-
-
-def _moved(report: MoveReport) -> str:
-    pause = "" if report.pause_s is None else f" The pause was {seconds_text(report.pause_s)}."
-    late = ""
-    if report.gap_s is not None:
-        late = f" One block came {seconds_text(report.gap_s)} late." if report.gap_s > 0 else " No block came late."
-    checked = f" All {report.num_leaves} parts are identical (checked)."
-    return f"Moved. Your world now runs on {report.destination}.{late}{pause}{checked}"
-
-
-def _not_moved(report: MoveReport) -> str:
-    why = _clause(report.detail)
-    if report.reason == "mismatch":
-        tries = f" ({report.tries} tries)" if report.tries > 1 else ""
-        why = f"A part arrived damaged{tries}. We threw the copy away."
-    return f"Not moved, nothing changed. {why} Your world goes on at {report.source}."
-
-
-def _clause(detail: str) -> str:
-    """Make a sentence of a detail."""
-    text = detail.strip().rstrip(".")
-    return f"{text[:1].upper()}{text[1:]}." if text else "It was given up."

@@ -28,8 +28,12 @@ __all__ = ["Refused", "Source", "SourceConfig", "TakenOver"]
 class SourceConfig:
     """How long a source waits, in seconds. No wait here decides who owns a session."""
 
-    frozen_s: float = 10.0
-    """From the order to freeze to the proof; longer, and the move is given up."""
+    frozen_s: float = 2.0
+    """From the order to freeze to the proof; longer, and the move is given up.
+
+    Whoever plays stands still meanwhile, and nothing is in doubt yet: what is slower than this, or stalled, is
+    better not moved than waited for.
+    """
     resend_s: float = 1.0
     """Silence after which the boundary is sent again."""
     proof_retry_s: float = 0.5

@@ -62,6 +62,7 @@ def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
         source=report.source,
         to=report.destination,
         epoch=report.epoch,
+        runs_at=report.runs_at,
         tries=report.tries,
         transport=report.transport,
         started_at=datetime.fromtimestamp(report.started_at, UTC).isoformat(timespec="milliseconds"),

@@ -96,6 +96,11 @@ def _play(app: FastAPI, parts: Parts) -> None:
             raise Refused(answer)
         return answer
 
+    @app.post("/api/sessions/{session}/cancel")
+    async def cancel(session: str) -> body.Move:
+        """Give a world's move up if that is still possible, and answer how it ended. 409: nothing moves."""
+        return move_body(await desk.cancel(session), frame_period_s)
+
     @app.post("/api/sessions/{session}/recover", status_code=202)
     async def recover(session: str) -> body.Recovered:
         """Show, beside the world, a throw-away copy of it that was rebuilt from its last picture alone."""
@@ -179,7 +184,9 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(Refused)
     async def refused(_: Request, refused: Refused) -> JSONResponse:
-        answer = body.RefusedMove(error=_fields("refused", refused.move.sentence, session_runs=True), move=refused.move)
+        move = refused.move
+        fields = _fields("refused", move.sentence, session_runs=move.runs_at is not None)
+        answer = body.RefusedMove(error=fields, move=move)
         return JSONResponse(answer.model_dump(by_alias=True), status_code=409)
 
     @app.exception_handler(RequestValidationError)

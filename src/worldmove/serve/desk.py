@@ -1,4 +1,4 @@
-"""What HTTP and the players ask of the gateway: open, close, move, recover; join, leave, hear."""
+"""What HTTP and the players ask of the gateway: open, close, move, cancel, recover; join, leave, hear."""
 
 import asyncio
 from collections.abc import Sequence
@@ -77,6 +77,11 @@ class Desk:
         destination = roomiest_other(self._fleet.workers(), view.owner) if to is None else self._worker(to)
         report = await self._fleet.move(session, destination, damage=damage)
         return await self._gateway.settled(session, report)
+
+    async def cancel(self, session: str) -> MoveReport:
+        """Give a session's move up if that is still possible, and return how it ended. Raises UserError: none."""
+        self._gateway.live(session)
+        return await self._gateway.settled(session, await self._fleet.cancel(session))
 
     async def recover(self, session: str) -> str:
         """Show a throw-away copy beside a session and return its name. Raises UserError."""

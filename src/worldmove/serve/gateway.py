@@ -15,6 +15,7 @@ import structlog
 from worldmove.errors import UserError
 from worldmove.fleet.ports import Fleet, Owner
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.views import WorkerState
 from worldmove.serve.live import Live, LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Error, MovePhase, Workers
@@ -24,6 +25,8 @@ from worldmove.serve.results import MOVED, result_of, visitor_phase
 from worldmove.serve.wording import owner_now, workers_now
 from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened
 
+WITH_GAP = (Outcome.COMMITTED, Outcome.ABORTED)
+"""Outcomes of moves in which the world stood still."""
 FAREWELL_S = 1.0
 """How long players may take to close their connections when the server ends."""
 
@@ -41,7 +44,7 @@ class GatewayConfig:
     silent_s: float = 10.0
     """After so long without a word from who controls, its keys are released: its connection may be dead."""
     gap_within_s: float = 2.0
-    """How long a committed move's result waits for the first new block."""
+    """How long the result of a move waits for the block that ends its gap."""
     look_every_s: float = 0.5
     """How often workers and unwatched sessions are looked at."""
 
@@ -104,14 +107,15 @@ class Gateway:
             self._unwatched_since.pop(session, None)
 
     async def settled(self, session: str, report: MoveReport) -> MoveReport:
-        """Wait for the first new block of a committed move; return its report with the gap."""
+        """Wait until a move's gap is over; return its report with the gap, and with where the session is by then."""
         live = self.lives.get(session)
-        if live is not None and report.outcome is Outcome.COMMITTED:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self.config.gap_within_s):
-                    await live.first_shown(report.epoch)
-            return self._with_gap(live, report)
-        return report
+        gap = None if live is None else live.gap
+        if live is not None and gap is not None and gap.attempt == report.attempt and report.outcome in WITH_GAP:
+            await live.gap_over(gap, self.config.gap_within_s)
+            report = replace(report, gap_s=gap.late_s)
+        told = replace(report, runs_at=self._runs_at(session))
+        self.fleet.amend(told)
+        return told
 
     async def run(self) -> None:
         """Look after the sessions until cancelled: who works where, and which are kept for nobody."""
@@ -188,10 +192,14 @@ class Gateway:
         live = self.lives.get(session)
         if live is None:
             return
+        if event == "phase" and fields["phase"] == "prepare" and (owner := self.fleet.owner(session)):
+            live.begin_gap(str(fields["attempt"]), owner.epoch)
         if event == "phase" and (phase := visitor_phase(str(fields["phase"]))):
             live.audience.say(MovePhase(attempt=str(fields["attempt"]), phase=phase, to=str(fields["destination"])))
         report = fields.get("report")
         if event == "result" and isinstance(report, MoveReport):
+            if live.gap is not None:
+                live.gap.ended = report.outcome
             self.spawn(self._tell_result(live, report))
 
     def lost(self, session: str, why: str) -> None:
@@ -202,18 +210,17 @@ class Gateway:
 
     # Behind these.
 
-    def _with_gap(self, live: Live, report: MoveReport) -> MoveReport:
-        """Note how late the new owner's first block came, unless a newer move has been reported since."""
-        newest = [made for made in self.fleet.moves() if made.session == live.name and made.outcome is report.outcome]
-        gap_s = live.first_late_s.get(report.epoch)
-        if gap_s is None or not newest or newest[-1].attempt != report.attempt:
-            return report
-        self.fleet.note_gap(live.name, gap_s)
-        return replace(report, gap_s=gap_s)
+    def _runs_at(self, session: str) -> str | None:
+        """Return who owns a session by the ledger's row, if that worker lives."""
+        owner = self.fleet.owner(session)
+        for view in self.fleet.workers():
+            if owner is not None and (view.name, view.incarnation) == (owner.worker, owner.incarnation):
+                return None if view.state is WorkerState.GONE else view.name
+        return None
 
     async def _tell_result(self, live: Live, report: MoveReport) -> None:
         settled = await self.settled(live.name, report)
-        if settled.gap_s is not None:
+        if settled.gap_s is not None and settled.outcome is Outcome.COMMITTED:
             self._metrics.moved_with_gap(settled.gap_s)
         live.count(settled.outcome)
         if settled.outcome is Outcome.COMMITTED:

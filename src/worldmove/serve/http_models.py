@@ -9,9 +9,9 @@ WorkerName = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class Body(BaseModel):
-    """The root of what a client may send: unknown fields are refused."""
+    """The root of what a client may send: unknown fields are refused, and so is a value of another type."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class OpenSession(Body):
@@ -95,6 +95,7 @@ class Move(Answer):
     source: str = Field(serialization_alias="from")
     to: str
     epoch: int
+    runs_at: str | None = Field(description="Who owns it by the ledger's row; null: nobody that lives.")
     tries: int
     transport: str
     started_at: str

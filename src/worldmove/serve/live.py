@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +15,7 @@ from worldmove.fleet.reports import Outcome
 from worldmove.serve.audience import Audience
 from worldmove.serve.checks import CheckBook, digests_of
 from worldmove.serve.feed import Feed
+from worldmove.serve.gap import Gap
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Check, Counts, Error, Keys, KeysTaken, Lost, Resting
 from worldmove.serve.player import CloseCode, Player
@@ -52,8 +54,8 @@ class Live:
         self.opened: Opened | None = None
         self.counts = Counts(moved=0, refused=0, aborted=0, lost=0, blocks_late=0)
         self.lost_why: str | None = None
-        self.first_late_s: dict[int, float] = {}
-        """By epoch, of the newest that followed another: how late its first block came."""
+        self.gap: Gap | None = None
+        """Of the newest move."""
         self._kept = False
         self._owed_until = 0
         self._check_blocks = config.check_blocks
@@ -169,10 +171,12 @@ class Live:
         if player is not self.audience.controlling:
             player.say(Error(code="watching_only", message="Another connection has the controls."))
             return
+        unknown = next((key for _, key, _ in keys.changes if key not in self.spec.keys), None)
+        if unknown is not None:  # one error for a message, or a flood of them would fill the player's queue
+            known = ", ".join(self.spec.keys)
+            player.say(Error(code="unknown_key", message=f"There is no key {unknown!r} here; use {known}."))
         for number, key, down in keys.changes:
             if key not in self.spec.keys:
-                keys_known = ", ".join(self.spec.keys)
-                player.say(Error(code="unknown_key", message=f"There is no key {key!r} here; use {keys_known}."))
                 continue
             taken = self.sequencer.take(KeyChange(number=number, key=key, down=down))
             if taken in (Taken.FULL, Taken.TOO_FAR):
@@ -191,7 +195,30 @@ class Live:
 
     async def first_shown(self, epoch: int) -> None:
         """Return once a block of this epoch was shown, or the world rests and none will come."""
-        while (self.screen.shown_epoch or 0) < epoch and self.lost_why is None:
+        await self._until(lambda: (self.screen.shown_epoch or 0) >= epoch)
+
+    def begin_gap(self, attempt: str, epoch: int) -> None:
+        """A try begins: from its move's first one on, late blocks count."""
+        if self.gap is None or self.gap.ended is not None:
+            self.gap = Gap(attempt=attempt, epoch=epoch)
+        self.gap.attempt = attempt
+
+    async def gap_over(self, gap: Gap, within_s: float) -> None:
+        """Return once a gap is over: after a time it is closed, and what is due by then and not here counts."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._until(lambda: gap.is_over)
+        gap.close(self._overdue_s())
+
+    def _overdue_s(self) -> float | None:
+        """Return how late the next block is by now; None where it is not due."""
+        due = self._tempo.will_be_due(self.screen.next_block)
+        late_s = 0.0 if due is None else asyncio.get_running_loop().time() - due
+        return late_s if late_s > 0 and self.feed.resting_why is None else None
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        """Return once something holds, or the world is lost, or rests and no block will come."""
+        while not holds() and self.lost_why is None:
             if self.feed.resting_why is not None and not self._owes:
                 return
             self._progress.clear()
@@ -210,8 +237,8 @@ class Live:
     def _after(self, shown: Shown) -> None:
         self._compute_s.append(shown.block.compute_s)
         self._metrics.block_shown(shown.late_s)
-        if shown.new_epoch and shown.late_s is not None:
-            self.first_late_s = {shown.block.epoch: shown.late_s}
+        if self.gap is not None:
+            self.gap.shown(shown.block.epoch, shown.late_s)
         if shown.late_s:
             self._count("blocks_late")
         self._tell(self._checks.shown(shown.block.block, digests_of(shown.block)))

@@ -20,7 +20,7 @@ class Metrics:
         self._checks = Counter("worldmove_checks", "Check blocks compared.", ["equal"], registry=self.registry)
         self._gap = Histogram(
             "worldmove_move_gap_seconds",
-            "Delay of the first block after a move against its due time.",
+            "Largest delay of a block against its due time in a committed move.",
             registry=self.registry,
             buckets=SECONDS,
         )
@@ -44,7 +44,7 @@ class Metrics:
         self._checks.labels(equal=str(equal).lower()).inc()
 
     def moved_with_gap(self, gap_s: float) -> None:
-        """Note how late the first block after a move came."""
+        """Note how late blocks came in a committed move."""
         self._gap.observe(gap_s)
 
     def text(self) -> bytes:

@@ -78,9 +78,21 @@ def visitor_phases(phases: Sequence[PhaseTime]) -> tuple[PhaseInfo, ...]:
 
 def proof(report: MoveReport) -> str:
     """Return ``checked n/n``, or ``not checked`` and why: there is no third."""
-    if report.outcome is Outcome.COMMITTED:
-        return f"checked {report.num_leaves}/{report.num_leaves}"
-    return f"not checked ({report.outcome.value})"
+    why = _why_not_checked(report)
+    return f"not checked ({why})" if why else f"checked {report.num_checked}/{report.num_leaves}"
+
+
+def _why_not_checked(report: MoveReport) -> str:
+    """Return why a move has no proof to show; empty where the destination says that it compared every part."""
+    if report.outcome is not Outcome.COMMITTED:
+        return report.outcome.value
+    if report.num_checked == 0:
+        return f"{report.destination} has not reported a comparison"
+    if report.num_checked != report.num_leaves:
+        return f"{report.destination} has compared {report.num_checked} of {report.num_leaves} parts"
+    if report.source_digest and report.destination_digest not in ("", report.source_digest):
+        return "the state digests of both ends differ"
+    return ""
 
 
 def sentence(report: MoveReport, frame_period_s: float) -> str:
@@ -89,24 +101,36 @@ def sentence(report: MoveReport, frame_period_s: float) -> str:
         case Outcome.COMMITTED:
             return _moved(report, frame_period_s)
         case Outcome.REFUSED:
-            return f"Not moved, nothing changed. {_clause(report)} It goes on at {report.source}."
+            return f"Not moved, nothing changed. {_clause(report)} {_place(report, 'goes on')}"
         case Outcome.ABORTED:
-            return f"Not moved, nothing changed. {_clause(report)} Your world goes on at {report.source}."
+            waited = f" {_waited(report.gap_s, frame_period_s)}" if report.gap_s else ""
+            return f"Not moved, nothing changed. {_clause(report)} {_place(report, 'goes on')}{waited}"
         case Outcome.IN_DOUBT:
             return "Holding. We are making sure that only one copy goes on."
         case Outcome.LOST:
             return f"This world could not be recovered. {_clause(report)}"
 
 
+def _place(report: MoveReport, does: str) -> str:
+    """Say where the session is, which is where the row's owner lives."""
+    return "No worker runs it now." if report.runs_at is None else f"Your world {does} at {report.runs_at}."
+
+
 def _moved(report: MoveReport, frame_period_s: float) -> str:
-    parts = [f"Moved. Your world now runs at {report.destination}."]
+    there = report.runs_at == report.destination
+    parts = ["Moved." if there else f"Moved to {report.destination}.", _place(report, "now runs")]
     if report.gap_s is not None:
-        waited = frames_waited(report.gap_s, frame_period_s)
-        parts.append(f"You waited {waited} frame{'' if waited == 1 else 's'}.")
+        parts.append(_waited(report.gap_s, frame_period_s))
     if report.pause_s is not None:
         parts.append(f"The pause was {report.pause_s * 1000:.1f} ms.")
-    parts.append(f"All {report.num_leaves} parts are identical (checked).")
+    why = _why_not_checked(report)
+    parts.append(f"Its parts: not checked ({why})." if why else f"All {report.num_checked} parts are identical (checked).")
     return " ".join(parts)
+
+
+def _waited(gap_s: float, frame_period_s: float) -> str:
+    waited = frames_waited(gap_s, frame_period_s)
+    return f"You waited {waited} frame{'' if waited == 1 else 's'}."
 
 
 def _clause(report: MoveReport) -> str:

@@ -33,11 +33,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A block that was just shown. ``late_s`` is None where it was not due; ``new_epoch``: its owner's first."""
+    """A block that was just shown. ``late_s`` is None where it was not due."""
 
     block: BlockDone
     late_s: float | None
-    new_epoch: bool
 
 
 class Screen:
@@ -92,13 +91,12 @@ class Screen:
             self._acknowledge(block.epoch, block.block)
         if verdict is not Verdict.SHOW:
             return verdict
-        new_epoch = self.shown_epoch not in (None, block.epoch)
         self._next_block = block.block + 1
         self.last = block
         self.walked.extend(note.action for note in block.notes if note.action in self._spec.keys)
         self._audience.show(self.messages(block), lambda: self._acknowledge(block.epoch, block.block))
         late_s = lateness_s(arrived, self._tempo.due(block.block))
-        return Shown(block=block, late_s=late_s, new_epoch=new_epoch)
+        return Shown(block=block, late_s=late_s)
 
     def messages(self, block: BlockDone) -> list[bytes]:
         """Return a block's frames as they travel, to be painted by its due time."""
