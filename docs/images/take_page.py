@@ -33,7 +33,7 @@ def pose_of(page: Page) -> tuple[int, int]:
 
 
 def walk_to(page: Page, place: tuple[int, int]) -> None:
-    """Tap towards a place until the picture is there. A tap across two blocks may be two steps: look again."""
+    """Tap towards a place until the picture is there. A busy machine may show the last taps late: look again."""
     while (here := pose_of(page)) != place:
         down, right = place[0] - here[0], place[1] - here[1]
         taps = abs(right) * ["ArrowRight" if right > 0 else "ArrowLeft"]

@@ -124,7 +124,7 @@ async def drop_connections(session: OneSession) -> None:
 
 @faults.post("/lose")
 async def lose_session(session: OneSession) -> None:
-    session.tell({"type": "lost", "sentence": "This world could not be recovered. Its seed: 41."})
+    session.tell({"type": "lost", "sentence": "worker worker-a ended and no other worker holds a copy"})
 
 
 @calls.websocket("/sessions/{name}/play")

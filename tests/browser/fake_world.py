@@ -45,7 +45,7 @@ class Note:
 
 @dataclass(slots=True, kw_only=True)
 class FakeWorld:
-    """One world. Held keys repeat each frame; a tap acts once."""
+    """One world. A tap is one step; a held key repeats each frame, from the block after its press on."""
 
     seed: int
     pose: Place = (0, 0)
@@ -59,7 +59,8 @@ class FakeWorld:
     def step(self, changes: Sequence[tuple[int, str, bool]]) -> list[tuple[Pixels, Note]]:
         """Advance by one block of two frames."""
         self.waiting.extend(changes)
-        return [self._frame() for _ in range(2)]
+        repeats = tuple(self.held)
+        return [self._frame(repeats) for _ in range(2)]
 
     def digest(self) -> str:
         """Stands for a state digest."""
@@ -81,15 +82,15 @@ class FakeWorld:
         picture = np.concatenate([np.concatenate([self._tile(p) for p in row], axis=1) for row in places])
         return with_crosshair(picture)
 
-    def _frame(self) -> tuple[Pixels, Note]:
-        action = self._next_action()
+    def _frame(self, repeats: Sequence[str]) -> tuple[Pixels, Note]:
+        action = self._next_action(repeats)
         if action == "flag":
             self.flags ^= {self.pose}
         dy, dx = STEPS.get(action, (0, 0))
         self.pose = (self.pose[0] + dy, self.pose[1] + dx)
         return self.view(), Note(pose=self.pose, action=action, number=self.number)
 
-    def _next_action(self) -> str:
+    def _next_action(self, repeats: Sequence[str]) -> str:
         action = None
         while self.waiting and (action is None or not self.waiting[0][2]):
             self.number, key, down = self.waiting.pop(0)
@@ -98,7 +99,7 @@ class FakeWorld:
             elif key not in self.held:
                 self.held.append(key)
                 action = key
-        return action or next((key for key in reversed(self.held) if key in STEPS), "stay")
+        return action or next((key for key in reversed(self.held) if key in STEPS and key in repeats), "stay")
 
     def _tile(self, place: Place) -> Pixels:
         if place in self.remembered:

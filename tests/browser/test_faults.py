@@ -48,21 +48,60 @@ def test_a_page_that_lost_its_connection_comes_back_to_the_same_world(fake_visit
 def test_a_second_page_takes_the_controls_and_the_first_says_so(browser: Browser, fake_visit: Visit) -> None:
     page = browser.new_page()
     page.goto(fake_visit.page.url)
-    fake_visit.sees("#notice", "Another page plays this world now")
+    fake_visit.sees("#notice", "Another page took the controls. You are watching")
     fake_visit.until_frame(fake_visit.frame + 4)
     fake_visit.fault("drop")
-    fake_visit.sees("#notice", "You are watching")
+    fake_visit.sees("#notice", r"^You are watching\. Play here takes the controls\.")
     expect(page.locator("#notice")).not_to_contain_text("watching")
     fake_visit.page.get_by_role("button", name="Play here").click()
     expect(fake_visit.page.locator("#notice")).not_to_contain_text("watching")
     fake_visit.walk("ArrowRight", 1)
-    expect(page.locator("#notice")).to_contain_text("Another page plays this world now")
+    expect(page.locator("#notice")).to_contain_text("Another page took the controls")
     page.close()
 
 
+def test_a_page_that_watches_says_nothing_of_who_plays_when_the_other_has_gone(
+    browser: Browser, fake_visit: Visit
+) -> None:
+    page = browser.new_page()
+    page.goto(fake_visit.page.url)
+    fake_visit.sees("#notice", "You are watching")
+    page.close()
+    fake_visit.until_frame(fake_visit.frame + 2)
+    assert "plays" not in fake_visit.text("#notice")
+    fake_visit.page.get_by_role("button", name="Play here").click()
+    fake_visit.walk("ArrowRight", 1)
+
+
+def test_after_a_reload_the_page_knows_what_was_done_before(fake_visit: Visit) -> None:
+    page = fake_visit.page
+    fake_visit.tap("Space")
+    fake_visit.until("() => document.querySelector('[data-step=flag]').classList.contains('done')")
+    fake_visit.move()
+
+    page.reload()
+
+    fake_visit.sees("#move-sentence", r"^No move since this page opened\.")
+    fake_visit.sees("#moves-so-far", "^1 moved")
+    done = page.locator("#guide .done")
+    assert [step.get_attribute("data-step") for step in done.all()] == ["flag", "move"]
+    fake_visit.walk("ArrowRight", 4)
+    fake_visit.walk("ArrowLeft", 4)
+    fake_visit.sees("#guide-end", "^Here is your flag")
+
+
 def test_a_lost_world_is_told_by_an_alert_with_one_thing_to_do(fake_visit: Visit) -> None:
+    fake_visit.page.locator("#break").click()
+    fake_visit.sees("#move-sentence", "Your world goes on here")
+
     fake_visit.fault("lose")
-    expect(fake_visit.page.get_by_role("alert")).to_contain_text("could not be recovered")
+
+    alert = fake_visit.page.get_by_role("alert")
+    expect(alert).to_have_text("This world could not be recovered: worker-a ended and no other worker holds a copy.")
+    fake_visit.sees("#move-sentence", r"^This world is over\. Nothing is left to move\.$")
+    expect(fake_visit.page.locator(".worker.owner")).to_have_count(0)
+    fake_visit.sees("[data-worker=worker-a] .holds", "^your world was here$")
+    assert "worker-a" not in fake_visit.text("#chip")
     fake_visit.page.get_by_role("button", name="Start a new world").click()
     fake_visit.until_frame(0)
 

@@ -83,3 +83,18 @@ def test_the_middle_tile_is_left_out_of_the_map_until_it_is_seen_elsewhere(page:
         }"""
     )
     assert found == [False, True, 72, {"known": 0, "different": 0}]
+
+
+def test_the_servers_words_are_told_in_a_visitors(page: Page) -> None:
+    sentence = "Not moved, nothing changed. The session was not frozen in time. Your world goes on at worker-1."
+    told = page.evaluate(
+        """async (sentence) => {
+            const { lossWords, resultWords } = await import("/viewer/words.js");
+            return [resultWords({ outcome: "aborted", sentence })[1], lossWords("worker worker-1 ended")];
+        }""",
+        sentence,
+    )
+    assert told == [
+        "The world was not stopped in time, so nothing was moved. Your world goes on at worker-1.",
+        "This world could not be recovered: worker-1 ended.",
+    ]

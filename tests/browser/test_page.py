@@ -94,7 +94,8 @@ def test_a_world_moves_by_itself_every_few_seconds_without_a_key(visit: Visit) -
 def test_a_world_rests_without_a_key_and_goes_on_where_it_stood(visit: Visit) -> None:
     visit.walk("ArrowRight", 1)
     visit.sees("#status", "The world rests. It stands still and forgets nothing")
-    visit.sees("#rate", "^-$")
+    visit.sees("#rate", "^resting$")
+    visit.sees("#rate-note", "^$")
     visit.walk("ArrowRight", 1)
     visit.sees("#status", "^$")
     assert visit.pose == (0, 2)

@@ -1,5 +1,7 @@
 // The few HTTP calls of this page. Each resolves to the answer's fields or throws ApiError with a sentence.
 
+import { plain } from "./words.js";
+
 export class ApiError extends Error {
   constructor(status, message) {
     super(message);
@@ -27,5 +29,6 @@ async function call(method, url, body) {
 }
 
 function sentenceOf(answer) {
-  return answer.error?.message ?? (typeof answer.detail === "string" ? answer.detail : null);
+  const sentence = answer.error?.message ?? answer.detail;
+  return typeof sentence === "string" ? plain(sentence) : null;
 }

@@ -17,13 +17,15 @@ import { Recovery } from "./recovery.js";
 import { Stage } from "./stage.js";
 import { Timing } from "./timing.js";
 import { toImage } from "./wire.js";
-import { count, lossWords, seconds } from "./words.js";
+import { count, lossWords, plain, seconds } from "./words.js";
 import { Workers } from "./workers.js";
 
 const COMPLAINT_MS = 5000;
 const NUM_POSES = 32; // four seconds of play
 const PLAY = "Click or press a key to play";
 const LET_GO = "Keys are yours again. Click here, or press Enter here, to play.";
+const WATCHING = "You are watching. Play here takes the controls.";
+const TAKEN = "Another page took the controls. You are watching. Play here takes them back.";
 const RESTS = "The world rests. It stands still and forgets nothing. Press a key.";
 
 class App {
@@ -69,6 +71,7 @@ class App {
   join(session) {
     this.session = session;
     this.proof.serve(session);
+    this.guide.serve(session);
     this.link = new Link(session, {
       frame: (buffer) => this.frames.take(buffer),
       message: (message) => this.hear[message.type]?.(message),
@@ -86,6 +89,7 @@ class App {
     check: (check) => this.proof.checked(check),
     counts: (counts) => {
       this.proof.counts(counts);
+      this.moves.counts(counts);
       this.readings.late(counts.blocks_late);
     },
     rest: ({ resting }) => this.rest(resting),
@@ -93,7 +97,7 @@ class App {
     lost: ({ sentence }) => this.end(sentence),
     taken_over: () => this.takenOver(),
     pong: ({ t }) => this.readings.ping(performance.now() - t),
-    error: ({ message }) => this.complain(message),
+    error: ({ message }) => this.complain(plain(message)),
   };
 
   welcome(hello) {
@@ -110,8 +114,8 @@ class App {
     this.map.remember(hello.engine.memory_blocks);
     this.readings.engine(hello.engine);
     this.stage.words("link", null);
-    this.stage.words("rest", null);
-    this.stage.words("taken", hello.controls ? null : "You are watching. Another page plays this world.", this.playHere);
+    this.rest(false); // a world that rests says so after its hello
+    this.stage.words("taken", hello.controls ? null : WATCHING, this.playHere);
     if (this.keyboard.fresh) this.stage.words("play", PLAY);
     if (this.moves.keeps) this.link.send({ type: "keep", keep: true });
     this.keysChanged();
@@ -145,7 +149,7 @@ class App {
     const key = this.engine.keys[frame.action - 1] ?? null;
     this.stage.paint(frame, image);
     this.stage.words("loading", null);
-    this.stage.chip(`block ${count(frame.block)} · ${this.workers.owner?.worker ?? "-"}`);
+    this.stage.chip([`block ${count(frame.block)}`, this.workers.owner?.worker].filter(Boolean).join(" · "));
     this.pad.applied(key);
     this.frames.counter.shown++;
     this.timing.painted(frame.number, performance.now());
@@ -159,7 +163,7 @@ class App {
     this.moves.result(result);
     this.proof.moved(result);
     if (result.outcome === "committed") this.guide.moved();
-    if (result.outcome === "lost") this.alarm(result.sentence);
+    if (result.outcome === "lost") this.alarm(plain(result.sentence));
   }
 
   keysChanged() {
@@ -180,14 +184,14 @@ class App {
 
   rest(resting) {
     this.stage.words("rest", resting ? RESTS : null);
-    if (resting) this.timing.rest();
+    this.readings.rest(resting);
   }
 
   takenOver() {
     this.link.controls = false;
     this.changes.pause();
     this.moves.stop();
-    this.stage.words("taken", "Another page plays this world now. You are watching.", this.playHere);
+    this.stage.words("taken", TAKEN, this.playHere);
   }
 
   away(waitMs) {
@@ -207,7 +211,8 @@ class App {
       refused: "The server does not let this page in: open it at the address that the server printed.",
     };
     if (this.lost) return;
-    this.link.close();
+    if (why === "refused") this.link.close();
+    else this.close();
     this.moves.stop();
     this.stage.words("over", words[why], ["Start a new world", () => location.assign("/")]);
   }
@@ -216,10 +221,17 @@ class App {
     const sentence = lossWords(why);
     this.lost = true;
     this.pad.applied(null);
-    this.moves.stop();
-    this.link.close();
+    this.close();
     this.alarm(sentence);
     this.stage.words("over", sentence, ["Start a new world", () => location.assign("/")]);
+  }
+
+  // Nothing comes from this world any more: what was said of its present is taken back.
+  close() {
+    this.link.close();
+    this.workers.ended();
+    this.moves.end();
+    this.stage.chip("");
   }
 
   complain(message) {

@@ -23,6 +23,7 @@ export class Moves {
   #timer = null;
   #attempt = null; // the one that runs: {id, phases: [{name, sinceMs}]}
   #busy = false;
+  #over = false;
   #held = null;
   #numResults = 0;
   #handedOver = null; // {epoch, ms}: the newest owner was named
@@ -54,6 +55,22 @@ export class Moves {
     this.#session = null;
     if (this.keeps) this.#toggle();
     this.#enable(false);
+  }
+
+  /** The world is over: what was said of its last move is no longer so. */
+  end() {
+    this.stop();
+    this.#over = true;
+    clearTimeout(this.#held);
+    if (this.#sentence.dataset.outcome === "lost") return;
+    this.#draw([]);
+    this.#say("This world is over.", "Nothing is left to move.", "lost");
+  }
+
+  /** How many moves this world has had, those before this page was opened among them. */
+  counts({ moved, refused, aborted, lost }) {
+    if (this.#sentence.dataset.tone !== "none" || !(moved + refused + aborted + lost)) return;
+    this.#say("No move since this page opened.", "Press Move and keep walking.", "none");
   }
 
   phase({ attempt, phase, to }) {
@@ -100,7 +117,7 @@ export class Moves {
       await moveSession(this.#session, to && !request.damage ? { ...request, to } : request);
     } catch (error) {
       // A move that got as far as a result has said it already, and better.
-      if (this.#numResults === before) this.#say("Not moved, nothing changed.", error.message, "kept");
+      if (this.#numResults === before && !this.#over) this.#say("Not moved, nothing changed.", error.message, "kept");
     } finally {
       this.#setBusy(false);
     }

@@ -65,7 +65,7 @@ export class Proof {
     this.#check = check;
     this.#equal.of++;
     if (check.equal) this.#equal.equal++;
-    say(byId("check-label"), `The copy that never moved, block ${count(check.block)}`);
+    say(byId("check-label"), `The copy left behind, block ${count(check.block)}`);
     say(byId("check-digest"), `${short(check.owner.state_digest)} ${check.equal ? "=" : "≠"} ${short(check.retired.state_digest)}`);
     badge(byId("check-badge"), this.#checkBadge(check));
     say(byId("equal-blocks"), `${count(this.#equal.equal)} of ${count(this.#equal.of)}`);
@@ -78,7 +78,7 @@ export class Proof {
     );
   }
 
-  // The retired copy's pictures against the digests that this page took of the pictures it was sent.
+  // The pictures of the copy left behind against the digests that this page took of the pictures it was sent.
   #checkBadge(check) {
     if (!check.equal) return ["not equal", "bad"];
     const mine = this.#digests.get(check.block);

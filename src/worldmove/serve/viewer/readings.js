@@ -10,6 +10,7 @@ export class Readings {
   #engine = null;
   #pingMs = null;
   #late = null;
+  #resting = false;
 
   constructor(timing) {
     this.#timing = timing;
@@ -31,16 +32,27 @@ export class Readings {
     this.#late = blocks;
   }
 
+  rest(resting) {
+    this.#resting = resting;
+    if (resting) this.#timing.rest();
+  }
+
   #refresh() {
     if (!this.#engine) return;
     const [p50, p95] = [this.#timing.response(0.5), this.#timing.response(0.95)];
-    const rate = this.#timing.framesPerS();
     say(byId("response"), ms(p50));
     say(byId("response-note"), p95 === null ? "press a key" : `p95 ${ms(p95).replace(" ms", "")}`);
-    say(byId("rate"), rate === null ? NONE : `${rate.toFixed(1)} of ${this.#engine.frames_per_s}/s`);
-    say(byId("rate-note"), this.#late === null ? NONE : `${count(this.#late)} late`);
+    this.#rate(this.#timing.framesPerS());
     say(byId("ping"), ms(this.#pingMs));
     say(byId("listens"), `every ${ms((1000 * this.#engine.frames_per_block) / this.#engine.frames_per_s)}`);
+  }
+
+  // A world that rests shows no pictures, and none of them is late.
+  #rate(rate) {
+    const shown = rate === null ? NONE : `${rate.toFixed(1)} of ${this.#engine.frames_per_s}/s`;
+    const late = this.#late === null ? NONE : `${count(this.#late)} late`;
+    say(byId("rate"), this.#resting ? "resting" : shown);
+    say(byId("rate-note"), this.#resting ? "" : late);
   }
 
   #memory(engine) {

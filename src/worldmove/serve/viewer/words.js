@@ -29,8 +29,17 @@ export function short(digest) {
 
 /** Why a world is lost, after what that means. */
 export function lossWords(why) {
-  return why.startsWith("This world") ? why : `This world could not be recovered: ${why.replace(/\.$/, "")}.`;
+  const words = plain(why);
+  return words.startsWith("This world") ? words : `This world could not be recovered: ${words.replace(/\.$/, "")}.`;
 }
+
+// What the server says in the words of its log, as a visitor would say it.
+const PLAINER = [
+  [/\bworker (?=worker-)/gi, ""],
+  [/\bthe session was not frozen in time\b/gi, "The world was not stopped in time, so nothing was moved"],
+];
+
+export const plain = (text) => PLAINER.reduce((words, [said, plainer]) => words.replace(said, plainer), text);
 
 const LEADS = {
   committed: ["Moved.", "moved"],
@@ -43,7 +52,7 @@ const LEADS = {
 /** A result as [first words, what follows, tone]. */
 export function resultWords(result) {
   const [lead, tone] = LEADS[result.outcome] ?? [`${result.outcome}.`, "kept"];
-  const sentence = result.sentence || ownSentence(result);
+  const sentence = plain(result.sentence || ownSentence(result));
   return [lead, sentence.startsWith(lead) ? sentence.slice(lead.length).trim() : sentence, tone];
 }
 

@@ -8,6 +8,7 @@ export class Workers {
   #target = byId("target");
   #rows = [];
   #owner = null;
+  #last = null; // the owner that a world had which is over
 
   constructor() {
     onChoice(this.#target, () => {});
@@ -21,6 +22,12 @@ export class Workers {
   owned(owner) {
     this.#owner = owner;
     this.#draw();
+  }
+
+  /** The world is over: nobody owns it. */
+  ended() {
+    this.#last = this.#owner ?? this.#last;
+    this.owned(null);
   }
 
   get owner() {
@@ -46,8 +53,13 @@ export class Workers {
     const owns = row.name === this.#owner?.worker;
     const card = make("li", { class: owns ? "worker owner" : "worker", "data-worker": row.name });
     card.append(make("b", {}, row.name), make("span", {}, `process ${row.pid ?? "-"}`));
-    card.append(make("span", { class: "holds" }, owns ? `your world, epoch ${this.#owner.epoch}` : roomIn(row)));
+    card.append(make("span", { class: "holds" }, owns ? `your world, epoch ${this.#owner.epoch}` : this.#others(row)));
     return card;
+  }
+
+  // The newest row of the last owner may still count the world that is over.
+  #others(row) {
+    return row.name === this.#last?.worker ? "your world was here" : roomIn(row);
   }
 }
 
