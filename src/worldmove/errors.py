@@ -9,13 +9,11 @@
     |- TransportError          bytes did not arrive; says nothing about ownership
     |- WeightsError            weights that are missing, damaged or not the pinned ones
     |- MoveRefused             before a byte travelled; the session goes on at its source
-    |- MoveAborted             after bytes travelled; the session goes on at its source
-    |- MoveInDoubt             only the ledger knows who owns the session; it waits
-    |- SessionLost             no complete copy is left
     |- LedgerError             the ledger does not answer; nothing moves meanwhile
     `- UserError               a request that cannot be met, said in one sentence
 
-Each error says whose fault it is and whether the session still runs, and carries fields, not only text.
+Each error says whose fault it is and whether the session still runs, and carries fields, not only text. How a
+move ended once bytes travelled is no error but an outcome, and stands in its report (``move.report``).
 """
 
 from enum import Enum
@@ -103,33 +101,6 @@ class MoveRefused(WorldMoveError):
         super().__init__(f"Not moved, nothing changed: {detail}")
         self.reason = reason
         self.detail = detail
-
-
-class MoveAborted(WorldMoveError):
-    """Given up after bytes travelled. Nothing is installed; the source goes on."""
-
-    code = "aborted"
-    session_runs = True
-
-    def __init__(self, side: str, phase: str, detail: str) -> None:
-        super().__init__(f"Not moved, nothing changed: {detail} ({side}, {phase})")
-        self.side = side
-        self.phase = phase
-        self.detail = detail
-
-
-class MoveInDoubt(WorldMoveError):
-    """Only the ledger knows who owns the session. It waits; nothing of it is shown meanwhile."""
-
-    code = "in_doubt"
-    session_runs = False
-
-
-class SessionLost(WorldMoveError):
-    """The owner's process is gone and no complete copy is left."""
-
-    code = "lost"
-    session_runs = False
 
 
 class LedgerError(WorldMoveError):
