@@ -103,7 +103,13 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> dict[str, Any]:
-    """Name the code: the commit, and what was changed since. Results of other runs are no change of the code."""
+    """Name the code: the commit, and what was changed since. Results of other runs are no change of the code.
+
+    A copy without its history is named by WORLDMOVE_COMMIT; whether it was changed is then not known.
+    """
+    named = os.environ.get("WORLDMOVE_COMMIT", "")
+    if named:
+        return {"sha": named, "clean": None, "changed": []}
     changed = [line for line in _git("status", "--porcelain").splitlines() if "bench/results" not in line]
     return {"sha": _git("rev-parse", "HEAD"), "clean": not changed, "changed": changed}
 
