@@ -87,20 +87,21 @@ def test_a_seed_sequence_of_another_type_is_refused_by_path() -> None:
         def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Any:
             return np.ones(n_words, dtype=dtype)
 
+    seeds: Any = Seeds()
     with pytest.raises(StateRefused, match="seed sequence is a Seeds") as refused:
-        capture({"rng": np.random.Generator(np.random.PCG64(Seeds()))})
+        capture({"rng": np.random.Generator(np.random.PCG64(seeds))})
     assert refused.value.path == "rng"
 
 
 def test_a_seed_sequence_that_the_process_too_spawns_from_is_refused() -> None:
     seed = np.random.SeedSequence(1)
-    before = np.random.get_bit_generator()
-    np.random.set_bit_generator(np.random.MT19937(seed))
+    before = np.random.mtrand.get_bit_generator()
+    np.random.mtrand.set_bit_generator(np.random.MT19937(seed))
     try:
         with pytest.raises(StateRefused, match="process's own"):
             capture({"rng": np.random.Generator(np.random.PCG64(seed))})
     finally:
-        np.random.set_bit_generator(before)
+        np.random.mtrand.set_bit_generator(before)
     assert len(capture({"rng": np.random.Generator(np.random.PCG64(seed))}).manifest.generators) == 1
 
 

@@ -41,7 +41,7 @@ def type_fault(kind: type) -> str | None:
 def read_fields(path: str, value: Any) -> list[tuple[str, Any]]:
     """Return the fields that an object holds. Raises StateRefused if it holds anything else, or not all of them."""
     kind = type(value)
-    fault = type_fault(kind)
+    fault = type_fault(kind)  # type: ignore[arg-type]
     if fault is not None:
         raise StateRefused(path, fault)
     names = field_names(kind)
@@ -61,7 +61,7 @@ def make(kind: type, values: Sequence[Any]) -> Any:
     if issubclass(kind, tuple):
         return tuple.__new__(kind, values)
     made = object.__new__(kind)
-    slots = dict(_slots(kind))
+    slots = dict(_slots(kind))  # type: ignore[arg-type]
     for name, value in zip(field_names(kind), values, strict=True):
         if name in slots:
             slots[name].__set__(made, value)
@@ -82,7 +82,7 @@ def _expect(path: str, names: Sequence[str], held: Sequence[str]) -> None:
 
 def _held(value: object) -> Iterator[tuple[str, Any]]:
     """Yield all that an object holds of its own; what a lookup by name would not reach, under a longer name."""
-    slots = dict(_slots(type(value)))
+    slots = dict(_slots(type(value)))  # type: ignore[arg-type]
     for name, slot in slots.items():
         try:
             yield name, slot.__get__(value, type(value))
