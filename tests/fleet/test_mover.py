@@ -80,7 +80,12 @@ def moved_while_the_source_dies(then: Callable[[Server], Awaitable[None]] | None
     async def run() -> MoveReport:
         server = await server_of("a", "b")
         mover = mover_of(server, ["zz"])
-        server.wires["a"].react = lambda message: (server.dies("a"), mover.died("a"))
+
+        def die(message: object) -> None:
+            server.dies("a")
+            mover.died("a")
+
+        server.wires["a"].react = die
         moving = asyncio.create_task(mover.move("s", "b", damage=False))
         await asyncio.sleep(0.1)
         assert not moving.done()

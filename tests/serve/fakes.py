@@ -145,7 +145,7 @@ class FakeFleet:
         if to == source:
             raise UserError(f"{session} is at {to} already", code="already_there", status=409)
         attempt = f"m-{len(self.reports) + 1}"
-        prepare = {"attempt": attempt, "phase": "prepare", "source": source, "destination": to}
+        prepare: dict[str, object] = {"attempt": attempt, "phase": "prepare", "source": source, "destination": to}
         self.gateway.moving(session, "phase", prepare)
         if self.holds_moves:
             self.held = (session, asyncio.Event())

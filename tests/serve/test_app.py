@@ -150,7 +150,7 @@ def test_a_move_under_way_is_cancelled_and_nothing_that_rests_is() -> None:
         assert (nothing.status_code, nothing.json()["error"]["code"]) == (409, "not_moving")
         site.fleet.holds_moves = True
         moving = asyncio.create_task(site.http.post(f"/api/sessions/{session}/move", json={"to": "b"}))
-        while site.fleet.held is None:
+        while site.fleet.held is None:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         cancelled = await site.http.post(f"/api/sessions/{session}/cancel")
         assert (cancelled.status_code, cancelled.json()["outcome"]) == (200, "aborted")

@@ -308,9 +308,10 @@ def test_the_gap_of_a_move_has_the_lateness_that_its_source_made_before_the_new_
             return None if worker == "a" else block
 
         house.fleet.on_block = stall
-        moving = asyncio.create_task(house.desk.move(session, "b", damage=False))
         await watcher.until(lambda: len(stalled) == 2)
+        moving = asyncio.create_task(house.desk.move(session, "b", damage=False))
         await asyncio.sleep(0.5)
+        house.fleet.on_block = lambda worker, block: block
         for block in stalled:
             house.gateway.take("a", block)
         report = await moving

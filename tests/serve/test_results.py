@@ -64,7 +64,7 @@ MOVED = MoveReport(
 def test_a_sentence_begins_with_what_did_or_did_not_happen(changes: dict[str, object], says: str) -> None:
     said = sentence(replace(MOVED, **changes), FRAME_S)  # type: ignore[arg-type]
     assert says in said
-    assert said.startswith(("Moved.", "Not moved", "Holding", "This world could not"))
+    assert said.startswith(("Moved", "Not moved", "Holding", "This world could not"))
 
 
 def test_nothing_is_said_of_a_wait_that_was_not_measured() -> None:

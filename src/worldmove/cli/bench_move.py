@@ -75,7 +75,8 @@ class Measured:
         if self.pause_ms and median(self.pause_ms) > self.goal_ms():
             missed.append(f"median pause {median(self.pause_ms):.1f} ms, goal {self.goal_ms():.1f} ms")
         if self.gap_ms and max(self.gap_ms) > 0:
-            missed.append(f"{sum(gap > 0 for gap in self.gap_ms)} moves with a late block, {max(self.gap_ms):.1f} ms at most")
+            num_late = sum(gap > 0 for gap in self.gap_ms)
+            missed.append(f"{num_late} moves with a late block, {max(self.gap_ms):.1f} ms at most")
         return missed
 
     def goal_ms(self) -> float:

@@ -107,7 +107,8 @@ def size_fits(content_length: str | None) -> bool:
     """Whether a body that says its size may be read."""
     if content_length is None:
         return True
-    return content_length.isascii() and content_length.isdigit() and len(content_length) <= 20 and int(content_length) <= MAX_BODY_BYTES
+    is_number = content_length.isascii() and content_length.isdigit() and len(content_length) <= 20
+    return is_number and int(content_length) <= MAX_BODY_BYTES
 
 
 async def read_body(receive: Receive) -> bytes | None:

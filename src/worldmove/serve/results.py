@@ -85,7 +85,7 @@ def proof(report: MoveReport) -> str:
 def _why_not_checked(report: MoveReport) -> str:
     """Return why a move has no proof to show; empty where the destination says that it compared every part."""
     if report.outcome is not Outcome.COMMITTED:
-        return report.outcome.value
+        return str(report.outcome.value)
     if report.num_checked == 0:
         return f"{report.destination} has not reported a comparison"
     if report.num_checked != report.num_leaves:
@@ -124,7 +124,8 @@ def _moved(report: MoveReport, frame_period_s: float) -> str:
     if report.pause_s is not None:
         parts.append(f"The pause was {report.pause_s * 1000:.1f} ms.")
     why = _why_not_checked(report)
-    parts.append(f"Its parts: not checked ({why})." if why else f"All {report.num_checked} parts are identical (checked).")
+    identical = f"All {report.num_checked} parts are identical (checked)."
+    parts.append(f"Its parts: not checked ({why})." if why else identical)
     return " ".join(parts)
 
 
