@@ -70,6 +70,7 @@ def test_a_page_that_watches_says_nothing_of_who_plays_when_the_other_has_gone(
     fake_visit.until_frame(fake_visit.frame + 2)
     assert "plays" not in fake_visit.text("#notice")
     fake_visit.page.get_by_role("button", name="Play here").click()
+    expect(fake_visit.page.locator("#notice")).not_to_contain_text("watching")
     fake_visit.walk("ArrowRight", 1)
 
 
