@@ -45,7 +45,7 @@ def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
 
 def _run(result: Result) -> tuple[str, ...]:
     commit, versions, machine = result["commit"], result["versions"], result["machine"]
-    changed = "" if commit["clean"] else " and uncommitted changes"
+    changed = {True: "", False: " and uncommitted changes", None: " (a copy without its history)"}[commit["clean"]]
     return (
         f"`bench/{result['name']}.py`",
         result["begun_at"][:10],
