@@ -367,6 +367,9 @@ def test_a_resting_world_that_is_moved_plays_the_blocks_owed_to_its_old_copy_and
         for to, blocks in (("b", 2), ("a", 4)):
             report = await house.desk.move(session, None, damage=False)
             assert (report.outcome, report.destination) == (Outcome.COMMITTED, to)
+            async with asyncio.timeout(5):
+                while house.gateway.next_block(session) != blocks:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
             await asyncio.sleep(0.2)
             assert house.gateway.next_block(session) == house.gateway.log_reaches(session) == blocks
 
