@@ -52,6 +52,7 @@ def visit(page: Page, url: str) -> None:
     walk_to(page, TURN)
     while page.locator("#move-sentence[data-outcome=committed]").count() == 0:
         page.locator("#move").click()  # a busy machine may refuse a first try
+        page.wait_for_selector("#move[aria-disabled=false]")
         page.wait_for_timeout(1000)
     walk_to(page, END)
 
