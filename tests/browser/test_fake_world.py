@@ -1,6 +1,6 @@
 """The procedural world takes keys as the island does: what the page is tested on behaves like what it plays."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.browser.fake_world import FakeWorld
@@ -11,6 +11,7 @@ Lists = list[list[tuple[str, bool]]]
 NUM_FRAMES = 2
 
 
+@settings(deadline=None, max_examples=40)
 @given(lists=st.lists(st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=4), max_size=6))
 def test_the_same_keys_lead_to_the_same_actions_as_on_the_island(lists: Lists) -> None:
     world, controls, number = FakeWorld(seed=3), Controls(), 0
