@@ -34,7 +34,7 @@ def started(engine: str, start_s: float) -> tuple[UserError, list[int], LocalHos
 @pytest.mark.slow
 def test_a_worker_that_ends_before_its_hello_is_said_with_its_status() -> None:
     error, statuses, hosts = started("reference:nothing", 60.0)
-    assert "worker w ended with status 1 before it was ready" in str(error)
+    assert "w ended with status 1 before it was ready" in str(error)
     assert statuses == [1]
     assert hosts.run_dir is None
 
