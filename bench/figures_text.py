@@ -15,8 +15,8 @@ COLUMNS = ("measurement", "day", "commit", "engine", "Python, torch", "others me
 ABOUT = (
     "Written by `python -m bench.figures` from the files under `bench/results/`: no number here is written by hand.",
     "`make bench` takes them again on your machine; nothing else should run there meanwhile.",
-    "Each file has the machine, the versions, the commit, the command and every single sample.
-What they do not say of how they were taken: [bench/results/README.md](../bench/results/README.md).",
+    "Each file has the machine, the versions, the commit, the command and every single sample.",
+    "What they do not say of how they were taken: [bench/results/README.md](../bench/results/README.md).",
 )
 
 
