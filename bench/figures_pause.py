@@ -93,8 +93,8 @@ def _bounds(found: Mapping[str, Any]) -> str:
     return paragraph(
         f"The steps follow one another; their medians add up to {whole:.1f} ms. Going through the state's bytes takes",
         f"{passes:.1f} ms of that ({passes / whole:.0%}): the copy, and then the source's second pass, which cannot",
-        "begin before the last byte was read. Beside that pass the destination builds the session over what landed",
-        f"and reads it once for both of its digests ({beside:.1f} ms; it then waited {waited:.1f} ms for the proof).",
+        "begin before the last byte was read. Beside that pass the destination makes a session of what landed and",
+        f"reads it ({beside:.1f} ms; it then waited {waited:.1f} ms for the proof).",
         f"Messages through the server take {words:.1f} ms ({words / whole:.0%}): each is a wake-up of two further",
         f"processes, and the commit is two of them and one transaction. What is left, {rest:.1f} ms",
         f"({rest / whole:.0%}), is finding every leaf anew and comparing. The longest step is *{longest}*,",

@@ -17,7 +17,7 @@ STEPS: Mapping[str, str] = {
     "word of the proof": "source to server to destination; the destination's own pass, if it takes longer",
     "compare": "all groups compared",
     "commit": "destination to server, one transaction, and back",
-    "granted": "the grant is taken note of",
+    "granted": "the destination's state digest, if it takes longer than the commit",
     "promote": "the loop is told to compute",
 }
 

@@ -175,9 +175,12 @@ class Copy:
     async def poison(self) -> None:
         self.arena.poison()
 
-    async def install(self, manifest: Manifest, placement: Placement) -> Capture:
-        self.before_install(self, manifest, placement)
-        self.toy = install(manifest, placement, self.arena)
+    async def build(self, manifest: Manifest, placement: Placement) -> None:
+        self.landing = manifest, placement
+
+    async def install(self) -> Capture:
+        self.before_install(self, *self.landing)
+        self.toy = install(*self.landing, self.arena)
         self.after_install(self)
         return self.toy.capture()
 

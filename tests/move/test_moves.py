@@ -83,7 +83,7 @@ def test_the_pause_is_the_freeze_the_copy_and_one_pass_and_not_their_sum() -> No
             *("freeze", "boundary", "acknowledge", "digest", "second_digest", "doubt", "state_digest")
         }
         assert {name for name, _, _ in destination.phases} == {
-            *("reserve", "land", "install", "verify", "wait_proof", "commit", "promote")
+            *("reserve", "build", "land", "install", "verify", "wait_proof", "commit", "state_digest", "promote")
         }
         times = {name: (start, end) for name, start, end in source.phases}
         assert times["digest"][1] <= times["boundary"][1]  # beside the transfer

@@ -5,8 +5,7 @@ import msgspec
 import pytest
 import torch
 
-from worldmove.state import GROUP_BYTES, Layout, MoveProof, Xxh3Digester, capture, prove, state_digest
-from worldmove.state.proof import prove_and_digest
+from worldmove.state import GROUP_BYTES, Layout, MoveProof, Xxh3Digester, capture, prove
 
 TREE = {
     "caches": [{"k": torch.zeros(GROUP_BYTES + 5, dtype=torch.uint8), "v": torch.ones(7)}],
@@ -25,19 +24,6 @@ def _prove(**changes: Any) -> MoveProof:
         "layout_digest": LAYOUT,
     } | changes
     return prove(capture(TREE), Xxh3Digester(), **fields)
-
-
-def test_one_pass_gives_the_proof_and_the_state_digest_that_two_give() -> None:
-    fields: dict[str, Any] = {
-        "attempt": "a1",
-        "epoch": 4,
-        "boundary": 17,
-        "nonce": b"n" * 32,
-        "layout_digest": LAYOUT,
-    }
-    proof, digest = prove_and_digest(capture(TREE), Xxh3Digester(), **fields, wants_digest=True)
-    assert proof == _prove()
-    assert digest == state_digest(capture(TREE), Xxh3Digester())
 
 
 def test_two_honest_proofs_of_one_state_agree() -> None:

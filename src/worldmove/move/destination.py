@@ -43,7 +43,7 @@ class DestinationConfig:
     commit_retry_s: float = 0.25
     """Between two questions to the ledger."""
     digest_up_to_bytes: int = 64 << 20
-    """Of states up to this size the state digest is taken too, in the verifying pass: its cost lies in the pause."""
+    """Of states up to this size the state digest is taken too, beside the commit: a slow one lengthens the pause."""
 
 
 class Destination:
@@ -170,9 +170,12 @@ class Destination:
     async def _commit(self) -> DestinationEvent:
         self._attempt.times.start("commit")
         asked = commit(self._host, self.session, self._offer.attempt, epoch=self._offer.epoch, boundary=self.boundary)
-        event = self._event(await self._host.ledger.ask(asked))
+        async with asyncio.TaskGroup() as beside:
+            beside.create_task(self._incoming().take_state_digest())
+            event = self._event(await self._host.ledger.ask(asked))
+            if event is not None:
+                self._attempt.times.stop("commit")
         if event is not None:
-            self._attempt.times.stop("commit")
             return event
         if not self._told_doubt:
             self._told_doubt = True
@@ -269,7 +272,7 @@ class Destination:
             num_bytes=manifest.num_bytes if manifest else 0,
             num_leaves=len(manifest.leaves) if manifest else 0,
             num_groups=verified.num_groups if verified else 0,
-            state_digest=verified.state_digest if verified else "",
+            state_digest=self._in.state_digest if self._in else "",
         )
 
     def _incoming(self) -> Incoming:

@@ -110,8 +110,12 @@ class ShadowSlot(Protocol):
         """Fill the arena so that nothing in it can be right by luck, and touch its pages."""
         ...
 
-    async def install(self, manifest: Manifest, placement: Placement) -> Capture:
-        """Build the session over the arena, and resolve its state anew from what will be played."""
+    async def build(self, manifest: Manifest, placement: Placement) -> None:
+        """Make the state's tree over the arena. Reads no byte of it: they may still be landing."""
+        ...
+
+    async def install(self) -> Capture:
+        """Make a session of the tree, once every byte has landed, and resolve its state anew as it will be played."""
         ...
 
     def promote(self, epoch: int, block: int) -> None:

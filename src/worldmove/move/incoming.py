@@ -1,10 +1,12 @@
 """The destination's half of a boundary copy: reserve, land, install, verify what will be played.
 
-    reserve      poison and touch the slot, connect                       before the freeze
-    land         pull every extent into the slot, close the write window
-    install      build the session over what landed, resolve its state anew
-    verify       digest every group of that state                         beside the source's second pass
-    wait_proof   then compare all of it
+    reserve       poison and touch the slot, connect                       before the freeze
+    land          pull every extent into the slot, close the write window
+    build         make the tree over where they land                       beside the landing
+    install       make a session of it, resolve its state anew
+    verify        digest every group of that state                         beside the source's second pass
+    wait_proof    then compare all of it
+    state_digest  the value that any two holders compare                   beside the commit
 
 The bytes are pulled once. A boundary that comes again is answered and not pulled again, so the window that was
 closed before the verifying pass stays closed.
@@ -21,8 +23,9 @@ from worldmove.move.messages import CONTROLLER, Boundary, Landed, Offer, Proof, 
 from worldmove.move.protocol import DestinationEvent
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
+from worldmove.state.digest import state_digest
 from worldmove.state.manifest import Layout, Manifest
-from worldmove.state.proof import Mismatch, MoveProof, prove_and_digest
+from worldmove.state.proof import Mismatch, MoveProof, prove
 from worldmove.transport.base import Channel, Transport
 
 T = TypeVar("T")
@@ -35,8 +38,6 @@ class Verified:
     block: int
     capture: Capture
     num_groups: int
-    state_digest: str
-    """Empty where the state is too large for it."""
 
 
 class Incoming:
@@ -55,6 +56,8 @@ class Incoming:
     ) -> None:
         """Of states up to ``digest_up_to_bytes`` the state digest is taken too."""
         self.verified: Verified | None = None
+        self.state_digest = ""
+        """Empty until it is taken, and where the state is too large for it."""
         self._attempt = attempt
         self._offer = offer
         self._layout = layout
@@ -96,17 +99,26 @@ class Incoming:
             await self._reserve()
         boundary = await self._heard(self._boundary, "the session was not frozen in time")
         manifest = self._checked(boundary)
-        with times.phase("land"):
+        async with asyncio.TaskGroup() as beside:
+            beside.create_task(self._build(manifest, boundary.placement))
             await self._land(manifest, boundary.placement)
         with times.phase("install"):
-            capture = await self._install(manifest, boundary.placement)
+            capture = await self._install(manifest)
         with times.phase("verify"):
-            ours, digest = await self._prove(capture, boundary.block)
+            ours = await self._prove(capture, boundary.block)
         with times.phase("wait_proof"):
             proof = await self._heard(self._proof, "the source's proof did not come in time")
         self._compare(ours, proof, manifest)
-        num_groups = len(ours.groups)
-        self.verified = Verified(block=boundary.block, capture=capture, num_groups=num_groups, state_digest=digest)
+        self.verified = Verified(block=boundary.block, capture=capture, num_groups=len(ours.groups))
+
+    async def take_state_digest(self) -> None:
+        """Digest the verified state under the published seed, once, if it is not too large for that."""
+        verified, digester = self.verified, self._attempt.host.digester
+        if verified is None or self.state_digest or verified.capture.num_bytes > self._digest_up_to_bytes:
+            return
+        with self._attempt.times.phase("state_digest"):
+            digest = await self._attempt.host.blocking(lambda: state_digest(verified.capture, digester))
+        self.state_digest = digest.text
 
     async def release(self) -> None:
         """Let go of the path. When it returns, nothing of the transport's holds the slot or the source."""
@@ -137,27 +149,31 @@ class Incoming:
         """Pull every byte, then close the write window: what was lent for writing can be written no more."""
         if self._channel is None:
             raise TransportError("there is no channel")
-        window = memoryview(self._slot.arena.buffer)
-        try:
-            async with asyncio.timeout(self._transfer_s):
-                await self._channel.pull(extents(manifest, placement), window)
-        finally:
-            _close_window(window)
+        with self._attempt.times.phase("land"):
+            window = memoryview(self._slot.arena.buffer)
+            try:
+                async with asyncio.timeout(self._transfer_s):
+                    await self._channel.pull(extents(manifest, placement), window)
+            finally:
+                _close_window(window)
         self._landed = True
         self._attempt.send(self._attempt.peer, Landed)
 
-    async def _install(self, manifest: Manifest, placement: tuple[int, ...]) -> Capture:
-        capture = await self._slot.install(manifest, placement)
+    async def _build(self, manifest: Manifest, placement: tuple[int, ...]) -> None:
+        with self._attempt.times.phase("build"):
+            await self._slot.build(manifest, placement)
+
+    async def _install(self, manifest: Manifest) -> Capture:
+        capture = await self._slot.install()
         if capture.manifest != manifest:
             differences = manifest.difference(capture.manifest)
             raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", f"as installed, {differences[0]}")
         return capture
 
-    async def _prove(self, capture: Capture, block: int) -> tuple[MoveProof, str]:
-        """Return the proof and the state digest, from one pass: a second one would lengthen the pause."""
-        host, wanted = self._attempt.host, capture.num_bytes <= self._digest_up_to_bytes
-        proof, digest = await host.blocking(
-            lambda: prove_and_digest(
+    async def _prove(self, capture: Capture, block: int) -> MoveProof:
+        host = self._attempt.host
+        return await host.blocking(
+            lambda: prove(
                 capture,
                 host.digester,
                 attempt=self._attempt.id,
@@ -165,10 +181,8 @@ class Incoming:
                 boundary=block,
                 nonce=self._offer.nonce,
                 layout_digest=self._layout.digest,
-                wants_digest=wanted,
             )
         )
-        return proof, "" if digest is None else digest.text
 
     def _compare(self, ours: MoveProof, proof: Proof, manifest: Manifest) -> None:
         theirs = MoveProof(

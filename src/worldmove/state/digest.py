@@ -6,7 +6,7 @@ the digest of every group of 1 MiB under the attempt's nonce: it shows that thes
 
 import hashlib
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -100,37 +100,18 @@ def group_digests(capture: Capture, digester: Digester, nonce: bytes, layout_dig
 
 def state_digest(capture: Capture, digester: Digester) -> StateDigest:
     """Return the digest of manifest, lengths and every used byte, under the published seed."""
-    known = groups(capture.manifest)
-    plain = [digester.digest(_group_bytes(capture, group), STATE_SEED) for group in known]
-    return _of_groups(capture.manifest, known, plain, digester)
-
-
-def both_digests(
-    capture: Capture, digester: Digester, nonce: bytes, layout_digest: bytes
-) -> tuple[tuple[bytes, ...], StateDigest]:
-    """Return what ``group_digests`` and ``state_digest`` do, from one pass: memory is read once, a group at a time."""
-    known = groups(capture.manifest)
-    under_nonce, plain = [], []
-    for group in known:
-        data = _group_bytes(capture, group)
-        under_nonce.append(digester.digest(data, _group_seed(group, nonce, layout_digest)))
-        plain.append(digester.digest(data, STATE_SEED))
-    return tuple(under_nonce), _of_groups(capture.manifest, known, plain, digester)
+    text = capture.manifest.to_bytes()
+    parts = [b"worldmove state 1\0", struct.pack("<Q", len(text)), text]
+    for group in groups(capture.manifest):
+        digest = digester.digest(_group_bytes(capture, group), STATE_SEED)
+        parts += (struct.pack("<QQQ", group.index, group.storage, group.num_bytes), digest)
+    return StateDigest(text=f"{digester.name}:{digester.digest(b''.join(parts), STATE_SEED).hex()}")
 
 
 def _group_seed(group: Group, nonce: bytes, layout_digest: bytes) -> int:
     text = struct.pack("<QQ", group.index, group.num_bytes)
     seed = hashlib.sha256(b"worldmove group 1\0" + _sized(nonce) + _sized(layout_digest) + text).digest()
     return int.from_bytes(seed[:8], "little")
-
-
-def _of_groups(manifest: Manifest, known: Sequence[Group], plain: Sequence[bytes], digester: Digester) -> StateDigest:
-    """Return the state digest of a manifest and of its groups' digests under the published seed."""
-    text = manifest.to_bytes()
-    parts = [b"worldmove state 1\0", struct.pack("<Q", len(text)), text]
-    for group, digest in zip(known, plain, strict=True):
-        parts += (struct.pack("<QQQ", group.index, group.storage, group.num_bytes), digest)
-    return StateDigest(text=f"{digester.name}:{digester.digest(b''.join(parts), STATE_SEED).hex()}")
 
 
 def _parts(used: tuple[Extent, ...]) -> Iterator[tuple[Extent, ...]]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from worldmove.state.capture import Capture
-from worldmove.state.digest import Digester, StateDigest, both_digests, group_digests, group_paths, groups
+from worldmove.state.digest import Digester, group_digests, group_paths, groups
 from worldmove.state.manifest import Manifest
 
 
@@ -53,45 +53,14 @@ def prove(
     layout_digest: bytes,
 ) -> MoveProof:
     """Read every used byte of the state and return the proof under the attempt's nonce."""
-    proof, _ = prove_and_digest(
-        capture,
-        digester,
-        attempt=attempt,
-        epoch=epoch,
-        boundary=boundary,
-        nonce=nonce,
-        layout_digest=layout_digest,
-        wants_digest=False,
-    )
-    return proof
-
-
-def prove_and_digest(
-    capture: Capture,
-    digester: Digester,
-    *,
-    attempt: str,
-    epoch: int,
-    boundary: int,
-    nonce: bytes,
-    layout_digest: bytes,
-    wants_digest: bool,
-) -> tuple[MoveProof, StateDigest | None]:
-    """Return the proof and, if wanted, the state digest of the same bytes from the same pass."""
-    digest = None
-    if wants_digest:
-        under_nonce, digest = both_digests(capture, digester, nonce, layout_digest)
-    else:
-        under_nonce = group_digests(capture, digester, nonce, layout_digest)
-    proof = MoveProof(
+    return MoveProof(
         attempt=attempt,
         epoch=epoch,
         boundary=boundary,
         num_bytes=capture.num_bytes,
         manifest_digest=capture.manifest.digest,
-        groups=under_nonce,
+        groups=group_digests(capture, digester, nonce, layout_digest),
     )
-    return proof, digest
 
 
 def _mismatch(what: str, here: object, there: object) -> Mismatch | None:

@@ -2,13 +2,14 @@
 
 from functools import partial
 
-from worldmove.state.arena import Arena, Placement
+from worldmove.engine.base import Tree
+from worldmove.state.arena import Arena, Placement, materialise
 from worldmove.state.capture import Capture
 from worldmove.state.manifest import Manifest
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import install_in
+from worldmove.worker.states import install_tree
 from worldmove.worker.turns import Turn
 
 
@@ -18,6 +19,7 @@ class Shadow:
     def __init__(self, copy: SessionCopy, tools: Tools) -> None:
         self._copy = copy
         self._tools = tools
+        self._tree: Tree = None
         tools.courtesy.shadow_reserved()
 
     @property
@@ -27,9 +29,15 @@ class Shadow:
     async def poison(self) -> None:
         await self._tools.copying(self.arena.poison)
 
-    async def install(self, manifest: Manifest, placement: Placement) -> Capture:
+    async def build(self, manifest: Manifest, placement: Placement) -> None:
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
-            job = partial(install_in, self._tools.engine, manifest, placement, self.arena)
+            types = self._tools.engine.state_types
+            self._tree = await engine_thread(partial(materialise, manifest, placement, self.arena, types))
+
+    async def install(self) -> Capture:
+        tree, self._tree = self._tree, None
+        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+            job = partial(install_tree, self._tools.engine, tree)
             self._copy.engine_session, captured = await engine_thread(job)
         return captured
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from worldmove.engine.base import Engine
+from worldmove.engine.base import Engine, Tree
 from worldmove.errors import StateRefused, WorldMoveError
 from worldmove.state.arena import Arena, Placement, adopt, gather, materialise
 from worldmove.state.capture import Capture, capture
@@ -26,7 +26,11 @@ def open_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Any, Captu
 
 def install_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena) -> tuple[Any, Capture]:
     """Make a session of what lies in an arena; return it, and its state as it will be played."""
-    tree = materialise(manifest, placement, arena, engine.state_types)
+    return install_tree(engine, materialise(manifest, placement, arena, engine.state_types))
+
+
+def install_tree(engine: Engine[Any], tree: Tree) -> tuple[Any, Capture]:
+    """Make a session of a tree over an arena; return it, and its state as it will be played."""
     with engine_asked("install"):
         session = engine.install(tree)
         state = engine.state(session)
