@@ -134,6 +134,7 @@ def test_a_retired_copy_steps_its_checks_sends_none_of_their_frames_and_then_sto
         await source.freeze()
         source.retire("a-1")
         trial.inputs(1, 2, 3, 4)
+        acknowledge(trial, 4)
         await trial.rest()
 
     trial = played(run)
@@ -155,6 +156,24 @@ def test_a_retired_copy_is_needed_until_its_checks_are_done_and_the_owners_own_h
         trial.inputs(1)
         await passed
 
+    played(run)
+    played(early)
+
+
+def test_a_check_begins_once_the_owners_own_block_has_left_the_gateway() -> None:
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        await source.freeze()
+        source.retire("a-1")
+        trial.inputs(0, 1)
+        await trial.settle()
+        assert trial.checks() == []  # the owner is at block 0 itself
+        acknowledge(trial, 0)
+        await trial.settle()
+        assert trial.checks() == [0]
+        acknowledge(trial, 1)
+        await trial.settle()
+        assert trial.checks() == [0, 1]
+
     async def early(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
         await source.freeze()
         source.retire("a-1")
@@ -167,7 +186,6 @@ def test_a_retired_copy_is_needed_until_its_checks_are_done_and_the_owners_own_h
         await passed
 
     played(run)
-    played(early)
 
 
 def test_a_replay_is_silent_until_the_block_that_is_due_and_then_plays() -> None:
@@ -175,6 +193,7 @@ def test_a_replay_is_silent_until_the_block_that_is_due_and_then_plays() -> None
         await source.freeze()
         source.retire("a-1")
         trial.inputs(0, 1, 2, 3)
+        acknowledge(trial, 2)
         await trial.settle()
         source.replay(5, 3)
         trial.inputs(4)
@@ -190,8 +209,8 @@ def test_a_takeover_shows_a_check_block_that_its_owner_never_delivered() -> None
         await source.freeze()
         source.retire("a-1")
         trial.inputs(0, 1)
-        await trial.settle()
         acknowledge(trial, 0)
+        await trial.settle()
         source.replay(5, 1)
         await trial.settle()
 
@@ -220,6 +239,7 @@ def test_an_owners_blocks_go_before_a_retired_copys_checks() -> None:
         trial.engine.during_step = lambda world: order.append("owner" if world is other.engine_session else "check")
         async with trial.worker.tools.turns.take(0):  # type: ignore[arg-type]
             trial.inputs(0, 1)
+            acknowledge(trial, 1)
             await trial.settle()
             trial.inputs(0, session="s-2")
             await trial.settle()

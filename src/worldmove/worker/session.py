@@ -83,9 +83,13 @@ class SessionCopy:
 
     @property
     def may_compute(self) -> bool:
-        """Whether this phase steps blocks: an owner, a throw-away copy, a retired copy with checks to do."""
+        """Whether this phase steps blocks: an owner, a throw-away copy, a retired copy with checks to do.
+
+        A check begins once the owner's block has left the gateway: beside the owner's own step it would slow that
+        down on a machine with few cores, and nobody waits for it.
+        """
         if self.phase is CopyPhase.RETIRED:
-            return self.num_checks_owed > 0
+            return self.num_checks_owed > 0 and self.next_block < self.left_gateway
         return self.phase in (CopyPhase.LIVE, CopyPhase.THROWAWAY)
 
     @property
@@ -126,6 +130,7 @@ class SessionCopy:
         self.left_gateway = max(self.left_gateway, block + 1)
         self.outbox.acknowledge(block)
         self.inputs.forget_before(min(self.next_block, self.outbox.first_kept(block + 1)))
+        self.wake.set()
         self._tell_passed()
 
     async def passed(self, block: int) -> None:
