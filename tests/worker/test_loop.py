@@ -156,6 +156,17 @@ def test_a_retired_copy_is_needed_until_its_checks_are_done_and_the_owners_own_h
         trial.inputs(1)
         await passed
 
+    async def early(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        await source.freeze()
+        source.retire("a-1")
+        passed = asyncio.create_task(source.passed(0))
+        trial.inputs(0, 1)
+        acknowledge(trial, 0)
+        await trial.settle()
+        assert not passed.done()  # block 1 has not left the gateway: its owner may fail at it
+        acknowledge(trial, 1)
+        await passed
+
     played(run)
     played(early)
 
@@ -173,17 +184,6 @@ def test_a_check_begins_once_the_owners_own_block_has_left_the_gateway() -> None
         acknowledge(trial, 1)
         await trial.settle()
         assert trial.checks() == [0, 1]
-
-    async def early(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
-        await source.freeze()
-        source.retire("a-1")
-        passed = asyncio.create_task(source.passed(0))
-        trial.inputs(0, 1)
-        acknowledge(trial, 0)
-        await trial.settle()
-        assert not passed.done()  # block 1 has not left the gateway: its owner may fail at it
-        acknowledge(trial, 1)
-        await passed
 
     played(run)
 
