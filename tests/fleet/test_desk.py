@@ -19,6 +19,7 @@ from worldmove.move.ledger_messages import (
     Yours,
 )
 from worldmove.move.ledger_row import Facts, Row
+from worldmove.move.ledger_rules import Ruling
 
 OPEN = OpenAttempt(session="s", attempt="00000001-x", epoch=1, destination="b", destination_incarnation=1)
 CLOSE = CloseAttempt(session="s", attempt="00000001-x", epoch=1, worker="a", incarnation=1, boundary=5)
@@ -67,7 +68,7 @@ def test_a_late_commit_is_refused_while_the_owner_lives_and_granted_once_it_is_d
 
 def test_a_ledger_that_fails_is_silence_and_the_row_stays_as_it_was_known() -> None:
     class Failing(MemoryLedger):
-        async def ask(self, operation: Operation, facts: Facts) -> Answer | None:
+        async def ask(self, operation: Operation, facts: Facts) -> Ruling:
             raise LedgerError("the disk is full")
 
     async def run() -> tuple[Answer | None, Row | None, list[str]]:

@@ -14,6 +14,7 @@ from worldmove.errors import LedgerError
 from worldmove.fleet.ledger import SCHEMA_VERSION, Durability, LedgerConfig, SqlLedger, open_ledger
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.move.ledger_rules import (
+    Answer,
     CloseAttempt,
     Closed,
     CommitAttempt,
@@ -25,6 +26,7 @@ from worldmove.move.ledger_rules import (
     OpenAttempt,
     Opened,
     OpenedFor,
+    Operation,
     Row,
     Yours,
     attempt_id,
@@ -40,6 +42,13 @@ CLOSE = CloseAttempt(session="s", attempt=A1, epoch=1, worker="A", incarnation=1
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(coroutine)
+
+
+def answer(ledger: Ledger, operation: Operation, facts: Facts) -> Answer | None:
+    """Put an operation to a ledger, whose ruling is the row as it is afterwards, and an answer."""
+    row, told = run(ledger.ask(operation, facts))
+    assert row == run(ledger.row(operation.session))
+    return told
 
 
 @pytest.fixture
@@ -90,7 +99,7 @@ def test_rows_come_in_the_order_of_their_names(ledger: Ledger) -> None:
 
 def test_an_unknown_session_has_no_row_and_nothing_can_be_asked_of_it(ledger: Ledger) -> None:
     assert run(ledger.row("s")) is None
-    assert run(ledger.ask(OPEN, Facts())) == Denied(session="s", reason="unknown_session")
+    assert answer(ledger, OPEN, Facts()) == Denied(session="s", reason="unknown_session")
 
 
 def test_a_forgotten_session_is_gone_and_may_be_forgotten_again(ledger: Ledger) -> None:
@@ -102,10 +111,10 @@ def test_a_forgotten_session_is_gone_and_may_be_forgotten_again(ledger: Ledger) 
 
 def test_a_move_goes_through_the_ledger(ledger: Ledger) -> None:
     run(ledger.create(ROW))
-    assert run(ledger.ask(OPEN, Facts())) == Opened(session="s", attempt=A1)
-    assert run(ledger.ask(COMMIT, Facts())) == Yours(session="s", epoch=2)
-    assert run(ledger.ask(COMMIT, Facts())) == Yours(session="s", epoch=2)
-    assert run(ledger.ask(MarkShown(session="s", epoch=2), Facts())) == Done(session="s", epoch=2)
+    assert answer(ledger, OPEN, Facts()) == Opened(session="s", attempt=A1)
+    assert answer(ledger, COMMIT, Facts()) == Yours(session="s", epoch=2)
+    assert answer(ledger, COMMIT, Facts()) == Yours(session="s", epoch=2)
+    assert answer(ledger, MarkShown(session="s", epoch=2), Facts()) == Done(session="s", epoch=2)
     row = run(ledger.row("s"))
     assert row == Row(session="s", owner="B", incarnation=7, epoch=2, shown=True, granted_by=A1, last_attempt=A1)
 
@@ -113,9 +122,9 @@ def test_a_move_goes_through_the_ledger(ledger: Ledger) -> None:
 def test_a_closed_attempt_stays_closed(ledger: Ledger) -> None:
     run(ledger.create(ROW))
     run(ledger.ask(OPEN, Facts()))
-    assert run(ledger.ask(CLOSE, Facts())) == Closed(session="s", attempt=A1)
+    assert answer(ledger, CLOSE, Facts()) == Closed(session="s", attempt=A1)
     owner_answers = Facts(owner="A", incarnation=1, epoch=1, owner_gone=False)
-    assert run(ledger.ask(COMMIT, owner_answers)) == Closed(session="s", attempt=A1)
+    assert answer(ledger, COMMIT, owner_answers) == Closed(session="s", attempt=A1)
 
 
 def test_no_answer_yet_changes_nothing(ledger: Ledger) -> None:
@@ -123,7 +132,7 @@ def test_no_answer_yet_changes_nothing(ledger: Ledger) -> None:
     run(ledger.ask(OPEN, Facts()))
     run(ledger.ask(CLOSE, Facts()))
     before = run(ledger.row("s"))
-    assert run(ledger.ask(COMMIT, Facts())) is None
+    assert answer(ledger, COMMIT, Facts()) is None
     assert run(ledger.row("s")) == before
 
 
@@ -262,7 +271,7 @@ def test_a_ledger_locked_by_another_process_says_so_and_works_again_afterwards(w
         run(ledger.ask(OPEN, Facts()))
     other.execute("ROLLBACK")
     other.close()
-    assert run(ledger.ask(OPEN, Facts())) == Opened(session="s", attempt=A1)
+    assert answer(ledger, OPEN, Facts()) == Opened(session="s", attempt=A1)
     ledger.close()
 
 

@@ -47,7 +47,7 @@ class Pair:
         return send
 
     async def _ask(self, name: str, message: LedgerAsk) -> None:
-        answer = await self.ledger.ask(message.operation, self.facts)
+        _, answer = await self.ledger.ask(message.operation, self.facts)
         if answer is not None:
             self.benches[name].worker.take(LedgerAnswer(request=message.request, answer=answer))
 

@@ -81,8 +81,7 @@ class LedgerDesk:
             if old is None:
                 return None
             try:
-                answer = await self._ledger.ask(operation, self._facts(old))
-                new = await self._ledger.row(operation.session)
+                new, answer = await self._ledger.ask(operation, self._facts(old))
             except LedgerError as error:
                 self._on_error(operation.session, error)
                 return None  # silence, for whoever asked: it may or may not have been done

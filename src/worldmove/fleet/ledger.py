@@ -22,7 +22,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from worldmove.errors import LedgerError
-from worldmove.move.ledger_rules import Answer, Denied, Facts, OpenedFor, Operation, Row, decide
+from worldmove.move.ledger_rules import Denied, Facts, OpenedFor, Operation, Row, Ruling, decide
 
 SCHEMA_VERSION = 1
 
@@ -91,16 +91,16 @@ class SqlLedger:
             connection.execute(_INSERT, _columns(row))
             return True
 
-    async def ask(self, operation: Operation, facts: Facts) -> Answer | None:
-        """Decide one operation, durably. None: not yet, a fact is missing. Raises LedgerError."""
+    async def ask(self, operation: Operation, facts: Facts) -> Ruling:
+        """Decide one operation, durably. No answer: not yet, a fact is missing. Raises LedgerError."""
         with self._transaction() as connection:
             row = _read(connection, operation.session)
             if row is None:
-                return Denied(session=operation.session, reason="unknown_session")
+                return None, Denied(session=operation.session, reason="unknown_session")
             after, answer = decide(row, operation, facts)
             if after is not row:
                 connection.execute(_UPDATE, {"key": row.session, **_columns(after)})
-            return answer
+            return after, answer
 
     async def row(self, session: str) -> Row | None:
         """Return a session's row. Raises LedgerError."""

@@ -1,6 +1,6 @@
 """A ledger that forgets with its process: the fake beside the real one."""
 
-from worldmove.move.ledger_rules import Answer, Denied, Facts, Operation, Row, decide
+from worldmove.move.ledger_rules import Denied, Facts, Operation, Row, Ruling, decide
 
 
 class MemoryLedger:
@@ -13,13 +13,13 @@ class MemoryLedger:
         """Keep a new session's row. False, and nothing changed, where the session has one."""
         return self._rows.setdefault(row.session, row) is row
 
-    async def ask(self, operation: Operation, facts: Facts) -> Answer | None:
-        """Decide one operation. None: not yet, a fact is missing."""
+    async def ask(self, operation: Operation, facts: Facts) -> Ruling:
+        """Decide one operation. No answer: not yet, a fact is missing."""
         row = self._rows.get(operation.session)
         if row is None:
-            return Denied(session=operation.session, reason="unknown_session")
+            return None, Denied(session=operation.session, reason="unknown_session")
         self._rows[row.session], answer = decide(row, operation, facts)
-        return answer
+        return self._rows[row.session], answer
 
     async def row(self, session: str) -> Row | None:
         """Return a session's row."""

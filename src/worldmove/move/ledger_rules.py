@@ -68,6 +68,10 @@ __all__ = [
 ]
 
 
+Ruling = tuple[Row | None, Answer | None]
+"""A session's row as it is afterwards, None where it has none; and what the asker is told."""
+
+
 class Ledger(Protocol):
     """Where the rows are kept. Each verb is one transaction; raises LedgerError where it cannot be."""
 
@@ -75,8 +79,8 @@ class Ledger(Protocol):
         """Keep a new session's row. False, and nothing changed, where the session has one."""
         ...
 
-    async def ask(self, operation: Operation, facts: Facts) -> Answer | None:
-        """Decide one operation, durably. None: not yet, a fact is missing. Raises LedgerError."""
+    async def ask(self, operation: Operation, facts: Facts) -> Ruling:
+        """Decide one operation, durably. No answer: not yet, a fact is missing. Raises LedgerError."""
         ...
 
     async def row(self, session: str) -> Row | None: ...

@@ -41,8 +41,8 @@ class Link(Generic[SentT, TakenT]):
         body = self._encoder.encode(message)
         if len(body) > MAX_FRAME_BYTES:
             raise MessageError(f"a message of {len(body):,} bytes is longer than {MAX_FRAME_BYTES:,}")
-        self._writer.write(_LENGTH.pack(len(body)))
-        self._writer.write(body)
+        # In one piece: the other end is woken once.
+        self._writer.write(_LENGTH.pack(len(body)) + body)
         if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
             self._writer.transport.abort()
 
