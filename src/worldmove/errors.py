@@ -109,6 +109,10 @@ class LedgerError(WorldMoveError):
     code = "ledger"
     session_runs = True
 
+    def __init__(self, message: str, *, no_space: bool = False) -> None:
+        super().__init__(message)
+        self.no_space = no_space
+
 
 class UserError(WorldMoveError):
     """A request that cannot be met. The sentence says what to do; ``status`` is its HTTP status."""

@@ -207,15 +207,18 @@ def test_a_checkpoint_empties_the_log_into_the_file(path: Path) -> None:
     ledger.close()
 
 
-def _older(path: Path) -> None:
+def _first(path: Path) -> None:
+    """As version 1 was: its number in a table, and nothing in the header."""
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE worldmove_schema SET version = ?", (SCHEMA_VERSION - 1,))
+        connection.execute("PRAGMA user_version = 0")
+        connection.execute("PRAGMA application_id = 0")
+        connection.execute("CREATE TABLE worldmove_schema (version INTEGER PRIMARY KEY)")
     connection.close()
 
 
 def _newer(path: Path) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE worldmove_schema SET version = ?", (SCHEMA_VERSION + 1,))
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
 
 
@@ -239,7 +242,7 @@ def _foreign(path: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "words"),
     [
-        (_older, "an older WorldMove"),
+        (_first, "an older WorldMove"),
         (_newer, "a newer WorldMove"),
         (_garbage, "is damaged, or no ledger"),
         (_damaged, "is damaged, or no ledger"),

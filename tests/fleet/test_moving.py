@@ -8,7 +8,7 @@ import pytest
 
 from tests.fleet.fakes import server_of
 from worldmove.errors import MoveRefused
-from worldmove.fleet.moving import amended, report, require
+from worldmove.fleet.moving import report, require
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.move.admission import Measured, admit
@@ -100,13 +100,6 @@ def test_a_damaging_path_is_said_in_plain_words() -> None:
     assert made(aborted, transport="corrupting-shm", tries=3).detail == "One part arrived damaged (3 tries)"
     dead = Ending(outcome=Outcome.ABORTED, reason="worker_gone", detail="a worker ended in the middle of the move")
     assert made(dead, transport="corrupting-shm", tries=1).detail == dead.detail
-
-
-def test_a_report_as_it_was_told_takes_the_place_of_its_own_move_alone() -> None:
-    first, second = made(COMMITTED), made(COMMITTED, attempt="00000002-x")
-    told = replace(second, gap_s=0.25)
-    assert amended((first, second), told) == (first, told)
-    assert amended((first,), replace(told, session="other")) == (first,)
 
 
 def test_a_move_that_would_make_a_block_late_is_refused_with_what_would_help() -> None:

@@ -1,5 +1,6 @@
 """Options that mean the same in every command."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,16 @@ Host = Annotated[str, typer.Option("--host", help="The address to answer at; 127
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to answer at; 0: any free one.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many worker processes to start.")]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="Threads of one worker's arithmetic.")]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        envvar="WORLDMOVE_STATE",
+        help="Where the ledger is; a server that is started again on it goes on with its worlds. "
+        "Default: worldmove/serve-PORT in $XDG_STATE_HOME or ~/.local/state.",
+    ),
+]
 Slots = Annotated[int, typer.Option("--slots", min=1, max=64, help="Sessions that one worker has room for.")]
 Engine = Annotated[
     str,

@@ -1,13 +1,15 @@
 """``demo`` and ``serve``: run a server here, until Ctrl-C or SIGTERM."""
 
+import os
 from typing import Annotated
 
 import typer
 
 from worldmove.cli.context import output_of, verbosity_of
 from worldmove.cli.exits import ExitCode, epilog
-from worldmove.cli.options import DEFAULT_ENGINE, Engine, Host, Json, Keep, Port, Slots, Threads, Workers
+from worldmove.cli.options import DEFAULT_ENGINE, Engine, Host, Json, Keep, Port, Slots, State, Threads, Workers
 from worldmove.cli.start import Start, start
+from worldmove.serve.state_folder import default_folder
 
 HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE)
 Browser = Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser when it answers.")]
@@ -57,9 +59,10 @@ def serve(
     threads: Threads = 1,
     slots: Slots = 3,
     keep_s: Keep = 600.0,
+    state: State = None,
     as_json: Json = False,
 ) -> None:
-    """Run a server, without a browser.
+    """Run a server, without a browser. Killed and started again, it goes on with its worlds.
 
     \b
     worldmove serve
@@ -67,7 +70,16 @@ def serve(
     """
     _start(
         context,
-        Start(host=host, port=port, workers=workers, engine=engine, threads=threads, slots=slots, keep_s=keep_s),
+        Start(
+            host=host,
+            port=port,
+            workers=workers,
+            engine=engine,
+            threads=threads,
+            slots=slots,
+            keep_s=keep_s,
+            state=state or default_folder(port, os.environ),
+        ),
         as_json=as_json,
         browser=browser,
     )

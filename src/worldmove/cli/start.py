@@ -3,10 +3,12 @@
 import asyncio
 import os
 import sys
+import time
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from rich.status import Status
 
@@ -26,12 +28,18 @@ class Start:
     threads: int
     slots: int
     keep_s: float
+    state: Path | None = None
+    """The folder of its ledger; None: a temporary one."""
 
 
 def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -> None:
     """Run a server until it is told to end."""
     # torch takes seconds to import: only the commands that compute pay for it.
+    from worldmove.serve.leftovers import remove_leftovers  # noqa: PLC0415
     from worldmove.serve.server import run  # noqa: PLC0415
+
+    if told.state is None:
+        remove_leftovers(time.time())
 
     with loading(output, verbosity) as line:
 
@@ -41,6 +49,8 @@ def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -
             output.text(url)
             if told.host not in ("127.0.0.1", "localhost", "::1"):
                 output.note(f"Everybody who reaches {told.host} can use it: there is no password.")
+            if told.state is not None:
+                output.note(f"Its state is in {told.state}: if it is killed, start it again and the worlds go on.")
             output.note("Ctrl-C ends it, and every world with it.")
             if browser:
                 show(url, output)
@@ -52,7 +62,14 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
     """Return the server's configuration."""
     level = "info" if verbosity.verbose else "warning"
     worker = WorkerConfig(engine=told.engine, num_threads=told.threads, num_slots=told.slots, log_level=level)
-    return ServerConfig(host=told.host, port=told.port, num_workers=told.workers, worker=worker, keep_s=told.keep_s)
+    return ServerConfig(
+        host=told.host,
+        port=told.port,
+        state=told.state,
+        num_workers=told.workers,
+        worker=worker,
+        keep_s=told.keep_s,
+    )
 
 
 class LoadingLine:

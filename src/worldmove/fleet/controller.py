@@ -5,13 +5,16 @@ It decides nothing about ownership: that is the ledger's. It sees no frame: thos
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from worldmove.errors import LedgerError, ProtocolError
+from worldmove.errors import LedgerError, ProtocolError, WorldMoveError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.history import History
+from worldmove.fleet.inheritance import Inheritance
 from worldmove.fleet.mover import Mover
+from worldmove.fleet.notes import MemoryNotes, Notes, NoteStore
 from worldmove.fleet.opener import Opener
 from worldmove.fleet.ports import Gateway, Hosts, Owner
 from worldmove.fleet.recovery import Recovery
@@ -28,13 +31,17 @@ from worldmove.worker.background import Background
 from worldmove.worker.messages import (
     BlockDone,
     CheckDone,
+    Close,
     Copies,
     Failed,
     Freed,
+    Held,
     Hello,
     LedgerAnswer,
     LedgerAsk,
+    Left,
     Opened,
+    Reported,
     ToServer,
     ToWorker,
 )
@@ -55,6 +62,10 @@ class ControllerPorts:
     counters: Counters
     log: Callable[[str, dict[str, object]], None]
     """An event and its fields, on each change of phase."""
+    notes: NoteStore = field(default_factory=MemoryNotes)
+    """What a later server is to know."""
+    probe: Callable[[], None] = lambda: None
+    """Writes to the ledger, and raises LedgerError where that cannot be done."""
 
 
 class Controller:
@@ -65,13 +76,25 @@ class Controller:
         self._gateway: Gateway | None = None
         self._workers = WorkerTable(config.workers)
         self._sessions = SessionTable()
+        self._config = config
+        self._notes = Notes(ports.notes)
+        self._history = History(self._notes, limit=config.history, log=ports.log)
         self._desk = LedgerDesk(
-            ledger=ports.ledger, workers=self._workers, on_row=self._row_changed, on_error=self._ledger_silent
+            ledger=ports.ledger,
+            workers=self._workers,
+            on_row=self._row_changed,
+            on_error=self._ledger_silent,
+            probe=ports.probe,
         )
         self._background = Background(self._failed)
         self._recovery = Recovery(config=config, workers=self._workers, desk=self._desk, gateway=self._playing)
         self._opener = Opener(
-            config=config, workers=self._workers, sessions=self._sessions, desk=self._desk, gateway=self._playing
+            config=config,
+            workers=self._workers,
+            sessions=self._sessions,
+            desk=self._desk,
+            notes=self._notes,
+            gateway=self._playing,
         )
         self._mover = Mover(
             config=config,
@@ -80,17 +103,31 @@ class Controller:
             sessions=self._sessions,
             desk=self._desk,
             gateway=self._playing,
+            history=self._history,
         )
         self._recovering: dict[str, asyncio.Task[None]] = {}
         self._workforce = Workforce(
             config=config,
             hosts=ports.hosts,
             workers=self._workers,
+            notes=self._notes,
             background=self._background,
             on_message=self._heard,
             on_gone=self._gone,
             log=ports.log,
         )
+        self._inheritance = Inheritance(
+            workers=self._workers,
+            sessions=self._sessions,
+            desk=self._desk,
+            notes=self._notes,
+            history=self._history,
+            gateway=self._playing,
+            background=self._background,
+            on_resumed=self._refresh_holders,
+            log=ports.log,
+        )
+        self._leaves_workers = False
 
     # what the gateway asks
 
@@ -99,7 +136,17 @@ class Controller:
         self._desk.attach(gateway)
 
     async def start(self) -> None:
-        await self._workforce.start()
+        """Take over what an earlier server has left, and have every worker run. Raises UserError, LedgerError."""
+        rows = await self._desk.load()
+        self._workforce.adopt()
+        try:
+            await self._inheritance.take_up(rows)
+            await self._workforce.start()
+        except WorldMoveError:
+            # This server could not begin; the worlds that it has found go on for the next one.
+            self._leaves_workers = self._workforce.has_adopted
+            raise
+        self._recover_orphans()
 
     async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
         return await self._opener.open(session, seed, on)
@@ -128,7 +175,7 @@ class Controller:
         self._workers.send(worker, message)
 
     def amend(self, told: MoveReport) -> None:
-        self._mover.amend(told)
+        self._history.amend(told)
 
     def workers(self) -> tuple[WorkerView, ...]:
         return tuple(record.view() for record in self._workers.all())
@@ -137,19 +184,30 @@ class Controller:
         return tuple(self._view(record) for record in self._sessions.all())
 
     def moves(self) -> tuple[MoveReport, ...]:
-        return self._mover.reports()
+        return self._history.reports()
+
+    @property
+    def ledger_failure(self) -> LedgerError | None:
+        """Why the ledger cannot be written, and no move starts; None while it can."""
+        return self._desk.failure
 
     async def stop(self) -> None:
         self._workforce.stopping = True
         await self._background.stop()
-        await self._workforce.stop()
+        if not self._leaves_workers:
+            await self._workforce.stop()
+            await self._inheritance.forget()
 
     # what workers say
 
     def _heard(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
-            case BlockDone() | CheckDone():
+            case BlockDone() | CheckDone() | Left():
                 self._playing().take(worker.name, message)
+            case Held():
+                self._playing().held(message.session, message.block, message.changes)
+            case Reported():
+                self._reported(worker)
             case LedgerAsk():
                 self._background.start(f"ledger {worker.name} {message.request}", self._carry(worker, message))
             case MoveMessage():
@@ -164,6 +222,17 @@ class Controller:
                 self._workers.hello(message)
                 self._own_again(worker)
                 self._log("worker_ready", worker=worker.name, incarnation=worker.incarnation, pid=message.pid)
+
+    def _reported(self, worker: WorkerRecord) -> None:
+        """A worker has said all that it holds on a new link. What nobody knows here was closed meanwhile: it goes."""
+        for copy in worker.copies:
+            if self._sessions.find(copy.session) is None:
+                self._workers.send(worker.name, Close(session=copy.session))
+            else:
+                self._playing().left(copy.session, copy.left, copy.block)
+        self._workers.has_reported(worker.name, worker.incarnation)
+        self._refresh_holders()
+        self._recover_orphans()
 
     def _relay(self, worker: WorkerRecord, message: AnyMoveMessage) -> None:
         """Forward what one end says to the other; keep what is meant for the controller."""
@@ -190,7 +259,10 @@ class Controller:
 
     def _view(self, record: SessionRecord) -> SessionView:
         row = self._desk.row(record.name)
-        return view(record, row, owner_gone=row is not None and self._desk.owner_is_gone(row))
+        if row is None:
+            return view(record, row)
+        gone, owner = self._desk.owner_is_gone(row), self._workers.find(row.owner)
+        return view(record, row, owner_gone=gone, owner_reported=owner is not None and owner.reported)
 
     # what follows from a change
 
@@ -213,13 +285,27 @@ class Controller:
         """Tell the gateway which workers need a session's lists, whenever that has changed."""
         for record in self._sessions.all():
             row = self._desk.row(record.name)
-            if row is None or row.lost:
+            if row is None or row.lost or record.resuming:
                 continue
-            held = {worker.name: None for worker, _ in self._workers.holders(record.name, HOLDING)}
+            held = {worker.name: worker.incarnation for worker, _ in self._workers.holders(record.name, HOLDING)}
             holders = tuple(dict.fromkeys((row.owner, *held)))
-            if holders != record.holders:
+            if holders != record.holders and self._note_holders(record, {row.owner: row.incarnation, **held}):
                 record.holders = holders
                 self._playing().holders(record.name, holders)
+
+    def _note_holders(self, record: SessionRecord, holders: dict[str, int]) -> bool:
+        """Note who may hold lists, before they are sent any. False where that cannot be noted and is more than is."""
+        noted, record.noted = record.noted, tuple(holders.items())
+        if noted == record.noted:
+            return True
+        try:
+            self._notes.keep_session(self._sessions.note_of(record, closing=record.closing))
+        except LedgerError as error:
+            self._desk.fail(record.name, error)
+            added = [holder for holder in record.noted if holder not in noted]
+            record.noted = noted
+            return not added
+        return True
 
     def _recover_orphans(self) -> None:
         for record in self._sessions.all():
@@ -245,6 +331,13 @@ class Controller:
 
     def _ledger_silent(self, session: str, error: LedgerError) -> None:
         self._log("ledger_silent", session=session, why=str(error))
+        if not self._workforce.stopping:
+            self._background.start("ledger", self._until_the_ledger_works())
+
+    async def _until_the_ledger_works(self) -> None:
+        await self._desk.until_it_works(self._config.recover_every_s)
+        self._log("ledger_works")
+        self._refresh_holders()
 
     def _failed(self, task: str, error: BaseException) -> None:
         self._ports.log("task_failed", {"task": task, "error": repr(error)})

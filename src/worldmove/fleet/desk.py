@@ -1,7 +1,11 @@
 """The ledger's desk in the server: every operation passes here, with the facts that only the server knows.
 
 The desk keeps each row as it was after the last operation. Nobody else writes the ledger while this server
-lives, so a row read here is the row.
+lives, so a row read here is the row. After an operation that failed it may not be: whether it was done is not
+known, so the row is read anew before anything else is done with it.
+
+A ledger that has failed is left alone until it can be written again (``until_it_works``): every question meanwhile
+is silence, and every world plays on.
 """
 
 import asyncio
@@ -25,11 +29,16 @@ class LedgerDesk:
         workers: WorkerTable,
         on_row: Callable[[Row | None, Row], None],
         on_error: Callable[[str, LedgerError], None],
+        probe: Callable[[], None] = lambda: None,
     ) -> None:
         self._ledger = ledger
         self._workers = workers
         self._on_row = on_row
         self._on_error = on_error
+        self._probe = probe
+        self._failure: LedgerError | None = None
+        self._stale: dict[str, None] = {}
+        """Sessions whose rows an operation may have changed or not."""
         self._lock = asyncio.Lock()
         self._rows: dict[str, Row] = {}
         self._closed: dict[str, int] = {}
@@ -48,6 +57,42 @@ class LedgerDesk:
             self._rows[row.session] = row
         return tuple(self._rows.values())
 
+    @property
+    def failure(self) -> LedgerError | None:
+        """Why the ledger cannot be written; None while it can."""
+        return self._failure
+
+    async def until_it_works(self, every_s: float) -> None:
+        """Try a ledger that has failed until it can be written again."""
+        while self._failure is not None:
+            await asyncio.sleep(every_s)
+            await self.check()
+
+    async def check(self) -> LedgerError | None:
+        """Try the ledger now, and return why it cannot be written."""
+        async with self._lock:
+            try:
+                self._probe()
+                for session in tuple(self._stale):
+                    await self._read_again(session)
+                self._failure = None
+            except LedgerError as error:
+                self.fail("", error)
+        return self._failure
+
+    async def _read_again(self, session: str) -> None:
+        old, new = self._rows.get(session), await self._ledger.row(session)
+        del self._stale[session]
+        if new is not None and old is not None and new != old:
+            self._rows[session] = new
+            self._on_row(old, new)
+
+    def fail(self, session: str, error: LedgerError) -> None:
+        """The ledger's file could not be written: leave it alone until it can be."""
+        if self._failure is None:
+            self._on_error(session, error)
+        self._failure = error
+
     def row(self, session: str) -> Row | None:
         return self._rows.get(session)
 
@@ -61,6 +106,8 @@ class LedgerDesk:
     async def create(self, row: Row) -> bool:
         """Keep a new session's row. False where the session has one."""
         async with self._lock:
+            if self._failure is not None:
+                raise self._failure
             if not await self._ledger.create(row):
                 return False
             self._rows[row.session] = row
@@ -70,20 +117,21 @@ class LedgerDesk:
     async def forget(self, session: str) -> None:
         """Drop an ended session's row."""
         async with self._lock:
-            await self._ledger.forget(session)
-            for known in (self._rows, self._closed, self._gone):
+            for known in (self._rows, self._closed, self._gone, self._stale):
                 known.pop(session, None)
+            await self._ledger.forget(session)
 
     async def ask(self, operation: Operation) -> Answer | None:
         """Put one operation to the ledger. None: a fact is missing, it does not answer, or there is no such session."""
         async with self._lock:
             old = self._rows.get(operation.session)
-            if old is None:
+            if old is None or self._failure is not None:
                 return None
             try:
                 new, answer = await self._ledger.ask(operation, self._facts(old))
             except LedgerError as error:
-                self._on_error(operation.session, error)
+                self._stale[operation.session] = None
+                self.fail(operation.session, error)
                 return None  # silence, for whoever asked: it may or may not have been done
             if new is None:
                 return answer

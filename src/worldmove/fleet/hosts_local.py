@@ -6,6 +6,7 @@ its workers in order.
 
 import asyncio
 import os
+import select
 import shutil
 import signal
 import sys
@@ -19,9 +20,10 @@ import msgspec
 
 import worldmove
 from worldmove.errors import MessageError, UserError
+from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import WorkerEnd, worker_end
-from worldmove.worker.messages import Hello, ToServer, ToWorker
+from worldmove.worker.messages import Hello, Shutdown, ToServer, ToWorker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +31,72 @@ class LocalHostsConfig:
     """How workers are started. ``environment`` is added to that of this process."""
 
     worker: WorkerConfig
+    folder: Path | None = None
+    """Where the socket is; None: a private temporary folder, removed at the end."""
     environment: Mapping[str, str] = field(default_factory=dict)
     log: Callable[[str, dict[str, object]], None] = lambda event, fields: None
     start_s: float = 120.0
     """How long a worker may take from its start to its hello."""
     stop_s: float = 5.0
     """How long a worker may take to end cleanly before it is killed."""
+
+
+class AdoptedProcess:
+    """A worker that an earlier server spawned (a ``WorkerProcess``).
+
+    It is no child of this process, so its end has no status; a descriptor of the process itself still proves it,
+    and its signals can reach no other that is given its number.
+    """
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self._pid = pid
+        self._descriptor = descriptor
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(descriptor, self._note_end)
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    async def ended(self) -> None:
+        await self._ended.wait()
+
+    def terminate(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self._ended.is_set():
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._descriptor, number)
+
+    def _note_end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        os.close(self._descriptor)
+        self._ended.set()
+
+
+def descriptor_of(pid: int, birth: str) -> int | None:
+    """Return a descriptor of the process with this number and birth; None where it is proven dead."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+    # Only now: from here on the number cannot be given to another while it is looked at.
+    if birth_of(pid) == birth and not select.select([descriptor], [], [], 0)[0]:
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def is_alive(pid: int, birth: str) -> bool:
+    """Whether the process with this number and birth lives."""
+    descriptor = descriptor_of(pid, birth)
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is not None
 
 
 class LocalProcess:
@@ -87,9 +149,9 @@ class LocalLink:
 class _Started:
     """One incarnation of one worker, from its spawn to its proven death."""
 
-    process: LocalProcess
+    process: LocalProcess | AdoptedProcess
     on_message: Callable[[ToServer], None]
-    on_gone: Callable[[int], None]
+    on_gone: Callable[[int | None], None]
     link: LocalLink
     ready: asyncio.Future[None]
 
@@ -114,7 +176,7 @@ class LocalHosts:
         worker: str,
         incarnation: int,
         on_message: Callable[[ToServer], None],
-        on_gone: Callable[[int], None],
+        on_gone: Callable[[int | None], None],
     ) -> tuple[LocalProcess, LocalLink]:
         """Spawn a worker and return once it said hello, which ``on_message`` has then got.
 
@@ -128,9 +190,7 @@ class LocalHosts:
             link=LocalLink(),
             ready=asyncio.get_running_loop().create_future(),
         )
-        key = (worker, incarnation)
-        self._started[key] = started
-        self._watches[key] = asyncio.create_task(self._watch(key, started))
+        self._keep((worker, incarnation), started)
         try:
             async with asyncio.timeout(self._config.start_s):
                 await started.ready
@@ -139,6 +199,36 @@ class LocalHosts:
             why = f"{worker} did not start within {self._config.start_s:.0f} s; see its log"
             raise UserError(why, code="worker_start", status=503) from None
         return process, started.link
+
+    def adopt(
+        self,
+        worker: str,
+        incarnation: int,
+        pid: int,
+        birth: str,
+        on_message: Callable[[ToServer], None],
+        on_gone: Callable[[int | None], None],
+    ) -> tuple[AdoptedProcess, LocalLink] | None:
+        """Take over a worker that an earlier server started; None if it is proven dead."""
+        descriptor = descriptor_of(pid, birth)
+        if descriptor is None:
+            return None
+        ready = asyncio.get_running_loop().create_future()
+        ready.set_result(None)
+        process = AdoptedProcess(pid, descriptor)
+        started = _Started(
+            process=process,
+            on_message=on_message,
+            on_gone=on_gone,
+            link=LocalLink(),
+            ready=ready,
+        )
+        self._keep((worker, incarnation), started)
+        return process, started.link
+
+    async def listen(self) -> None:
+        """Let workers say hello."""
+        await self._listen()
 
     async def close(self) -> None:
         """End what is left: SIGTERM, then SIGKILL; remove the folder. Idempotent."""
@@ -157,14 +247,30 @@ class LocalHosts:
             self._server.close()
             self._server = None
         if self._run_dir is not None:
-            shutil.rmtree(self._run_dir, ignore_errors=True)
+            (self._run_dir / "server.sock").unlink(missing_ok=True)
+            if self._config.folder is None:
+                shutil.rmtree(self._run_dir, ignore_errors=True)
             self._run_dir = None
 
     async def _listen(self) -> Path:
         if self._run_dir is None:
-            self._run_dir = Path(tempfile.mkdtemp(prefix="worldmove-"))  # mkdtemp makes it 0700
+            # mkdtemp makes it 0700
+            self._run_dir = self._config.folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
+            self._sweep(self._run_dir)
             self._server = await asyncio.start_unix_server(self._joined, self._run_dir / "server.sock")
+            (self._run_dir / "server.sock").chmod(0o600)
         return self._run_dir / "server.sock"
+
+    def _sweep(self, folder: Path) -> None:
+        """Remove the sockets of workers that are proven dead."""
+        alive = [f"{worker}-{incarnation}.sock" for worker, incarnation in self._started]
+        for path in folder.glob("*-*.sock"):
+            if path.name not in alive:
+                path.unlink(missing_ok=True)
+
+    def _keep(self, key: tuple[str, int], started: _Started) -> None:
+        self._started[key] = started
+        self._watches[key] = asyncio.create_task(self._watch(key, started))
 
     async def _spawn(self, worker: str, incarnation: int, socket_path: Path) -> LocalProcess:
         config = msgspec.structs.replace(
@@ -203,6 +309,10 @@ class LocalHosts:
     async def _serve(self, connection: WorkerEnd, hello: Hello) -> None:
         started = self._started.get((hello.worker, hello.incarnation))
         if started is None or started.process.pid != hello.pid:
+            # An incarnation before the one that is here: it can own nothing any more, and would ask for ever.
+            self._config.log("stray_worker", {"worker": hello.worker, "incarnation": hello.incarnation})
+            connection.send(Shutdown())
+            await connection.drain()
             return
         started.link.join(connection)
         started.on_message(hello)

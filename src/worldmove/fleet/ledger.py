@@ -24,10 +24,12 @@ from sqlalchemy.pool import StaticPool
 from worldmove.errors import LedgerError
 from worldmove.move.ledger_rules import Denied, Facts, OpenedFor, Operation, Row, Ruling, decide
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""Kept in the file as ``PRAGMA user_version``. Version 1 had no notes, and kept its number in a table."""
+APPLICATION_ID = 0x574D4C47
+"""``PRAGMA application_id``, "WMLG": tells a ledger from any other database."""
 
 _metadata = sql.MetaData()
-_schema = sql.Table("worldmove_schema", _metadata, sql.Column("version", sql.Integer, primary_key=True))
 _ledger = sql.Table(
     "worldmove_ledger",
     _metadata,
@@ -43,6 +45,13 @@ _ledger = sql.Table(
     sql.Column("last_attempt", sql.String(64), nullable=False),
     sql.Column("lost", sql.Boolean, nullable=False),
 )
+_notes = sql.Table(
+    "worldmove_notes",
+    _metadata,
+    sql.Column("kind", sql.String(16), primary_key=True),
+    sql.Column("key", sql.String(64), primary_key=True),
+    sql.Column("value", sql.Text, nullable=False),
+)
 
 _ONE = _ledger.c.session == sql.bindparam("key")
 # Built once: building a statement costs more than running it.
@@ -51,6 +60,12 @@ _READ_ALL = sql.select(_ledger).order_by(_ledger.c.session)
 _INSERT = _ledger.insert()
 _UPDATE = _ledger.update().where(_ONE)
 _DELETE = _ledger.delete().where(_ONE)
+_NOTE = sql.and_(_notes.c.kind == sql.bindparam("of"), _notes.c.key == sql.bindparam("named"))
+_READ_NOTES = (
+    sql.select(_notes.c.key, _notes.c.value).where(_notes.c.kind == sql.bindparam("of")).order_by(_notes.c.key)
+)
+_DROP_NOTE = _notes.delete().where(_NOTE)
+_ADD_NOTE = _notes.insert()
 
 
 class Durability(Enum):
@@ -70,18 +85,22 @@ class LedgerConfig:
     """A file; None keeps it in memory, for tests."""
     durability: Durability = Durability.FULL
     busy_s: float = 2.0
-    """How long to wait for another process's transaction."""
+    """How long opening it waits for another process's transaction."""
+    patience_s: float = 0.005
+    """The same for each later operation: the event loop stands still for as long, and with it every world."""
     autocheckpoint_pages: int = 10_000
     """A checkpoint falls into some transaction and takes milliseconds; ``checkpoint`` is called between moves."""
 
 
 class SqlLedger:
-    """Rows in SQLite. Open it with ``open_ledger``; one per process and file."""
+    """Rows in SQLite, and beside them the notes of ``fleet.notes``. Open it with ``open_ledger``; one per process."""
 
-    def __init__(self, engine: sql.Engine, where: str) -> None:
+    def __init__(self, engine: sql.Engine, path: Path | None) -> None:
         self.engine = engine
         """For whoever wants to look at the file; nothing but this class writes it."""
-        self._where = where
+        self._path = path
+        self._where = _name_of(path)
+        self._file = None if path is None else _identity(path)
 
     async def create(self, row: Row) -> bool:
         """Keep a new session's row. False, and nothing changed, where the session has one. Raises LedgerError."""
@@ -117,6 +136,28 @@ class SqlLedger:
         with self._transaction() as connection:
             connection.execute(_DELETE, {"key": session})
 
+    def keep(self, kind: str, key: str, value: str) -> None:
+        """Keep a note, in the place of an older one. Raises LedgerError."""
+        with self._transaction() as connection:
+            connection.execute(_DROP_NOTE, {"of": kind, "named": key})
+            connection.execute(_ADD_NOTE, {"kind": kind, "key": key, "value": value})
+
+    def drop(self, kind: str, key: str) -> None:
+        """Drop a note. Idempotent. Raises LedgerError."""
+        with self._transaction() as connection:
+            connection.execute(_DROP_NOTE, {"of": kind, "named": key})
+
+    def kept(self, kind: str) -> dict[str, str]:
+        """Return every note of a kind, in the order of their keys. Raises LedgerError."""
+        with self._transaction() as connection:
+            return {str(key): str(value) for key, value in connection.execute(_READ_NOTES, {"of": kind})}
+
+    def probe(self) -> None:
+        """Write, and raise LedgerError where that cannot be done or the file is not the one that was opened."""
+        if self._path is not None and _identity(self._path) != self._file:
+            raise LedgerError(f"{self._where} was removed or replaced: put it back, or start the server again.")
+        self.keep("probe", "probe", "")
+
     async def checkpoint(self) -> None:
         """Bring the log into the file now, as far as nobody is disturbed. For the time between moves."""
         with self._errors():
@@ -136,12 +177,12 @@ class SqlLedger:
         try:
             yield
         except SQLAlchemyError as error:
-            raise LedgerError(_sentence(error, self._where)) from error
+            raise _as_ledger_error(error, self._where) from error
 
 
 def open_ledger(config: LedgerConfig) -> SqlLedger:
     """Open a ledger, or begin one where there is none. Raises LedgerError with one sentence that says why not."""
-    where = str(config.path) if config.path else "the ledger in memory"
+    where = _name_of(config.path)
     url = sql.URL.create("sqlite", database=str(config.path) if config.path else None)
     engine = sql.create_engine(url, poolclass=StaticPool, connect_args={"timeout": config.busy_s})
     sql.event.listen(engine, "connect", lambda connection, _: _set_up(connection, config))
@@ -151,16 +192,31 @@ def open_ledger(config: LedgerConfig) -> SqlLedger:
             config.path.touch(mode=0o600)
         with engine.begin() as connection:
             _check_schema(connection, where)
+            _check_pages(connection, where)
         _pragma(engine, "journal_mode=WAL")  # only now: it would change a file that is not ours
+        _pragma(engine, f"busy_timeout={round(config.patience_s * 1000)}")
     except OSError as error:
-        raise LedgerError(f"{where} cannot be opened: {error.strerror}. Give another file.") from error
+        raise LedgerError(f"{where} cannot be opened: {error.strerror}. Use another --state folder.") from error
     except SQLAlchemyError as error:
         engine.dispose()
-        raise LedgerError(_sentence(error, where)) from error
+        raise _as_ledger_error(error, where) from error
     except LedgerError:
         engine.dispose()
         raise
-    return SqlLedger(engine, where)
+    return SqlLedger(engine, config.path)
+
+
+def _name_of(path: Path | None) -> str:
+    return "the ledger in memory" if path is None else str(path)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another of its name; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _set_up(connection: Any, config: LedgerConfig) -> None:
@@ -182,29 +238,48 @@ def _pragma(engine: sql.Engine, text: str) -> None:
 
 def _check_schema(connection: sql.Connection, where: str) -> None:
     tables = sql.inspect(connection).get_table_names()
-    if not tables:
+    application, version = (_number(connection, name) for name in ("application_id", "user_version"))
+    if not tables and not application:
         _metadata.create_all(connection)
-        connection.execute(_schema.insert().values(version=SCHEMA_VERSION))
+        connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
+        connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA_VERSION}")
         return
-    if _schema.name not in tables:
-        raise LedgerError(f"{where} is a database, but not a ledger of WorldMove's: give another file.")
-    versions = list(connection.execute(sql.select(_schema.c.version).order_by(_schema.c.version)).scalars())
-    if versions != [SCHEMA_VERSION]:
-        age = "an older" if versions and max(versions) < SCHEMA_VERSION else "a newer"
+    first = "worldmove_schema" in tables  # version 1, which had no application id
+    if application != APPLICATION_ID and not first:
+        raise LedgerError(f"{where} is a database, but not a ledger of WorldMove's: use another --state folder.")
+    if version != SCHEMA_VERSION:
+        age, found = ("an older", 1) if first else ("an older" if version < SCHEMA_VERSION else "a newer", version)
         raise LedgerError(
-            f"{where} was written by {age} WorldMove (version {versions}, this one has {SCHEMA_VERSION}): "
-            "use that one, or give another file."
+            f"{where} was written by {age} WorldMove (version {found}, this one has {SCHEMA_VERSION}): "
+            "use that one, or use another --state folder."
         )
+
+
+def _check_pages(connection: sql.Connection, where: str) -> None:
+    """Read every page once: damage is to be said before anybody plays, not in the middle of a move."""
+    found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+    if found != "ok":
+        raise LedgerError(f"{where} is damaged, or no ledger: use another --state folder.")
+
+
+def _number(connection: sql.Connection, pragma: str) -> int:
+    return int(connection.exec_driver_sql(f"PRAGMA {pragma}").scalar_one())
+
+
+def _as_ledger_error(error: SQLAlchemyError, where: str) -> LedgerError:
+    return LedgerError(_sentence(error, where), no_space="is full" in str(error))
 
 
 def _sentence(error: SQLAlchemyError, where: str) -> str:
     text = str(error.orig) if isinstance(error, DatabaseError) else str(error)
     if "locked" in text:
-        return f"{where} is in use by another process: end that one, or give another file."
+        return f"{where} is in use by another process: end that one, or use another --state folder."
+    if "disk is full" in text or "disk I/O" in text:
+        return f"{where} cannot be written, for want of space or by a fault of the disk ({text}): free some."
     if "readonly" in text:
         return f"{where} cannot be written: check its permissions and those of its folder."
     if "not a database" in text or "malformed" in text:
-        return f"{where} is damaged, or no ledger: give another file."
+        return f"{where} is damaged, or no ledger: use another --state folder."
     if isinstance(error, OperationalError) and "unable to open" in text:
         return f"{where} cannot be opened: check that its folder exists and may be written to."
     return f"{where} does not answer: {text}"

@@ -1,17 +1,17 @@
 """Moves as somebody asked for them: one at a time for a session, of one or more tries, each with one report."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from worldmove.errors import UserError
+from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.moving import CORRUPTING, amended, report, require, verdict_of
+from worldmove.fleet.history import History
+from worldmove.fleet.moving import CORRUPTING, report, require, verdict_of
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
@@ -57,6 +57,7 @@ class Mover:
         sessions: SessionTable,
         desk: LedgerDesk,
         gateway: Callable[[], Gateway],
+        history: History,
     ) -> None:
         self._config = config
         self._ports = ports
@@ -64,17 +65,13 @@ class Mover:
         self._sessions = sessions
         self._desk = desk
         self._gateway = gateway
-        self._reports: deque[MoveReport] = deque(maxlen=config.history)
-
-    def reports(self) -> tuple[MoveReport, ...]:
-        """Return the last moves, oldest first."""
-        return tuple(self._reports)
+        self._history = history
 
     async def move(self, session: str, to: str, *, damage: bool) -> MoveReport:
         """Move a session and return how it ended."""
         record, destination, row = self._check(session, to)
         conducted = record.conducted = asyncio.get_running_loop().create_future()
-        record.cancelled = False
+        record.cancelled, record.move_number = False, None
         try:
             made = await self._tries(record, destination, row, damage=damage)
         except BaseException:
@@ -83,7 +80,7 @@ class Mover:
         finally:
             record.conducted = None
         conducted.set_result(made)
-        self._reports.append(made)
+        self._history.end(made, record.move_number)
         self._ports.counters.moved(made)
         self._log("move_ended", made)
         self._gateway().moving(session, "result", {"report": made})
@@ -117,10 +114,6 @@ class Mover:
             if worker in (plan.source.name, plan.destination.name):
                 record.attempt.take(Died(worker=worker))
 
-    def amend(self, told: MoveReport) -> None:
-        """Keep a report as it was told."""
-        self._reports = deque(amended(self.reports(), told), maxlen=self._config.history)
-
     def _check(self, session: str, to: str) -> tuple[SessionRecord, WorkerRecord, Row]:
         """Raise UserError for a move that makes no sense."""
         record = self._sessions.get(session)
@@ -153,6 +146,7 @@ class Mover:
         transport = (CORRUPTING if damage else "") + self._config.transport
         source = self._workers.get(row.owner)
         await self._until_no_copy(destination, record.name)
+        await self._desk.check()
         tries = 0
         while True:
             tries += 1
@@ -168,7 +162,7 @@ class Mover:
                 source=source,
                 destination=destination,
             )
-            ending = await self._one_try(record, plan)
+            ending = await self._noted_try(record, plan, started_at)
             given_up = ending.outcome is not Outcome.ABORTED or ending.reason in ("cancelled", "worker_gone")
             if given_up or tries == num_tries:
                 break
@@ -200,6 +194,14 @@ class Mover:
         except TimeoutError:
             return  # the worker itself will say what it holds
 
+    async def _noted_try(self, record: SessionRecord, plan: Plan, started_at: float) -> Ending:
+        """Note a try, so that a later server knows of it, and conduct it."""
+        try:
+            record.move_number = self._history.begin(plan, started_at, record.move_number)
+        except LedgerError as error:
+            return Ending(outcome=Outcome.REFUSED, reason="ledger", detail=str(error))
+        return await self._one_try(record, plan)
+
     async def _one_try(self, record: SessionRecord, plan: Plan) -> Ending:
         attempt = Attempt(
             plan,
@@ -218,10 +220,12 @@ class Mover:
             record.attempt = None
 
     def _admit(self, plan: Plan, prepared: Prepared) -> None:
-        verdict = verdict_of(plan, prepared, self._gateway().horizon_s(plan.session))
+        healthy = self._desk.failure is None
+        horizon_s = self._gateway().horizon_s(plan.session)
+        verdict = verdict_of(plan, prepared, horizon_s, ledger_healthy=healthy)
         fields: dict[str, object] = {"session": plan.session, "attempt": plan.attempt, "reason": verdict.reason}
         self._ports.log("move_expected", fields | {"pause_s": verdict.expected_s, "horizon_s": verdict.horizon_s})
-        if self._config.enforce_horizon:
+        if self._config.enforce_horizon or not healthy:
             require(verdict)
 
     def _phase(self, plan: Plan, phase: str) -> None:

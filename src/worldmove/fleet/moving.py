@@ -14,7 +14,7 @@ from worldmove.state.manifest import Layout
 CORRUPTING = "corrupting-"
 
 
-def measured(plan: Plan, prepared: Prepared, horizon_s: float | None) -> Measured:
+def measured(plan: Plan, prepared: Prepared, horizon_s: float | None, *, ledger_healthy: bool = True) -> Measured:
     """Collect what admission goes by."""
     here, there = _rates(plan.source), _rates(plan.destination)
     return Measured(
@@ -23,12 +23,13 @@ def measured(plan: Plan, prepared: Prepared, horizon_s: float | None) -> Measure
         destination_copy_rate=there.get("copy_bytes_per_s"),
         destination_hash_rate=there.get("hash_bytes_per_s"),
         horizon_s=horizon_s,
+        ledger_healthy=ledger_healthy,
     )
 
 
-def verdict_of(plan: Plan, prepared: Prepared, horizon_s: float | None) -> Verdict:
+def verdict_of(plan: Plan, prepared: Prepared, horizon_s: float | None, *, ledger_healthy: bool = True) -> Verdict:
     """Say whether a move is expected to make a block late."""
-    return admit(measured(plan, prepared, horizon_s))
+    return admit(measured(plan, prepared, horizon_s, ledger_healthy=ledger_healthy))
 
 
 def require(verdict: Verdict) -> None:
@@ -68,12 +69,6 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
         source_digest=ending.source.state_digest if ending.source else "",
         destination_digest=ending.destination.state_digest if ending.destination else "",
     )
-
-
-def amended(reports: tuple[MoveReport, ...], told: MoveReport) -> tuple[MoveReport, ...]:
-    """Put a report as it was told in the place of the one of the same move."""
-    same = (told.session, told.attempt)
-    return tuple(told if (report.session, report.attempt) == same else report for report in reports)
 
 
 def _environment_digest(plan: Plan) -> str:

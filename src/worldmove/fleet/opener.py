@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
-from worldmove.errors import UserError
+from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.notes import Notes
 from worldmove.fleet.ports import Gateway, Owner
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.views import SessionView
@@ -26,12 +28,14 @@ class Opener:
         workers: WorkerTable,
         sessions: SessionTable,
         desk: LedgerDesk,
+        notes: Notes,
         gateway: Callable[[], Gateway],
     ) -> None:
         self._config = config
         self._workers = workers
         self._sessions = sessions
         self._desk = desk
+        self._notes = notes
         self._gateway = gateway
 
     async def open(self, session: str, seed: int, on: str | None) -> SessionView:
@@ -40,8 +44,10 @@ class Opener:
         record = self._begin(session, seed, worker, throwaway=False)
         await self._opened(record, Open(session=session, epoch=FIRST_EPOCH, seed=seed))
         row = Row(session=session, owner=worker.name, incarnation=worker.incarnation, epoch=FIRST_EPOCH)
+        record.noted = ((worker.name, worker.incarnation),)
         created = False
         try:
+            self._notes.keep_session(self._sessions.note_of(record))
             created = await self._desk.create(row)
         finally:
             if not created:
@@ -68,12 +74,18 @@ class Opener:
             raise UserError(
                 f"The session {session} is moving; close it when the move has ended.", code="moving", status=409
             )
+        if not record.throwaway:  # a later server ends what this one has begun to
+            self._notes.keep_session(self._sessions.note_of(record, closing=True))
         record.closing = True
         for worker in self._workers.holding(session):
             self._workers.send(worker.name, Close(session=session))
         await self._until_freed(session)
-        await self._desk.forget(session)
         self._sessions.drop(session)
+        if record.throwaway:
+            return
+        with suppress(LedgerError):  # it is noted as closing: a later server forgets it
+            await self._desk.forget(session)
+            self._notes.drop_session(session)
 
     async def _until_freed(self, session: str) -> None:
         loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from typing import Protocol
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.move.ledger_rules import Answer, Operation
-from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened, ToServer, ToWorker
+from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Freed, Left, Opened, ToServer, ToWorker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Owner:
 class Gateway(Protocol):
     """What the controller asks of the gateway."""
 
-    def take(self, worker: str, message: BlockDone | CheckDone | Opened | Failed | Freed) -> None:
+    def take(self, worker: str, message: BlockDone | CheckDone | Left | Opened | Failed | Freed) -> None:
         """Take a worker's message about a session's play."""
         ...
 
@@ -40,6 +40,30 @@ class Gateway(Protocol):
 
     def close_epoch(self, session: str, epoch: int) -> None:
         """From now on show no frame of this epoch or an older one (before an unfrozen owner is replaced)."""
+        ...
+
+    def resume(self, session: str, opened: Opened) -> None:
+        """A session of an earlier server: show nothing of it and close no list until it may."""
+        ...
+
+    def held(self, session: str, block: int, changes: Sequence[Change]) -> None:
+        """A holder has this list, closed by an earlier server: it is never closed anew."""
+        ...
+
+    def left(self, session: str, before: int, computed: int) -> None:
+        """A holder says that every block before this one has left, and which one it would compute next."""
+        ...
+
+    def may_show(self, session: str, *, owner_lives: bool) -> None:
+        """The owner has reported, or is proven dead: show as soon as the client has said what it received.
+
+        Idempotent, and called again where that changes. Where the owner lives, the wait for a client is bounded:
+        no client can have received what the owner has not computed.
+        """
+        ...
+
+    def may_close(self, session: str) -> None:
+        """Every holder has reported, or is proven dead: whichever list is not here now is held by nobody."""
         ...
 
     def next_block(self, session: str) -> int | None:
@@ -153,8 +177,8 @@ class WorkerProcess(Protocol):
     @property
     def pid(self) -> int: ...
 
-    async def ended(self) -> int:
-        """Return its exit status once it is proven dead."""
+    async def ended(self) -> int | None:
+        """Return its exit status once it is proven dead; None where another server started it."""
         ...
 
     def terminate(self) -> None: ...
@@ -163,14 +187,36 @@ class WorkerProcess(Protocol):
 
 
 class Hosts(Protocol):
-    """Starts worker processes somewhere. ``on_message`` gets what a worker sends, ``on_gone`` its death."""
+    """Starts worker processes somewhere. ``on_message`` gets what a worker sends, ``on_gone`` its death.
+
+    The status that ``on_gone`` gets is None where another server started the process.
+    """
 
     async def start(
         self,
         worker: str,
         incarnation: int,
         on_message: Callable[[ToServer], None],
-        on_gone: Callable[[int], None],
+        on_gone: Callable[[int | None], None],
     ) -> tuple[WorkerProcess, WorkerLink]: ...
+
+    def adopt(
+        self,
+        worker: str,
+        incarnation: int,
+        pid: int,
+        birth: str,
+        on_message: Callable[[ToServer], None],
+        on_gone: Callable[[int | None], None],
+    ) -> tuple[WorkerProcess, WorkerLink] | None:
+        """Take over a worker that an earlier server started; None if it is proven dead. It says hello by itself.
+
+        Called for all of them before ``listen``: whoever then says hello and is not known here is told to end.
+        """
+        ...
+
+    async def listen(self) -> None:
+        """Let workers say hello. Idempotent; ``start`` does it by itself."""
+        ...
 
     async def close(self) -> None: ...

@@ -112,7 +112,7 @@ class Recovery:
         """Ask every worker what it holds; None unless each has answered, or died in the poll."""
         self._polls += 1
         number = self._polls
-        asked = self._workers.ready()
+        asked = self._workers.may_hold()
         for worker in asked:
             self._workers.send(worker.name, Poll(poll=number))
         for worker in asked:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from worldmove.errors import UserError
 from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.notes import SessionNote
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionState, SessionView
 from worldmove.move.ledger_row import Row
@@ -34,11 +35,17 @@ class SessionRecord:
     """Somebody asked to give that move up."""
     attempt: Attempt | None = None
     """The try under way."""
+    move_number: int | None = None
+    """That move's, in the history; None before its first try."""
     tried: str = ""
     """The id of the newest try."""
     closing: bool = False
     holders: tuple[str, ...] = ()
     """As the gateway was last told."""
+    noted: tuple[tuple[str, int], ...] = ()
+    """Who may hold lists of it, with their incarnations, as is noted."""
+    resuming: bool = False
+    """It is an earlier server's, and not every holder has reported yet."""
 
     @property
     def moving(self) -> bool:
@@ -55,6 +62,19 @@ class SessionTable:
 
     def all(self) -> tuple[SessionRecord, ...]:
         return tuple(self._records.values())
+
+    def note_of(self, record: SessionRecord, *, closing: bool = False) -> SessionNote:
+        """Return what is noted of a session."""
+        opened = record.opened
+        return SessionNote(
+            name=record.name,
+            seed=record.seed,
+            num_bytes=opened.num_bytes if opened else 0,
+            num_leaves=opened.num_leaves if opened else 0,
+            state_digest=opened.state_digest if opened else "",
+            holders=record.noted,
+            closing=closing,
+        )
 
     def find(self, session: str) -> SessionRecord | None:
         return self._records.get(session)
@@ -87,12 +107,14 @@ class SessionTable:
         return f"{session}~r{self._thrown_away[session]}"
 
 
-def view(record: SessionRecord, row: Row | None, *, owner_gone: bool = False) -> SessionView:
-    """Show a session as its record and its row say, and whether the worker that the row names is dead."""
+def view(
+    record: SessionRecord, row: Row | None, *, owner_gone: bool = False, owner_reported: bool = True
+) -> SessionView:
+    """Show a session as its record and its row say, and whether the worker that the row names is dead, or silent."""
     opened = record.opened
     return SessionView(
         name=record.name,
-        state=_state(record, row, owner_gone=owner_gone),
+        state=_state(record, row, owner_gone=owner_gone, owner_reported=owner_reported),
         owner=row.owner if row else record.worker,
         incarnation=row.incarnation if row else record.incarnation,
         epoch=row.epoch if row else 0,
@@ -105,13 +127,15 @@ def view(record: SessionRecord, row: Row | None, *, owner_gone: bool = False) ->
     )
 
 
-def _state(record: SessionRecord, row: Row | None, *, owner_gone: bool) -> SessionState:
+def _state(record: SessionRecord, row: Row | None, *, owner_gone: bool, owner_reported: bool) -> SessionState:
     if row is not None and row.lost:
         return SessionState.LOST
     if record.opened is None and row is None:
         return SessionState.OPENING
     if record.moving:
         return SessionState.MOVING
+    if record.resuming and not owner_reported:
+        return SessionState.IN_DOUBT
     # An attempt that is open although nobody conducts it waits for its ends to ask the ledger.
     waits = row is not None and (row.attempt is not None or owner_gone)
     return SessionState.IN_DOUBT if waits else SessionState.LIVE

@@ -8,9 +8,13 @@ from worldmove.worker.messages import Copy
 
 
 class WorkerState(Enum):
-    """Where a worker's process stands."""
+    """Where a worker's process stands.
+
+    AWAITED: an earlier server started it, it lives, and it has not yet said what it holds.
+    """
 
     STARTING = "starting"
+    AWAITED = "awaited"
     READY = "ready"
     GONE = "gone"
 
@@ -18,8 +22,8 @@ class WorkerState(Enum):
 class SessionState(Enum):
     """Where a session stands.
 
-    IN_DOUBT: it waits, for an attempt that is open with nobody conducting it, or for a copy to take over from an
-    owner that is dead. LOST: no copy is left.
+    IN_DOUBT: it waits, for an attempt that is open with nobody conducting it, for a copy to take over from an
+    owner that is dead, or, after a restart of the server, for its owner to report. LOST: no copy is left.
     """
 
     OPENING = "opening"

@@ -24,6 +24,8 @@ class WorkerRecord:
     slots_quarantined: int = 0
     polled: int = 0
     """The newest poll that it has answered."""
+    reported: bool = False
+    """Whether it has said all that it holds since its newest link was made."""
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     """Set at each report, for whoever waits for one."""
 
@@ -62,6 +64,14 @@ class WorkerTable:
     def ready(self) -> tuple[WorkerRecord, ...]:
         return tuple(record for record in self.all() if record.state is WorkerState.READY)
 
+    def may_hold(self) -> tuple[WorkerRecord, ...]:
+        """Return the workers that live and may hold copies, also those that have not said so yet."""
+        alive = (WorkerState.READY, WorkerState.AWAITED)
+        return tuple(record for record in self.all() if record.state in alive)
+
+    def find(self, name: str) -> WorkerRecord | None:
+        return self._records.get(name)
+
     def get(self, name: str) -> WorkerRecord:
         """Return a worker that is ready. Raises UserError: unknown, or gone."""
         record = self._records.get(name)
@@ -79,15 +89,33 @@ class WorkerTable:
         self._records[name] = WorkerRecord(name=name, incarnation=old.incarnation + 1)
         return self._records[name]
 
+    def remember(self, name: str, incarnation: int) -> WorkerRecord:
+        """Begin with a worker as an earlier server left it. Until more is known it is not proven dead."""
+        self._records[name] = WorkerRecord(name=name, incarnation=incarnation, state=WorkerState.AWAITED)
+        return self._records[name]
+
+    def leave_out(self, name: str) -> None:
+        """A worker that is proven dead is not started again: show it no more."""
+        del self._records[name]
+
     def hello(self, hello: Hello) -> None:
         record = self._records[hello.worker]
         record.hello, record.copies = hello, hello.copies
         record.slots_free = hello.num_slots - len(hello.copies)
+        record.reported = False
         record.heard.set()
+
+    def has_reported(self, name: str, incarnation: int) -> None:
+        """It has said all that it holds."""
+        record = self._records[name]
+        if record.incarnation == incarnation:
+            record.reported = True
+            record.heard.set()
+            self._change.set()
 
     def ready_now(self, record: WorkerRecord) -> None:
         """It has said hello and can be told things; unless it died meanwhile."""
-        if record.state is WorkerState.STARTING:
+        if record.state in (WorkerState.STARTING, WorkerState.AWAITED):
             record.state = WorkerState.READY
 
     def report(self, report: Copies) -> None:

@@ -25,7 +25,7 @@ def session_body(view: SessionView, live: Live | None) -> body.Session:
         epoch=view.epoch,
         seed=view.seed,
         next_block=0 if live is None else live.screen.next_block,
-        resting=None if live is None else live.feed.resting_why,
+        resting=None if live is None else live.resting_why,
         num_watchers=0 if live is None else live.audience.num_watchers,
         received_block=None if player is None else player.received_block,
         num_bytes=view.num_bytes or None,

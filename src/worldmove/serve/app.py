@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request, Response, WebSocket
+from fastapi import FastAPI, Query, Request, Response, WebSocket
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -27,6 +27,8 @@ from worldmove.serve.gateway import Gateway
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.page import PageFile
 from worldmove.serve.play_socket import play
+
+ReceivedBlock = Annotated[int | None, Query(ge=0, lt=1 << 53)]
 
 Responses = dict[int | str, dict[str, Any]]
 
@@ -107,8 +109,10 @@ def _play(app: FastAPI, parts: Parts) -> None:
         return body.Recovered(name=await desk.recover(session))
 
     @app.websocket("/api/sessions/{session}/play")
-    async def play_session(websocket: WebSocket, session: str, *, watch: bool = False) -> None:
-        await play(websocket, desk, session, controls=not watch)
+    async def play_session(
+        websocket: WebSocket, session: str, *, watch: bool = False, received: ReceivedBlock = None
+    ) -> None:
+        await play(websocket, desk, session, controls=not watch, received=received)
 
 
 def _fleet(app: FastAPI, parts: Parts) -> None:

@@ -9,6 +9,7 @@ from worldmove.errors import MessageError, UserError
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerState, WorkerView
 from worldmove.serve.gateway import Gateway
+from worldmove.serve.live import Live
 from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Lost, Ping, Pong, Received, Resting, decode
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
@@ -98,19 +99,31 @@ class Desk:
         self._gateway.spawn(self._run_recovery(session, recovery))
         return name
 
-    def join(self, session: str, player: Player, *, controls: bool) -> None:
-        """Let a player in: say hello, show the newest block again. Raises UserError for an unknown session."""
+    def join(self, session: str, player: Player, *, controls: bool, received: int | None = None) -> None:
+        """Let a player in: say hello, show what it lacks. Raises UserError for an unknown session.
+
+        ``received``: the newest block that it has; None: it has none. After a restart of the server that is waited
+        for, and the player with it.
+        """
         live = self._gateway.live(session)
+        if live.resuming is None or live.resuming.is_over:
+            self._welcome(live, player, controls=controls, received=received)
+        else:
+            live.resuming.join(
+                player, received, lambda: self._welcome(live, player, controls=controls, received=received)
+            )
+
+    def _welcome(self, live: Live, player: Player, *, controls: bool, received: int | None) -> None:
+        session = live.name
         live.join(player, controls=controls)
         owner, workers = self._fleet.owner(session), self._fleet.workers()
         player.say(hello(live, owner, workers, self._engine, controls=controls))
         player.say(workers_now(workers, owner))
         player.say(live.counts)
-        if live.feed.resting_why is not None:
-            player.say(Resting(resting=True, why=live.feed.resting_why))
-        if live.screen.last is not None:
-            for message in live.screen.messages(live.screen.last):
-                player.put(message)
+        if live.resting_why is not None:
+            player.say(Resting(resting=True, why=live.resting_why))
+        for message in live.screen.missed(received):
+            player.put(message)
         if live.lost_why is not None:
             player.say(Lost(sentence=live.lost_why))
             player.finish(CloseCode.SESSION_ENDED, live.lost_why[:120])

@@ -6,13 +6,13 @@ To the controller it is a ``fleet.ports.Gateway``. What HTTP asks of it stands i
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
 import structlog
 
-from worldmove.errors import UserError
+from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ports import Fleet, Owner
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.views import WorkerState
@@ -22,8 +22,10 @@ from worldmove.serve.play_messages import Error, MovePhase, Workers
 from worldmove.serve.player import CloseCode
 from worldmove.serve.recover import Recovery
 from worldmove.serve.results import MOVED, result_of, visitor_phase
+from worldmove.serve.resuming import Resuming
+from worldmove.serve.resumption import ResumptionConfig
 from worldmove.serve.wording import owner_now, workers_now
-from worldmove.worker.messages import BlockDone, CheckDone, Failed, Freed, Opened
+from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Freed, Left, Opened
 
 WITH_GAP = (Outcome.COMMITTED, Outcome.ABORTED)
 """Outcomes of moves in which the world stood still."""
@@ -38,6 +40,7 @@ class GatewayConfig:
     """Seconds. ``keep_s``: how long a session that nobody watches is kept."""
 
     live: LiveConfig
+    resumption: ResumptionConfig = field(default_factory=ResumptionConfig)
     keep_s: float = 600.0
     spare_s: float = 30.0
     """How long nobody must have watched a session before another may have its room."""
@@ -66,7 +69,10 @@ class Gateway:
 
     def begin(self, session: str) -> Live:
         """Make room for a session, before the controller names its owner."""
-        live = Live(session, config=self.config.live, fleet=self.fleet, metrics=self._metrics)
+        return self._begin(session, None)
+
+    def _begin(self, session: str, resuming: Resuming | None) -> Live:
+        live = Live(session, config=self.config.live, fleet=self.fleet, metrics=self._metrics, resuming=resuming)
         self.lives[session] = live
         self._playing[session] = self.spawn(self._play(live))
         return live
@@ -134,7 +140,7 @@ class Gateway:
         """The server ends: close every connection, and stop. Idempotent."""
         lives = tuple(self.lives.items())
         for _, live in lives:
-            live.audience.end(CloseCode.SERVER_ENDS, "the server ends")
+            live.dismiss(CloseCode.SERVER_ENDS, "the server ends")
         with suppress(TimeoutError):
             async with asyncio.timeout(FAREWELL_S):
                 await asyncio.gather(*(live.audience.emptied() for _, live in lives))
@@ -152,8 +158,10 @@ class Gateway:
 
     # For the controller: ``fleet.ports.Gateway``.
 
-    def take(self, worker: str, message: BlockDone | CheckDone | Opened | Failed | Freed) -> None:
+    def take(self, worker: str, message: BlockDone | CheckDone | Left | Opened | Failed | Freed) -> None:
         match message:
+            case Left(session=name, block=block):
+                self._recall(name, block)
             case BlockDone(session=name) if (recovery := self._recovery(name)) is not None:
                 recovery.take(message)
             case BlockDone(session=name) | CheckDone(session=name) | Opened(session=name) if name in self.lives:
@@ -176,9 +184,28 @@ class Gateway:
         if live := self.lives.get(session):
             live.screen.close_epoch(epoch)
 
+    def resume(self, session: str, opened: Opened) -> None:
+        self._begin(session, Resuming(self.config.resumption)).take("", opened)
+
+    def held(self, session: str, block: int, changes: Sequence[Change]) -> None:
+        if resuming := self._resuming(session):
+            resuming.held(block, changes)
+
+    def left(self, session: str, before: int, computed: int) -> None:
+        if resuming := self._resuming(session):
+            resuming.reports.left(before, computed)
+
+    def may_show(self, session: str, *, owner_lives: bool) -> None:
+        if resuming := self._resuming(session):
+            resuming.owner_known(lives=owner_lives)
+
+    def may_close(self, session: str) -> None:
+        if resuming := self._resuming(session):
+            resuming.log_known()
+
     def next_block(self, session: str) -> int | None:
         live = self.lives.get(session)
-        return None if live is None else live.screen.next_block
+        return None if live is None else live.next_block
 
     def log_reaches(self, session: str) -> int:
         live = self.lives.get(session)
@@ -227,15 +254,26 @@ class Gateway:
             live.audience.say(MovePhase(attempt=settled.attempt, phase=MOVED, to=settled.destination))
         live.audience.say(result_of(settled, 1 / live.spec.frames_per_s))
 
+    def _resuming(self, session: str) -> Resuming | None:
+        live = self.lives.get(session)
+        return None if live is None else live.resuming
+
+    def _recall(self, session: str, block: BlockDone) -> None:
+        """A block that an earlier server has shown: who comes back may lack it."""
+        live = self.lives.get(session)
+        if live is not None and live.resuming is not None:
+            live.screen.recall(block)
+            live.resuming.number(max((note.number for note in block.notes), default=0))
+
     def _recovery(self, name: str) -> Recovery | None:
         return next((recovery for recovery in self.recoveries.values() if recovery.name == name), None)
 
     async def _expire(self, session: str, live: Live) -> None:
         now = asyncio.get_running_loop().time()
-        if live.audience.watched:
+        if live.watched:
             self._unwatched_since.pop(session, None)
         elif now - self._unwatched_since.setdefault(session, now) >= self.config.keep_s:
-            with suppress(UserError):  # a move is under way: at the next look
+            with suppress(UserError, LedgerError):  # a move is under way, or nothing can be noted: at the next look
                 await self.fleet.close(session)
                 log.info("closed: nobody watched", session=session, seconds=self.config.keep_s)
                 self.forget(session, "Nobody watched this world for a while.")

@@ -1,4 +1,7 @@
-"""One session at the gateway: who watches, what they pressed, what was closed, what was shown."""
+"""One session at the gateway: who watches, what they pressed, what was closed, what was shown.
+
+One of an earlier server begins with a ``Resuming``: until its reports are in, this neither shows nor closes.
+"""
 
 import asyncio
 from collections import deque
@@ -19,6 +22,7 @@ from worldmove.serve.gap import Gap
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Check, Counts, Error, Keys, KeysTaken, Lost, Resting
 from worldmove.serve.player import CloseCode, Player
+from worldmove.serve.resuming import Resuming
 from worldmove.serve.screen import Screen, Shown
 from worldmove.serve.sequencer import Sequencer, Taken
 from worldmove.serve.tempo import Situation, Tempo, TempoConfig, horizon_s
@@ -46,8 +50,12 @@ class LiveConfig:
 class Live:
     """One session. Calls return at once; ``run`` closes lists and shows blocks until it is cancelled."""
 
-    def __init__(self, name: str, *, config: LiveConfig, fleet: Fleet, metrics: Metrics) -> None:
+    def __init__(
+        self, name: str, *, config: LiveConfig, fleet: Fleet, metrics: Metrics, resuming: Resuming | None = None
+    ) -> None:
         self.name = name
+        self.resuming = resuming
+        """What is waited for of a session of an earlier server; None for one of this server's, and afterwards."""
         self.spec = config.spec
         self.audience = Audience()
         self.sequencer = Sequencer()
@@ -57,6 +65,7 @@ class Live:
         self.gap: Gap | None = None
         """Of the newest move."""
         self._kept = False
+        self._first: int | None = None
         self._owed_until = 0
         self._check_blocks = config.check_blocks
         self._was_owned = False
@@ -85,7 +94,36 @@ class Live:
         """Play the session."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.feed.run())
+            if self.resuming is not None:
+                await self._resume(self.resuming)
             tasks.create_task(self._show_blocks())
+            if self.resuming is not None:
+                await self._resume_lists(self.resuming)
+
+    async def _resume(self, resuming: Resuming) -> None:
+        """Wait until the next block is known, and let in who has come back."""
+        next_block = await resuming.showable()
+        self.screen.resume(next_block)
+        self.sequencer.begin_again(resuming.newest_number, self.spec.keys)
+        log.info("resumed", session=self.name, block=next_block)
+        resuming.let_in()
+
+    async def _resume_lists(self, resuming: Resuming) -> None:
+        """Wait until every holder has reported, and close lists from there on."""
+        await resuming.closable()
+        self.sequencer.resume(self.screen.next_block, resuming.reports.lists)
+        self.resuming = None
+        if self.lost_why is not None:
+            return
+        self.feed.enabled = True
+        self._first = None if resuming.holders else self.sequencer.first
+        self.feed.hold(resuming.holders, self.sequencer.first)
+        if resuming.owner is not None:
+            self.feed.send_from(resuming.owner, self.sequencer.first)
+        if len(self.feed.holders) > 1:  # the retired copy of a move is let go by a block past its boundary
+            self._owed_until = self.screen.next_block + self._check_blocks
+        self._was_owned = True
+        self.feed.nudge()
 
     # What the workers and the controller say.
 
@@ -101,6 +139,9 @@ class Live:
 
     def owned(self, owner: Owner) -> None:
         """The row names this owner: it is sent the lists from the next block on."""
+        if self.resuming is not None:
+            self.resuming.owner = owner.worker
+            return
         if self._was_owned:
             self._owed_until = self.screen.next_block + self._check_blocks
         self._was_owned = self.feed.enabled = True
@@ -109,12 +150,19 @@ class Live:
 
     def hold(self, workers: Sequence[str]) -> None:
         """These workers hold a copy that needs the lists."""
-        self.feed.hold(workers, self.screen.next_block)
+        if self.resuming is not None:
+            self.resuming.holders = tuple(workers)
+            return
+        # Who is first heard of after a restart may lack what was on its way to it when the earlier server ended.
+        self.feed.hold(workers, self.screen.next_block if self._first is None else self._first)
+        self._first = None
 
     def lose(self, why: str) -> None:
         """No copy is left."""
         self.lost_why = why
         self.feed.enabled = False
+        if self.resuming is not None:
+            self.resuming.let_in()
         self._count("lost")
         self.end(why)
 
@@ -128,7 +176,28 @@ class Live:
         """Close every connection, saying why."""
         if self.lost_why is not None:
             self.audience.say(Lost(sentence=why))
-        self.audience.end(CloseCode.SESSION_ENDED, why[:120])
+        self.dismiss(CloseCode.SESSION_ENDED, why[:120])
+
+    def dismiss(self, code: CloseCode, reason: str) -> None:
+        """Close every connection, also of those who wait to be let in."""
+        if self.resuming is not None:
+            self.resuming.dismiss(code, reason)
+        self.audience.end(code, reason)
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody is here, or waits to be let in."""
+        return self.audience.watched or (self.resuming is not None and self.resuming.watched)
+
+    @property
+    def next_block(self) -> int | None:
+        """The next block to be shown; None while it is not known."""
+        return self.screen.next_block if self.resuming is None or self.resuming.is_over else None
+
+    @property
+    def resting_why(self) -> str | None:
+        """Why nothing goes on; None while it does."""
+        return self.feed.resting_why if self.resuming is None else self.resuming.why
 
     def due(self, block: int) -> float | None:
         """When a block is to be here, by the loop's clock; None where it is not due, or was shown long ago."""
@@ -154,6 +223,8 @@ class Live:
 
     def leave(self, player: Player) -> None:
         """A player is gone; if they controlled, what was down is released and nothing keeps the world going."""
+        if self.resuming is not None:
+            self.resuming.leave(player)
         if self.audience.controlling is player:
             self.sequencer.release()
             self._kept = False

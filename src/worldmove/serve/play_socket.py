@@ -31,12 +31,12 @@ class FrameworkSocket:
             raise ConnectionError("the connection is gone") from error
 
 
-async def play(websocket: WebSocket, desk: Desk, session: str, *, controls: bool) -> None:
+async def play(websocket: WebSocket, desk: Desk, session: str, *, controls: bool, received: int | None = None) -> None:
     """Serve one connection from its handshake to its end."""
     await websocket.accept()
     player = Player(FrameworkSocket(websocket))
     try:
-        desk.join(session, player, controls=controls)
+        desk.join(session, player, controls=controls, received=received)
     except UserError as error:
         await websocket.close(CloseCode.NO_SESSION, str(error)[:120])
         return

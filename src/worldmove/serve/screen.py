@@ -21,12 +21,15 @@ from worldmove.fleet.ports import Fleet
 from worldmove.move.ledger_messages import Answer, Done, MarkShown
 from worldmove.serve.audience import Audience
 from worldmove.serve.frames import FrameHeader, Kind, action_index, pack
+from worldmove.serve.recent import Recent
 from worldmove.serve.show import Fence, Verdict, judge, lateness_s
 from worldmove.serve.tempo import Tempo
 from worldmove.worker.messages import BlockDone
 
 ASK_AGAIN_S = 0.05
 WALK_STEPS = 10
+MAX_MISSED = 32
+"""Frames that are sent at once to a client that has come back: half of what may wait for it."""
 
 log = structlog.get_logger()
 
@@ -63,8 +66,7 @@ class Screen:
         self._next_block = 0
         self._closed_epoch: int | None = None
         self._shown_epoch: int | None = None
-        self.last: BlockDone | None = None
-        """The newest block shown."""
+        self._recent = Recent()
         self.walked: deque[str] = deque(maxlen=WALK_STEPS)
         """The newest actions that were applied, oldest first, without those that stay."""
 
@@ -72,6 +74,25 @@ class Screen:
     def next_block(self) -> int:
         """The next block to be shown."""
         return self._next_block
+
+    @property
+    def last(self) -> BlockDone | None:
+        """The newest block shown."""
+        return self._recent.newest
+
+    def resume(self, next_block: int) -> None:
+        """Begin with this block: an earlier server has shown those before it."""
+        self._next_block = next_block
+
+    def recall(self, block: BlockDone) -> None:
+        """Know of a block that an earlier server has shown."""
+        if well_formed(block, self._spec):
+            self._recent.put(block)
+
+    def missed(self, received: int | None) -> list[bytes]:
+        """Return the frames that a client lacks which has every block up to ``received``, as they travel."""
+        most = MAX_MISSED // self._spec.frames_per_block
+        return [message for block in self._recent.after(received, most) for message in self.messages(block)]
 
     @property
     def shown_epoch(self) -> int | None:
@@ -92,7 +113,7 @@ class Screen:
         if verdict is not Verdict.SHOW:
             return verdict
         self._next_block = block.block + 1
-        self.last = block
+        self._recent.put(block)
         self.walked.extend(note.action for note in block.notes if note.action in self._spec.keys)
         self._audience.show(self.messages(block), lambda: self._acknowledge(block.epoch, block.block))
         late_s = lateness_s(arrived, self._tempo.due(block.block))

@@ -1,6 +1,7 @@
-"""The edge that runs a server: port, engine's facts, ledger, workers, controller, gateway, HTTP; and their clean end.
+"""The edge that runs a server: port, state, engine's facts, ledger, workers, controller, gateway, HTTP; and their end.
 
-The port is bound first, so that a taken one is said in a second and not after the workers have started.
+The port is bound first, so that a taken one is said in a second and not after the workers have started. What an
+earlier server of the same folder has left is taken up: its workers, and every world in them.
 SIGTERM and SIGINT end the server at any time: players are told, workers end, and the exit status is 0.
 """
 
@@ -12,30 +13,34 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol, runtime_checkable
 
 import structlog
 from starlette.types import ASGIApp
 
 from worldmove.engine.base import Engine
+from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
-from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
-from worldmove.fleet.ledger import Durability, LedgerConfig, open_ledger
+from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig, is_alive
+from worldmove.fleet.ledger import Durability, LedgerConfig, SqlLedger, open_ledger
+from worldmove.fleet.notes import Notes
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.ids import RandomIds, nonce, salt
+from worldmove.serve.lineage import next_life
 from worldmove.serve.listen import answering, bound, url_of
 from worldmove.serve.live import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.origin import OwnOnly
 from worldmove.serve.page import read_page
 from worldmove.serve.server_config import Hooks, ServerConfig
+from worldmove.serve.state_folder import LEDGER, state_folder
 from worldmove.serve.wording import engine_info
 from worldmove.worker.engines import build_engine
+from worldmove.worker.speech import speech
 
 log = structlog.get_logger()
 
@@ -73,50 +78,92 @@ async def serving(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIt
 @asynccontextmanager
 async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[House]:
     """Serve while inside; gives the parts, for whoever measures them. Raises UserError, WeightsError."""
-    with bound(config.host, config.port) as listening:
+    with bound(config.host, config.port) as listening, state_folder(config.state) as folder:
         stage("reading the engine's weights")
         engine = await asyncio.to_thread(build_engine, config.worker.engine, config.worker.num_threads)
-        stage(f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
-        with _ledger_in(metrics, config) as controller:
-            house = _house(config, engine, controller, metrics, url_of(listening))
+        with _ledger_in(folder) as ledger:
+            life, num_alive = _begin_life(ledger, config)
+            stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
+            controller = _controller(ledger, metrics, config, folder)
+            house = _house(config, engine, controller, metrics, url_of(listening), life)
             async with _started(house), answering(house.app, listening, farewell=house.gateway.end):
                 yield house
 
 
 @contextmanager
-def _ledger_in(metrics: Metrics, config: ServerConfig) -> Iterator[Controller]:
-    """Give a controller over local workers and a ledger of their own, in a folder that ends with them."""
-    with TemporaryDirectory(prefix="worldmove-ledger-") as folder:
+def _ledger_in(folder: Path) -> Iterator[SqlLedger]:
+    """Open the ledger of a state folder. Raises UserError, with one sentence, where that cannot be."""
+    try:
         # NORMAL: a power cut takes every worker of this host too, so what it may lose is of no use after it.
-        ledger = open_ledger(LedgerConfig(path=Path(folder) / "ledger.sqlite", durability=Durability.NORMAL))
-        ports = ControllerPorts(
-            hosts=LocalHosts(LocalHostsConfig(worker=config.worker)),
-            ledger=ledger,
-            wall_clock=time.time,
-            salt=salt,
-            nonce=nonce,
-            counters=Counters(metrics.registry),
-            log=lambda event, fields: log.info(event, **fields),
-        )
-        names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
-        try:
-            yield Controller(FleetConfig(workers=names), ports)
-        finally:
-            ledger.close()
+        ledger = open_ledger(LedgerConfig(path=folder / LEDGER, durability=Durability.NORMAL))
+    except LedgerError as error:
+        code = "no_space" if error.no_space else "ledger_unusable"
+        raise UserError(str(error), code=code, status=503) from error
+    try:
+        yield ledger
+    finally:
+        ledger.close()
 
 
-def _house(config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str) -> House:
+def _begin_life(ledger: SqlLedger, config: ServerConfig) -> tuple[int, int]:
+    """Return this server's life number, and how many workers of an earlier one live. Raises UserError."""
+    notes = Notes(ledger)
+    alive = [worker for worker in notes.workers() if worker.pid is not None and is_alive(worker.pid, worker.birth)]
+    note = next_life(
+        notes.server(),
+        engine=config.worker.engine,
+        speech=speech(),
+        now_ms=time.time_ns() // 1_000_000,
+        num_alive=len(alive),
+    )
+    notes.keep_server(note)
+    return note.life, len(alive)
+
+
+def _found(num_alive: int) -> str:
+    return f"going on with {num_alive} workers of an earlier server" if num_alive else ""
+
+
+def _controller(ledger: SqlLedger, metrics: Metrics, config: ServerConfig, folder: Path) -> Controller:
+    """Return a controller over local workers."""
+
+    def say(event: str, fields: dict[str, object]) -> None:
+        log.info(event, **fields)
+
+    ports = ControllerPorts(
+        hosts=LocalHosts(LocalHostsConfig(worker=config.worker, folder=folder, log=say)),
+        ledger=ledger,
+        notes=ledger,
+        probe=ledger.probe,
+        wall_clock=time.time,
+        salt=salt,
+        nonce=nonce,
+        counters=Counters(metrics.registry),
+        log=say,
+    )
+    names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
+    return Controller(FleetConfig(workers=names), ports)
+
+
+def _house(
+    config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str, life: int
+) -> House:
     """Put gateway and routes before a controller."""
     ids = RandomIds()
     live = LiveConfig(
         spec=engine.spec,
-        server_life=ids.life(),
+        server_life=life,
         rest_after_s=config.rest_after_s,
         check_blocks=config.worker.check_blocks,
     )
     gateway = Gateway(fleet=controller, config=GatewayConfig(live=live, keep_s=config.keep_s), metrics=metrics)
     controller.attach(gateway)
+    metrics.gauge(
+        "worldmove_ledger_works",
+        "1 while the ledger can be written; no move starts while it is 0.",
+        lambda: int(controller.ledger_failure is None),
+    )
     metrics.gauge("worldmove_sessions", "Sessions that are open.", lambda: len(gateway.lives))
     desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
     app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page()))

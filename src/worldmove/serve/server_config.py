@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from worldmove.worker.config import WorkerConfig
 
@@ -14,6 +15,8 @@ class ServerConfig:
     port: int = 8787
     names: tuple[str, ...] = ()
     """Further names under which a browser may call it (``Host``)."""
+    state: Path | None = None
+    """The folder of the ledger and the workers' socket, for the next server too. None: one that ends with this."""
     num_workers: int = 2
     worker: WorkerConfig
     keep_s: float = 600.0

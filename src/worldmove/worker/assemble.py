@@ -50,6 +50,8 @@ class Edges:
     log: Callable[..., None]
     on_failure: Callable[[str, BaseException], None]
     on_shutdown: Callable[[], None]
+    birth: str = ""
+    """What tells this process from a later one with its pid."""
 
 
 def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Assembly:
@@ -81,6 +83,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
             pid=edges.pid,
             environment=warm.environment,
             rates=warm.rates,
+            birth=edges.birth,
         ),
         pool=pool,
         tools=tools,

@@ -7,7 +7,7 @@ from worldmove.errors import MoveRefused
 from worldmove.state.manifest import Layout
 from worldmove.worker.background import Background
 from worldmove.worker.loop import Tools, play
-from worldmove.worker.messages import Copies, Copy
+from worldmove.worker.messages import Change, Copies, Copy, Held, Left
 from worldmove.worker.outbox import Outbox
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.shadow import Shadow
@@ -73,7 +73,7 @@ class CopyTable:
 
     def held(self) -> tuple[Copy, ...]:
         return tuple(
-            Copy(session=c.name, phase=c.phase.value, epoch=c.epoch, block=c.next_block, attempt=c.attempt)
+            Copy(session=c.name, phase=c.phase.value, epoch=c.epoch, block=c.next_block, attempt=c.attempt, left=c.left)
             for c in self._copies.values()
         )
 
@@ -85,6 +85,15 @@ class CopyTable:
             slot.enter(SlotState.FREE)
         copy.ended.set()
         self._changed(copy)
+
+    def tell_what_is_held(self) -> None:
+        """Tell a new link's server every list that is held, and the newest blocks that have left."""
+        for copy in self._copies.values():
+            for block, changes in copy.inputs.held():
+                told = tuple(Change(number=c.number, key=c.key, down=c.down) for c in changes)
+                self._tools.send(Held(session=copy.name, block=block, changes=told))
+            for done in copy.outbox.left:
+                self._tools.send(Left(session=copy.name, block=done))
 
     def send_again(self) -> None:
         """A new link to the server: what nobody acknowledged may have been lost with the old one."""

@@ -27,6 +27,10 @@ class InputLists:
         """Return a block's list, or None while it is not here."""
         return self._lists.get(block)
 
+    def held(self) -> tuple[tuple[int, tuple[KeyChange, ...]], ...]:
+        """Return every list that is kept, with its block, in order."""
+        return tuple(sorted(self._lists.items()))
+
     def forget_before(self, block: int) -> None:
         """Drop the lists of earlier blocks, now and when they come again."""
         self._first = max(self._first, block)

@@ -4,6 +4,7 @@ One ordered link joins each worker to the server. The server also carries messag
 forwards a ``MoveMessage`` to the worker that its ``to`` names. Ledger operations travel as ``LedgerAsk``.
 
 A session's life:   Open -> Opened | Failed;  Inputs(b) -> BlockDone(b) -> Acknowledge(b);  Close -> Freed
+A new link:         Hello, then for each copy Held(b)... and Left(b)..., then Reported, then BlockDone(b) once more
 """
 
 from typing import Annotated
@@ -48,6 +49,8 @@ class Copy(Message, frozen=True, kw_only=True, tag="copy"):
     """The next block of this copy."""
     attempt: Text = ""
     """The newest attempt that this copy took part in."""
+    left: Count = 0
+    """Every block before this one has left the gateway, as far as this copy can know."""
 
 
 # server -> worker
@@ -116,6 +119,8 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     copies: tuple[Copy, ...]
     rates: dict[str, float] = {}
     """Measured at warm-up, for admission: copy_bytes_per_s, hash_bytes_per_s, block_s."""
+    birth: Text = ""
+    """What tells this process from a later one with its pid (``worker.birth``)."""
 
 
 class Opened(Message, frozen=True, kw_only=True, tag="opened"):
@@ -146,6 +151,28 @@ class BlockDone(Message, frozen=True, kw_only=True, tag="block_done"):
     compute_s: float
     state_digest: Text = ""
     """Of the state after this block; given for the check blocks after a move, else empty."""
+
+
+class Held(Message, frozen=True, kw_only=True, tag="held"):
+    """A closed list that a copy holds. Whoever closes lists from now on must not close this one anew."""
+
+    session: Name
+    block: Count
+    changes: tuple[Change, ...]
+
+
+class Left(Message, frozen=True, kw_only=True, tag="left"):
+    """A block that has left the gateway: a client that was cut off from an earlier server may lack its frames."""
+
+    session: Name
+    block: BlockDone
+
+
+class Reported(Message, frozen=True, kw_only=True, tag="reported"):
+    """All that was held when this link was made has been said on it."""
+
+    worker: Name
+    incarnation: Count
 
 
 class CheckDone(Message, frozen=True, kw_only=True, tag="check_done"):
@@ -187,4 +214,17 @@ class LedgerAnswer(Message, frozen=True, kw_only=True, tag="ledger_answer"):
 
 
 ToWorker = Open | Close | Inputs | Acknowledge | TakeOver | Poll | Shutdown | LedgerAnswer | AnyMoveMessage
-ToServer = Hello | Opened | Failed | BlockDone | CheckDone | Copies | Freed | LedgerAsk | AnyMoveMessage
+ToServer = (
+    Hello
+    | Held
+    | Left
+    | Reported
+    | Opened
+    | Failed
+    | BlockDone
+    | CheckDone
+    | Copies
+    | Freed
+    | LedgerAsk
+    | AnyMoveMessage
+)

@@ -1,4 +1,4 @@
-"""The blocks that a copy has sent and that the gateway has not acknowledged."""
+"""The blocks that a copy has sent: those that the gateway has not acknowledged, and the newest of those it has."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,13 +7,20 @@ import msgspec
 
 from worldmove.worker.messages import BlockDone
 
+MAX_LEFT = 8
+MAX_LEFT_BYTES = 8 << 20
+
 
 class Outbox:
-    """Keeps each block until it is acknowledged, and sends them again as the owner of a later epoch."""
+    """Keeps each block until it is acknowledged, and sends them again as the owner of a later epoch.
+
+    Some stay a while longer. What has left the gateway may not have reached a client whose server was killed.
+    """
 
     def __init__(self, send: Callable[[BlockDone], None]) -> None:
         self._send = send
         self._unacknowledged: dict[int, BlockDone] = {}
+        self._left: dict[int, BlockDone] = {}
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def put(self, done: BlockDone) -> None:
@@ -34,8 +41,8 @@ class Outbox:
 
     def acknowledge(self, block: int) -> None:
         """The gateway has taken every block up to this one."""
-        for old in [number for number in self._unacknowledged if number <= block]:
-            del self._unacknowledged[old]
+        for old in sorted(number for number in self._unacknowledged if number <= block):
+            self._leave(self._unacknowledged.pop(old))
         still = []
         for before, done in self._waiting:
             if self.first_kept(before) >= before:
@@ -43,6 +50,19 @@ class Outbox:
             else:
                 still.append((before, done))
         self._waiting = still
+
+    @property
+    def left(self) -> tuple[BlockDone, ...]:
+        """The newest acknowledged blocks, oldest first: at most 8, and no more than 8 MiB where one fits."""
+        return tuple(self._left.values())
+
+    def _leave(self, done: BlockDone) -> None:
+        self._left[done.block] = done
+        while len(self._left) > 1 and self._is_too_much():
+            del self._left[min(self._left)]
+
+    def _is_too_much(self) -> bool:
+        return len(self._left) > MAX_LEFT or sum(len(done.frames) for done in self._left.values()) > MAX_LEFT_BYTES
 
     def first_kept(self, otherwise: int) -> int:
         """Return the first block that is not acknowledged; ``otherwise`` if all are."""

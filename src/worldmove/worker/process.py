@@ -12,13 +12,16 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import TextIO, cast
 
 import msgspec
 import structlog
 
 from worldmove.errors import MessageError, WorldMoveError
 from worldmove.worker.assemble import Assembly, Edges, assemble
+from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
@@ -78,6 +81,7 @@ async def serve(config: WorkerConfig) -> int:
         log=log.info,
         on_failure=on_failure,
         on_shutdown=stop.set,
+        birth=birth_of(os.getpid()) or "",
     )
     assembly = assemble(config, engine, warm, edges)
     _settle()
@@ -109,7 +113,10 @@ def _settle() -> None:
 
 
 async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
-    """Keep a link to the server; end the process when it was gone for too long."""
+    """Keep a link to the server; end the process when it was gone for too long.
+
+    A link that is cut as soon as it is made is none: there may be a server that wants nothing of this worker.
+    """
     loop = asyncio.get_running_loop()
     gone_since = loop.time()
     while loop.time() - gone_since < config.keep_s:
@@ -119,7 +126,7 @@ async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink,
             await asyncio.sleep(RECONNECT_S)
             continue
         link = server_link(reader, writer)
-        uplink.connection = link
+        uplink.connection, joined_at = link, loop.time()
         try:
             assembly.worker.joined()
             await link.take_all(assembly.worker.take)
@@ -128,8 +135,27 @@ async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink,
         finally:
             uplink.connection = None
             link.close()
-        gone_since = loop.time()
+        if loop.time() - joined_at >= RECONNECT_S:
+            gone_since = loop.time()
+        else:
+            await asyncio.sleep(RECONNECT_S)
     stop()
+
+
+class Unbreakable:
+    """A stream for the log that outlives its reader: a worker goes on when its server, and its terminal, are gone."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            return self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def configure_log(level: str) -> None:
@@ -142,7 +168,7 @@ def configure_log(level: str) -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", Unbreakable(sys.stderr))),
     )
 
 
@@ -156,7 +182,7 @@ def main() -> None:
     except WorldMoveError as error:
         structlog.get_logger().error("worker_not_started", worker=config.worker, code=error.code, why=str(error))
         status = 1
-    sys.stderr.flush()
+    Unbreakable(sys.stderr).flush()
     os._exit(status)  # the slots' memory is shared with nobody who could miss a farewell; torch's threads need none
 
 

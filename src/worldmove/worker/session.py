@@ -107,6 +107,17 @@ class SessionCopy:
         """Whether a step is in hand."""
         return not self._still.is_set()
 
+    @property
+    def left(self) -> int:
+        """Every block before this one has left the gateway, as far as this copy can know.
+
+        What it computed and does not keep was acknowledged; what was computed before it was promoted had to be
+        acknowledged before its source's proof was sent.
+        """
+        if self.phase in (CopyPhase.SHADOW, CopyPhase.FREEING):
+            return self.left_gateway
+        return max(self.left_gateway, self.skip_before, self.outbox.first_kept(self.next_block))
+
     def begin_step(self) -> None:
         """A step takes its turn."""
         self._still.clear()

@@ -20,6 +20,7 @@ from worldmove.worker.messages import (
     LedgerAnswer,
     Open,
     Poll,
+    Reported,
     Shutdown,
     TakeOver,
     ToWorker,
@@ -38,6 +39,7 @@ class Identity:
     pid: int
     environment: dict[str, str]
     rates: dict[str, float]
+    birth: str = ""
 
 
 class Worker:
@@ -76,11 +78,14 @@ class Worker:
             arena_bytes=self._pool.arena_bytes,
             copies=self.copies.held(),
             rates=self._identity.rates,
+            birth=self._identity.birth,
         )
 
     def joined(self) -> None:
-        """There is a new link: say hello on it, and send again what may have been lost with the last one."""
+        """There is a new link, perhaps to a new server: say all that is held, and send again what may be lost."""
         self.tools.send(self.hello())
+        self.copies.tell_what_is_held()
+        self.tools.send(Reported(worker=self._identity.worker, incarnation=self._identity.incarnation))
         self.copies.send_again()
 
     def take(self, message: ToWorker) -> None:

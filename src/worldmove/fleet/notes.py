@@ -1,0 +1,159 @@
+"""What a server must still know after its own death, beside the ledger's rows: its workers, sessions and moves.
+
+Rules of this file:
+
+1. A note is durable before what it speaks of can matter: a worker's before any session is opened in it, a
+   holder's before it is sent a list, a move's before its first message.
+2. A note decides nothing. Who owns a session is the row's to say, and who is dead is its process's.
+"""
+
+from typing import Protocol
+
+import msgspec
+
+from worldmove.fleet.reports import MoveReport, Outcome
+
+SERVER = "server"
+
+
+class NoteStore(Protocol):
+    """Where notes are kept: texts by kind and key. Each verb is durable when it returns; raises LedgerError."""
+
+    def keep(self, kind: str, key: str, value: str) -> None: ...
+
+    def drop(self, kind: str, key: str) -> None: ...
+
+    def kept(self, kind: str) -> dict[str, str]:
+        """Return every note of a kind, in the order of their keys."""
+        ...
+
+
+class MemoryNotes:
+    """Notes that are forgotten with their process."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, dict[str, str]] = {}
+
+    def keep(self, kind: str, key: str, value: str) -> None:
+        self._notes.setdefault(kind, {})[key] = value
+
+    def drop(self, kind: str, key: str) -> None:
+        self._notes.get(kind, {}).pop(key, None)
+
+    def kept(self, kind: str) -> dict[str, str]:
+        return dict(sorted(self._notes.get(kind, {}).items()))
+
+
+class _Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The root of what is noted."""
+
+
+class ServerNote(_Note, frozen=True, kw_only=True):
+    """The newest server of a state folder."""
+
+    life: int
+    """Its life number: each server's is greater than the one before it."""
+    engine: str
+    """What its workers were told to build."""
+    speech: str
+    """A digest of the messages that its workers understand."""
+
+
+class WorkerNote(_Note, frozen=True, kw_only=True):
+    """A worker's newest incarnation. ``pid`` is None from its start to its hello; it holds nothing until then."""
+
+    name: str
+    incarnation: int
+    pid: int | None = None
+    birth: str = ""
+    """What tells its process from a later one with the same pid."""
+
+
+class SessionNote(_Note, frozen=True, kw_only=True):
+    """A session's facts, and who may hold lists of it: (worker, incarnation)."""
+
+    name: str
+    seed: int
+    num_bytes: int
+    num_leaves: int
+    state_digest: str
+    holders: tuple[tuple[str, int], ...] = ()
+    closing: bool = False
+
+
+class MoveNote(_Note, frozen=True, kw_only=True):
+    """A move: under way while ``report`` is None."""
+
+    number: int
+    session: str
+    attempt: str
+    source: str
+    destination: str
+    epoch: int
+    transport: str
+    strategy: str
+    started_at: float
+    report: MoveReport | None = None
+
+    def unfinished(self, detail: str) -> MoveReport:
+        """Return the report of a move whose server has died in the middle of it."""
+        return MoveReport(
+            session=self.session,
+            attempt=self.attempt,
+            source=self.source,
+            destination=self.destination,
+            outcome=Outcome.IN_DOUBT,
+            reason="server_ended",
+            detail=detail,
+            epoch=self.epoch,
+            tries=1,
+            transport=self.transport,
+            strategy=self.strategy,
+            epoch_before=self.epoch,
+            started_at=self.started_at,
+            took_s=0.0,
+        )
+
+
+class Notes:
+    """The notes by their types. Each verb raises LedgerError where its note cannot be kept."""
+
+    def __init__(self, store: NoteStore) -> None:
+        self._store = store
+
+    def server(self) -> ServerNote | None:
+        found = self._store.kept("server").get(SERVER)
+        return None if found is None else msgspec.json.decode(found, type=ServerNote)
+
+    def keep_server(self, note: ServerNote) -> None:
+        self._keep("server", SERVER, note)
+
+    def workers(self) -> tuple[WorkerNote, ...]:
+        return tuple(msgspec.json.decode(text, type=WorkerNote) for text in self._store.kept("worker").values())
+
+    def keep_worker(self, note: WorkerNote) -> None:
+        self._keep("worker", note.name, note)
+
+    def sessions(self) -> dict[str, SessionNote]:
+        kept = self._store.kept("session")
+        return {name: msgspec.json.decode(text, type=SessionNote) for name, text in kept.items()}
+
+    def keep_session(self, note: SessionNote) -> None:
+        self._keep("session", note.name, note)
+
+    def drop_session(self, name: str) -> None:
+        self._store.drop("session", name)
+
+    def moves(self) -> tuple[MoveNote, ...]:
+        """Return the moves, oldest first."""
+        found = [msgspec.json.decode(text, type=MoveNote) for text in self._store.kept("move").values()]
+        return tuple(sorted(found, key=lambda note: note.number))
+
+    def keep_move(self, note: MoveNote) -> None:
+        self._keep("move", f"{note.number:016d}", note)
+
+    def drop_move(self, number: int) -> None:
+        self._store.drop("move", f"{number:016d}")
+
+    def _keep(self, kind: str, key: str, note: _Note) -> None:
+        self._store.keep(kind, key, msgspec.json.encode(note).decode())

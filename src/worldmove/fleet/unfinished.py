@@ -1,0 +1,62 @@
+"""Moves that an earlier server left under way: closed in the ledger, and reported as the row has it."""
+
+from dataclasses import replace
+
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.history import History
+from worldmove.fleet.notes import MoveNote
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.workers import WorkerTable
+from worldmove.move.ledger_messages import CloseAttempt
+from worldmove.move.ledger_row import Row
+from worldmove.move.messages import CONTROLLER
+
+LOOK_S = 0.25
+REASON = "server_ended"
+
+
+class Unfinished:
+    """Finds out how such moves ended."""
+
+    def __init__(self, *, workers: WorkerTable, desk: LedgerDesk, history: History) -> None:
+        self._workers = workers
+        self._desk = desk
+        self._history = history
+
+    async def settle(self, note: MoveNote) -> None:
+        """Return once it is known how a move ended, or its session is forgotten."""
+        while (row := self._desk.row(note.session)) is not None:
+            await self.close(row)
+            row = self._desk.row(note.session) or row
+            lives_at = None if self._desk.owner_is_gone(row) else row.owner
+            report = outcome_of(note, row, lives_at)
+            final = report.outcome is not Outcome.IN_DOUBT
+            self._history.settle(note.number, report, final=final)
+            if final:
+                return
+            await self._workers.changed(LOOK_S)
+
+    async def close(self, row: Row) -> None:
+        """Close an attempt that nobody conducts. Its source goes on; its destination, in doubt, asks by itself."""
+        if row.attempt is not None:
+            asked = CloseAttempt(
+                session=row.session,
+                attempt=row.attempt.attempt,
+                epoch=row.epoch,
+                worker=CONTROLLER,
+                incarnation=0,
+                boundary=0,
+            )
+            await self._desk.ask(asked)
+
+
+def outcome_of(note: MoveNote, row: Row, lives_at: str | None) -> MoveReport:
+    """Return what the row says of a move. While its owner is dead, a late commit may still be granted."""
+    known = replace(note.unfinished(""), epoch=row.epoch, runs_at=lives_at)
+    if row.granted_by == note.attempt:
+        return replace(known, outcome=Outcome.COMMITTED, detail=f"Moved to {note.destination}")
+    if row.lost:
+        return replace(known, outcome=Outcome.LOST, detail="no copy is left")
+    if row.attempt is None and lives_at is not None:
+        return replace(known, outcome=Outcome.ABORTED, detail="the server ended in the middle of it")
+    return replace(known, detail="the server ended in the middle of it, and no copy has taken over yet")

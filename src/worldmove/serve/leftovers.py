@@ -1,0 +1,62 @@
+"""What demos that were killed have left behind: folders, and workers that no server will ever come back to."""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from worldmove.errors import LedgerError, UserError
+from worldmove.fleet.hosts_local import descriptor_of
+from worldmove.fleet.ledger import LedgerConfig, open_ledger
+from worldmove.fleet.notes import Notes, WorkerNote
+from worldmove.serve.state_folder import LEDGER, LOCK, TEMPORARY, locked
+
+AT_LEAST_S = 10.0
+"""How old a folder must be: a younger one may be of a server that has not locked it yet."""
+
+
+def remove_leftovers(now: float, folder: Path | None = None) -> list[Path]:
+    """Remove the temporary folders of servers that are dead, and end their workers. Returns what was removed.
+
+    ``now``: wall clock, seconds since 1970.
+    """
+    removed = []
+    for path in sorted((folder or Path(tempfile.gettempdir())).glob(f"{TEMPORARY}*")):
+        with suppress(UserError, OSError):  # a server lives in it, or it is somebody else's, or just gone
+            if path.stat().st_uid == os.getuid() and now - path.stat().st_mtime >= AT_LEAST_S:
+                _remove(path)
+                removed.append(path)
+    return removed
+
+
+def _remove(path: Path) -> None:
+    if not (path / LOCK).exists():
+        shutil.rmtree(path)
+        return
+    with locked(path):
+        for worker in _workers_of(path / LEDGER):
+            _end(worker)
+        shutil.rmtree(path)
+
+
+def _workers_of(ledger_path: Path) -> Iterator[WorkerNote]:
+    if not ledger_path.exists():
+        return
+    try:
+        ledger = open_ledger(LedgerConfig(path=ledger_path))
+    except LedgerError:
+        return  # what it says cannot be read; its workers end by themselves
+    try:
+        yield from Notes(ledger).workers()
+    finally:
+        ledger.close()
+
+
+def _end(worker: WorkerNote) -> None:
+    descriptor = None if worker.pid is None else descriptor_of(worker.pid, worker.birth)
+    if descriptor is not None:
+        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        os.close(descriptor)

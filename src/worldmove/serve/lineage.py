@@ -1,0 +1,27 @@
+"""Which server this is of those that have lived in a state folder, and what it must not go on with. Pure."""
+
+from worldmove.errors import UserError
+from worldmove.fleet.notes import ServerNote
+
+
+def next_life(before: ServerNote | None, *, engine: str, speech: str, now_ms: int, num_alive: int) -> ServerNote:
+    """Return the note of a server that begins now, with a life number greater than every one before it.
+
+    ``num_alive``: how many workers of an earlier server live. Raises UserError where they could not be gone on with:
+    they compute another engine, or do not understand this version.
+    """
+    if before is not None and num_alive:
+        if before.engine != engine:
+            why = (
+                f"Worlds of {before.engine} go on in {num_alive} workers of an earlier server; start with "
+                f"--engine {before.engine}, or give another folder with --state."
+            )
+            raise UserError(why, code="other_engine", status=409)
+        if before.speech != speech:
+            why = (
+                f"{num_alive} workers of an earlier server speak another version of WorldMove; start that version "
+                "again, or give another folder with --state. They end by themselves when no server comes."
+            )
+            raise UserError(why, code="other_version", status=409)
+    life = now_ms if before is None else max(before.life + 1, now_ms)
+    return ServerNote(life=life, engine=engine, speech=speech)

@@ -1,0 +1,92 @@
+"""What a session of an earlier server waits for, before a block of it is shown or a list of it closed. Pure.
+
+Rules of this file:
+
+1. Nothing is shown until the owner has reported or is dead, and the client has said what it received. The next block
+   is the later of the two: a holder's blocks before ``left`` were acknowledged, and a client has what it has.
+2. No list is closed until every holder has reported or is dead. A list that one of them holds stays as it is.
+3. Where the owner lives, the wait for a client is bounded: whatever a client received, the owner has computed, from
+   lists that the owner holds. So going on from the owner's report loses nothing, and shows nothing else.
+4. Where the owner is dead, a client may have received a block of which no list is left, and a copy that took over
+   would make another one. So a client is waited for without limit; one that claims nothing counts after a while,
+   since another that claims something may be on its way.
+5. What a client claims beyond what can have been computed is no claim.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from worldmove.engine.base import KeyChange
+
+MAX_OUTSTANDING = 2
+"""Blocks whose lists may be closed and that are not shown: see ``serve.tempo``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumptionConfig:
+    """Seconds. ``client_s``: how long a client is waited for where the wait is bounded."""
+
+    client_s: float = 10.0
+
+
+class Resumption:
+    """One session's reports. Times come in as arguments."""
+
+    def __init__(self, config: ResumptionConfig) -> None:
+        self._config = config
+        self._lists: dict[int, tuple[KeyChange, ...]] = {}
+        self._left = 0
+        self._computed = 0
+        self._received: int | None = None
+        self._joined_at: float | None = None
+        self._owner_at: float | None = None
+        self._owner_lives = True
+        self.may_close = False
+        """Whether every holder has reported, or is dead."""
+
+    @property
+    def lists(self) -> Mapping[int, tuple[KeyChange, ...]]:
+        """The lists that holders have reported."""
+        return self._lists
+
+    def hold(self, block: int, changes: Sequence[KeyChange]) -> None:
+        """A holder has a list. Two never have different ones: a list is closed once."""
+        self._lists.setdefault(block, tuple(changes))
+
+    def left(self, before: int, computed: int) -> None:
+        """A holder says what has left, and which block it would compute next."""
+        self._left, self._computed = max(self._left, before), max(self._computed, computed)
+
+    def owner(self, *, lives: bool, now: float) -> None:
+        """The owner has reported, or is dead."""
+        self._owner_lives = lives
+        if self._owner_at is None:
+            self._owner_at = now
+
+    def client(self, received: int | None, now: float) -> None:
+        """A client has come back with every block up to this one; None: with nothing."""
+        if received is not None:
+            self._received = max(received, self._received or 0)
+        if self._joined_at is None:
+            self._joined_at = now
+
+    def may_show(self, now: float) -> bool:
+        """Whether the next block is known."""
+        if self._owner_at is None:
+            return False
+        if self._owner_lives:
+            return self._joined_at is not None or now - self._owner_at >= self._config.client_s
+        if self._joined_at is None:
+            return False
+        return self._claim is not None or now - self._joined_at >= self._config.client_s
+
+    @property
+    def next_block(self) -> int:
+        """The next block to be shown, by what has been said so far."""
+        return max(self._left, 0 if self._claim is None else self._claim + 1)
+
+    @property
+    def _claim(self) -> int | None:
+        reach = max((block + 1 for block in self._lists), default=0)
+        most = self._computed if self._owner_lives else max(reach, self._left, self._computed) + MAX_OUTSTANDING
+        return self._received if self._received is not None and self._received < most else None

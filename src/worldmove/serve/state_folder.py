@@ -1,0 +1,84 @@
+"""The folder that a server lives in: its ledger, its workers' socket, and the lock that keeps a second server out."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from worldmove.errors import UserError
+
+LEDGER = "ledger.sqlite"
+SOCKET = "server.sock"
+LOCK = "lock"
+TEMPORARY = "worldmove-demo-"
+"""How the name of a folder begins that ends with its server."""
+MAX_SOCKET_PATH = 107
+"""Bytes of a unix socket's path, without the closing zero."""
+LONGEST_NAME = "worker-64-1000000.sock"
+
+
+@contextmanager
+def state_folder(path: Path | None) -> Iterator[Path]:
+    """Hold a server's folder while inside; None: a temporary one, removed at the end. Raises UserError."""
+    if path is None:
+        with temporary_folder() as folder:
+            yield folder
+        return
+    folder = _made(path.expanduser().absolute())
+    with locked(folder):
+        yield folder
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Hold a folder that is removed at the end."""
+    folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # mkdtemp makes it 0700
+    try:
+        with locked(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep every other server out of a folder while inside. Raises UserError where one is in it."""
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+        yield
+    except BlockingIOError:
+        pid = os.read(descriptor, 20).decode(errors="replace") or "unknown"
+        why = f"The server with process id {pid} lives in {folder}; end it, or give another folder with --state."
+        raise UserError(why, code="state_in_use", status=409) from None
+    finally:
+        os.close(descriptor)  # and the lock goes with it, as it does when the process is killed
+
+
+def default_folder(port: int, variables: "os._Environ[str]") -> Path | None:
+    """Return where the server of a port keeps its state by default; None, a temporary one, for any free port."""
+    if port == 0:
+        return None
+    base = variables.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "worldmove" / f"serve-{port}"
+
+
+def _made(folder: Path) -> Path:
+    if len(os.fsencode(folder / LONGEST_NAME)) > MAX_SOCKET_PATH:
+        longest = MAX_SOCKET_PATH - len(LONGEST_NAME) - 1
+        raise UserError(f"{folder} is too long a path for sockets; give one of at most {longest} bytes with --state.")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        why = f"The folder {folder} cannot be used ({error.strerror}); give another one with --state."
+        raise UserError(why, code="state_unusable") from error
+    with suppress(OSError):
+        folder.chmod(0o700)
+    return folder
