@@ -12,8 +12,10 @@ from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import ControllerPorts
 from worldmove.fleet.counters import Counters
+from worldmove.fleet.history import History
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.mover import Mover
+from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.views import SessionState
@@ -49,6 +51,7 @@ def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05) -> Mover
         sessions=sessions,
         desk=server.desk,
         gateway=lambda: server.gateway,
+        history=History(Notes(MemoryNotes()), limit=8, log=ports.log),
     )
 
 

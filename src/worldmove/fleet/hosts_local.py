@@ -99,6 +99,14 @@ def is_alive(pid: int, birth: str) -> bool:
     return descriptor is not None
 
 
+def terminate(pid: int, birth: str) -> None:
+    """Ask the process with this number and birth to end, if it lives."""
+    descriptor = descriptor_of(pid, birth)
+    if descriptor is not None:
+        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+        os.close(descriptor)
+
+
 class LocalProcess:
     """One spawned worker (a ``WorkerProcess``)."""
 

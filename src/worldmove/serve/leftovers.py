@@ -2,14 +2,13 @@
 
 import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from worldmove.errors import LedgerError, UserError
-from worldmove.fleet.hosts_local import descriptor_of
+from worldmove.fleet.hosts_local import terminate
 from worldmove.fleet.ledger import LedgerConfig, open_ledger
 from worldmove.fleet.notes import Notes, WorkerNote
 from worldmove.serve.state_folder import LEDGER, LOCK, TEMPORARY, locked
@@ -38,7 +37,8 @@ def _remove(path: Path) -> None:
         return
     with locked(path):
         for worker in _workers_of(path / LEDGER):
-            _end(worker)
+            if worker.pid is not None:
+                terminate(worker.pid, worker.birth)
         shutil.rmtree(path)
 
 
@@ -53,10 +53,3 @@ def _workers_of(ledger_path: Path) -> Iterator[WorkerNote]:
         yield from Notes(ledger).workers()
     finally:
         ledger.close()
-
-
-def _end(worker: WorkerNote) -> None:
-    descriptor = None if worker.pid is None else descriptor_of(worker.pid, worker.birth)
-    if descriptor is not None:
-        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-        os.close(descriptor)
