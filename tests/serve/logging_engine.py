@@ -16,7 +16,8 @@ class LoggingEngine(CountingEngine):
 
     def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
         with (Path(os.environ[FOLDER]) / f"{os.getpid()}.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps([session.block, [[c.number, c.key, c.down] for c in changes]]) + "\n")
+            seed = session.generator.initial_seed()
+            file.write(json.dumps([seed, session.block, [[c.number, c.key, c.down] for c in changes]]) + "\n")
         return super().step(session, changes)
 
 
@@ -24,12 +25,14 @@ def engine(num_threads: int) -> LoggingEngine:
     return LoggingEngine(num_threads)
 
 
-def lists_in(folder: Path) -> dict[int, list[KeyChange]]:
-    """Return every list that was stepped, by its block. Raises AssertionError where one was closed twice."""
+def lists_in(folder: Path, seed: int) -> dict[int, list[KeyChange]]:
+    """Return every list that the world of a seed stepped, by block. Raises AssertionError where one was closed twice."""
     found: dict[int, list[KeyChange]] = {}
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
-            block, changes = json.loads(line)
+            world, block, changes = json.loads(line)
+            if world != seed:
+                continue
             read = [KeyChange(number=number, key=key, down=down) for number, key, down in changes]
             assert found.setdefault(block, read) == read, f"block {block} was stepped from two lists"
     return found

@@ -3,25 +3,35 @@
 import asyncio
 import json
 import os
-import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import httpx
+import structlog
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidMessage
 
 from tests.serve.logging_engine import FOLDER
 from worldmove.serve.frames import FrameHeader, unpack
+from worldmove.serve.server import run
+from worldmove.serve.server_config import Hooks, ServerConfig
+from worldmove.worker.config import WorkerConfig
 
 ROOT = Path(__file__).parents[2]
-MAIN = "from worldmove.cli.main import main; main()"
 ENGINE = "python:tests.serve.logging_engine:engine"
+
+
+# A server's imports take seconds: they are done once, in the process that every server is forked from.
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload(["worldmove.serve.server", "tests.serve.logging_engine"])
 
 
 def free_port() -> int:
@@ -30,48 +40,64 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def serve(config: ServerConfig, folder: Path, ready: Connection) -> None:
+    """Run a server in this process, as the command line does."""
+    os.environ.update({FOLDER: str(folder / "lists"), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"})
+    descriptor = os.open(folder / "errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(descriptor, 2)
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    asyncio.run(run(config, Hooks(stage=lambda text: None, ready=ready.send)))
+
+
 @dataclass
 class Server:
-    """``worldmove serve`` on one state folder and one port."""
+    """A server on one state folder and one port, in a process of its own."""
 
-    state: Path
-    lists: Path
+    folder: Path
     port: int = field(default_factory=free_port)
-    process: asyncio.subprocess.Process | None = None
-    said: list[str] = field(default_factory=list)
+    process: ForkServerProcess | None = None
+
+    def __post_init__(self) -> None:
+        (self.folder / "lists").mkdir()
+
+    @property
+    def lists(self) -> Path:
+        return self.folder / "lists"
+
+    @property
+    def state(self) -> Path:
+        return self.folder / "state"
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def start(self, *options: str) -> None:
+    @property
+    def errors(self) -> str:
+        return (self.folder / "errors").read_text(encoding="utf-8")
+
+    async def start(self, num_workers: int = 2) -> None:
         """Return once it answers."""
-        paths = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
-        arguments = ("serve", "--engine", ENGINE, "--port", str(self.port), "--state", str(self.state), *options)
-        with (self.state.parent / "stderr").open("ab") as errors:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-c",
-                MAIN,
-                *arguments,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors,
-                env={**os.environ, "PYTHONPATH": paths, FOLDER: str(self.lists)},
-            )
-        assert self.process.stdout is not None
-        async with asyncio.timeout(60):
-            line = await self.process.stdout.readline()
-        assert line.decode().strip() == self.url, (self.state.parent / "stderr").read_text()
+        worker = WorkerConfig(engine=ENGINE, log_level="warning")
+        config = ServerConfig(port=self.port, state=self.state, worker=worker, num_workers=num_workers)
+        there, here = FORKS.Pipe()
+        self.process = FORKS.Process(target=serve, args=(config, self.folder, there))
+        await asyncio.to_thread(self.process.start)
+        there.close()
+        assert await asyncio.to_thread(here.poll, 60), self.errors
+        assert here.recv() == self.url
+        here.close()
 
     async def kill(self) -> None:
         assert self.process is not None
         self.process.kill()
-        await self.process.wait()
+        await asyncio.to_thread(self.process.join)
 
-    async def end(self) -> int:
+    async def end(self) -> int | None:
         assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
-        return await self.process.wait()
+        self.process.terminate()
+        await asyncio.to_thread(self.process.join)
+        return self.process.exitcode
 
     async def ask(self, method: str, path: str, **body: Any) -> Any:
         async with httpx.AsyncClient(base_url=self.url, trust_env=False, timeout=30) as http:

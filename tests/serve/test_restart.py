@@ -16,8 +16,7 @@ def with_server(tmp_path: Path, work: Callable[[Server], Awaitable[None]]) -> No
     """Run with a server that is ended, with its workers, whatever comes."""
 
     async def run() -> None:
-        (tmp_path / "lists").mkdir()
-        server = Server(state=tmp_path / "state", lists=tmp_path / "lists")
+        server = Server(folder=tmp_path)
         await server.start()
         try:
             await work(server)
@@ -26,14 +25,14 @@ def with_server(tmp_path: Path, work: Callable[[Server], Awaitable[None]]) -> No
                 assert await server.end() == 0
 
     asyncio.run(run())
-    said = (tmp_path / "stderr").read_text()
+    said = (tmp_path / "errors").read_text()
     assert "Traceback" not in said, said
 
 
 def assert_exact(client: Client, lists: Path, seed: int) -> None:
     """Every frame came once, in order, and is that of a world that was never moved, given the same lists."""
     assert [header.frame for header, _ in client.frames] == list(range(len(client.frames)))
-    known = lists_in(lists)
+    known = lists_in(lists, seed)
     engine = CountingEngine()
     world = engine.open(seed)
     blocks = [engine.step(world, known[block]) for block in range(len(client.frames) // 2)]

@@ -40,6 +40,7 @@ BY_CODE = {
     "no_worker": ExitCode.REFUSED,
     "worker_gone": ExitCode.REFUSED,
     "moving": ExitCode.REFUSED,
+    "resuming": ExitCode.REFUSED,
     "not_moving": ExitCode.REFUSED,
     "busy": ExitCode.REFUSED,
     "already_there": ExitCode.REFUSED,

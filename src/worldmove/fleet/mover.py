@@ -129,6 +129,9 @@ class Mover:
             raise UserError(f"The session {session} is lost; open a new one.", code="lost", status=410)
         if record.closing:
             raise UserError(f"The session {session} is being closed; open a new one.", code="closing", status=409)
+        if record.resuming:
+            why = f"The server was started again, and not every holder of {session} has reported; try again soon."
+            raise UserError(why, code="resuming", status=409)
         if record.moving or row.attempt is not None:
             raise UserError(
                 f"Another move of {session} is under way; try again when it has ended.", code="moving", status=409

@@ -11,7 +11,7 @@ from worldmove.serve.live import Live
 from worldmove.serve.results import milliseconds, missed_frames, proof, sentence
 from worldmove.serve.wording import num_sessions
 
-RETRY_AFTER_S = {"no_slot": 5.0, "worker_gone": 2.0, "busy": 10.0, "moving": 2.0}
+RETRY_AFTER_S = {"no_slot": 5.0, "worker_gone": 2.0, "busy": 10.0, "moving": 2.0, "resuming": 1.0}
 """Codes of errors that go away by themselves, and how soon one may ask again."""
 
 
