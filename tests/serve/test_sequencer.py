@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worldmove.engine.base import KeyChange
-from worldmove.serve.sequencer import Sequencer, Taken
+from worldmove.serve.sequencer import NUMBER_GAP, Sequencer, Taken
 
 KEYS = ("up", "down", "left")
 
@@ -131,3 +131,31 @@ def test_a_list_that_is_not_closed_cannot_be_read() -> None:
     for block in (0, -1):
         with pytest.raises(IndexError):
             sequencer.closed(block)
+
+
+def test_a_log_that_begins_again_keeps_every_list_that_was_held() -> None:
+    sequencer = Sequencer()
+    press = (KeyChange(number=3, key="up", down=True),)
+    sequencer.resume(5, {3: press, 4: (), 6: press})
+    assert (sequencer.first, sequencer.reaches) == (3, 7)
+    assert [sequencer.closed(block) for block in (3, 4, 5, 6)] == [press, (), (), press]
+    with pytest.raises(IndexError):
+        sequencer.closed(2)
+    sequencer.take(KeyChange(number=9, key="up", down=False))
+    assert [change.number for change in sequencer.close()] == [9]
+    assert sequencer.closed(7)[0].number == 9
+
+
+def test_a_log_without_lists_begins_with_the_next_block() -> None:
+    sequencer = Sequencer()
+    sequencer.resume(5, {2: ()})
+    assert (sequencer.first, sequencer.reaches) == (5, 5)
+
+
+def test_numbers_go_on_beyond_an_earlier_servers_and_every_key_is_released() -> None:
+    sequencer = Sequencer()
+    sequencer.begin_again(41, ("up", "down"))
+    sequencer.resume(5, {})
+    assert sequencer.next_number == 41 + NUMBER_GAP + 1
+    assert [(change.key, change.down) for change in sequencer.close()] == [("up", False), ("down", False)]
+    assert sequencer.take(KeyChange(number=42, key="up", down=True)) is Taken.OLD

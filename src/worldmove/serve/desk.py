@@ -174,6 +174,9 @@ class Desk:
 def roomiest_other(workers: Sequence[WorkerView], owner: str) -> str:
     """Return the ready worker with most free slots that is not the owner. Raises UserError if there is none."""
     others = [view for view in workers if view.name != owner and view.state is WorkerState.READY]
+    awaited = next((view.name for view in workers if view.name != owner and view.state is not WorkerState.READY), None)
+    if not others and awaited is not None:
+        raise UserError(f"{awaited} is not ready yet; try again soon.", code="worker_gone", status=409)
     if not others:
         raise UserError(
             "There is no other worker to move to; start the server with --workers 2.", code="no_worker", status=409

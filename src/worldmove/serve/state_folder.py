@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -48,19 +48,24 @@ def locked(folder: Path) -> Iterator[None]:
     """Keep every other server out of a folder while inside. Raises UserError where one is in it."""
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
+        _lock(descriptor, folder)
         yield
-    except BlockingIOError:
-        pid = os.read(descriptor, 20).decode(errors="replace") or "unknown"
-        why = f"The server with process id {pid} lives in {folder}; end it, or give another folder with --state."
-        raise UserError(why, code="state_in_use", status=409) from None
     finally:
         os.close(descriptor)  # and the lock goes with it, as it does when the process is killed
 
 
-def default_folder(port: int, variables: "os._Environ[str]") -> Path | None:
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pid = os.read(descriptor, 20).decode(errors="replace") or "unknown"
+        why = f"The server with process id {pid} lives in {folder}; end it, or give another folder with --state."
+        raise UserError(why, code="state_in_use", status=409) from None
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())
+
+
+def default_folder(port: int, variables: Mapping[str, str]) -> Path | None:
     """Return where the server of a port keeps its state by default; None, a temporary one, for any free port."""
     if port == 0:
         return None

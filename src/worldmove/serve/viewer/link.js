@@ -16,6 +16,9 @@ export class Link {
   /** Whether to ask for the controls when connecting; a page that only watches must not take them back. */
   controls = true;
 
+  /** The newest block that is here whole; null before the first. A server that was started again goes by it. */
+  received = null;
+
   /** `on`: frame(ArrayBuffer), message(object), waiting(ms), over(why). */
   constructor(session, on) {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
@@ -28,7 +31,7 @@ export class Link {
 
   connect() {
     clearTimeout(this.#timer);
-    const socket = new WebSocket(this.controls ? this.#url : `${this.#url}?watch=true`);
+    const socket = new WebSocket(this.#address());
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => {
       if (data instanceof ArrayBuffer) return this.#on.frame(data);
@@ -37,6 +40,13 @@ export class Link {
     };
     socket.onclose = ({ code }) => this.#lose(code);
     this.#socket = socket;
+  }
+
+  #address() {
+    const query = new URLSearchParams();
+    if (!this.controls) query.set("watch", "true");
+    if (this.received !== null) query.set("received", this.received);
+    return `${this.#url}?${query}`;
   }
 
   /** Send a message if somebody listens. Says whether it went. */

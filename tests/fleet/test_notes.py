@@ -1,0 +1,180 @@
+"""Notes in memory and in the ledger's file, and the history of moves that is made of them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from worldmove.errors import LedgerError
+from worldmove.fleet.history import History
+from worldmove.fleet.ledger import LedgerConfig, open_ledger
+from worldmove.fleet.notes import MemoryNotes, MoveNote, Notes, NoteStore, ServerNote, SessionNote, WorkerNote
+from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
+from worldmove.fleet.tries import Plan
+from worldmove.fleet.unfinished import outcome_of
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.ledger_row import OpenedFor, Row
+from worldmove.move.strategy import pick
+
+MOVE = MoveNote(
+    number=1,
+    session="s",
+    attempt="1-x",
+    source="a",
+    destination="b",
+    epoch=1,
+    transport="t",
+    strategy="c",
+    started_at=2,
+)
+REPORT = MoveReport(
+    session="s",
+    attempt="1-x",
+    source="a",
+    destination="b",
+    outcome=Outcome.COMMITTED,
+    reason="done",
+    detail="",
+    epoch=2,
+    tries=1,
+    transport="t",
+    started_at=2.5,
+    took_s=0.5,
+    pause_s=0.01,
+    phases=(PhaseTime(side="source", name="freeze", start_s=0.0, end_s=0.5),),
+)
+PLAN = Plan(
+    session="s",
+    epoch=1,
+    attempt="1-x",
+    nonce=b"",
+    transport="t",
+    strategy=pick(),
+    source=WorkerRecord(name="a", incarnation=1),
+    destination=WorkerRecord(name="b", incarnation=1),
+)
+
+
+@pytest.fixture(params=["memory", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NoteStore]:
+    if request.param == "memory":
+        yield MemoryNotes()
+        return
+    ledger = open_ledger(LedgerConfig(path=tmp_path / "ledger.sqlite"))
+    yield ledger
+    ledger.close()
+
+
+def test_what_is_noted_is_read_back_by_the_next_server(store: NoteStore) -> None:
+    worker = WorkerNote(name="a", incarnation=3, pid=7, birth="boot:9")
+    session = SessionNote(name="s", seed=1, num_bytes=2, num_leaves=3, state_digest="d", holders=(("a", 3), ("b", 1)))
+    server, move = ServerNote(life=5, engine="e", speech="x"), replace_report(MOVE, REPORT)
+    notes = Notes(store)
+    notes.keep_server(server)
+    notes.keep_worker(WorkerNote(name="a", incarnation=2))
+    notes.keep_worker(worker)
+    notes.keep_session(session)
+    notes.keep_move(move)
+    later = Notes(store)
+    assert (later.server(), later.workers(), later.sessions()) == (server, (worker,), {"s": session})
+    assert later.moves() == (move,)
+    later.drop_session("s")
+    later.drop_session("s")
+    later.drop_move(1)
+    assert (later.sessions(), later.moves()) == ({}, ())
+
+
+def replace_report(note: MoveNote, report: MoveReport) -> MoveNote:
+    return msgspec.structs.replace(note, report=report)
+
+
+def history_on(store: NoteStore, *, limit: int = 8, logged: list[str] | None = None) -> History:
+    said = [] if logged is None else logged
+    return History(Notes(store), limit=limit, log=lambda event, fields: said.append(event))
+
+
+def test_a_later_server_knows_the_moves_that_ended_and_the_one_that_did_not(store: NoteStore) -> None:
+    first = history_on(store)
+    first.end(REPORT, first.begin(PLAN, 2.5))
+    told = replace(REPORT, gap_s=0.25)
+    first.amend(told)
+    first.begin(replace_attempt("2-x"), 3.0)
+    second = history_on(store)
+    (unfinished,) = second.load()
+    ended, open_one = second.reports()
+    assert ended == told
+    assert (unfinished.attempt, open_one.attempt, open_one.outcome) == ("2-x", "2-x", Outcome.IN_DOUBT)
+    second.settle(unfinished.number, replace(REPORT, attempt="2-x"), final=True)
+    third = history_on(store)
+    assert third.load() == ()
+    assert [report.outcome for report in third.reports()] == [Outcome.COMMITTED] * 2
+
+
+def replace_attempt(attempt: str) -> Plan:
+    return replace(PLAN, attempt=attempt)
+
+
+def test_the_oldest_moves_make_room(store: NoteStore) -> None:
+    history = history_on(store, limit=2)
+    for number in range(4):
+        history.end(replace(REPORT, attempt=f"{number}"), history.begin(replace_attempt(f"{number}"), 1.0))
+    later = history_on(store, limit=2)
+    later.load()
+    assert [report.attempt for report in later.reports()] == ["2", "3"]
+    assert later.begin(PLAN, 1.0) == 5
+
+
+def test_every_try_of_a_move_is_one_move(store: NoteStore) -> None:
+    history = history_on(store)
+    number = history.begin(PLAN, 1.0)
+    assert history.begin(replace_attempt("2-x"), 1.0, number) == number
+    (unfinished,) = history_on(store).load()
+    assert unfinished.attempt == "2-x"
+
+
+def test_an_end_that_cannot_be_noted_is_said_and_left_to_the_next_server() -> None:
+    class Full(MemoryNotes):
+        full = False
+
+        def keep(self, kind: str, key: str, value: str) -> None:
+            if self.full:
+                raise LedgerError("the disk is full")
+            super().keep(kind, key, value)
+
+    store, logged = Full(), list[str]()
+    history = history_on(store, logged=logged)
+    number = history.begin(PLAN, 1.0)
+    store.full = True
+    history.end(REPORT, number)
+    assert history.reports() == (REPORT,)
+    assert logged == ["move_not_noted"]
+    assert len(history_on(store).load()) == 1
+
+
+ROW = Row(session="s", owner="a", incarnation=1, epoch=1, last_attempt="1-x")
+
+
+@pytest.mark.parametrize(
+    ("row", "lives_at", "outcome"),
+    [
+        (replace(ROW, owner="b", epoch=2, granted_by="1-x"), "b", Outcome.COMMITTED),
+        (replace(ROW, owner="b", epoch=2, granted_by="1-x"), None, Outcome.COMMITTED),
+        (ROW, "a", Outcome.ABORTED),
+        (ROW, None, Outcome.IN_DOUBT),
+        (replace(ROW, attempt=OpenedFor(attempt="1-x", destination="b", incarnation=1)), "a", Outcome.IN_DOUBT),
+        (replace(ROW, lost=True), None, Outcome.LOST),
+        (replace(ROW, owner="c", epoch=2, granted_by="failover"), "c", Outcome.ABORTED),
+    ],
+)
+def test_a_move_whose_server_ended_in_its_middle_ended_as_the_row_says(
+    row: Row, lives_at: str | None, outcome: Outcome
+) -> None:
+    report = outcome_of(MOVE, row, lives_at)
+    assert (report.outcome, report.reason, report.epoch, report.runs_at) == (
+        outcome,
+        "server_ended",
+        row.epoch,
+        lives_at,
+    )

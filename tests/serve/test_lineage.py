@@ -1,0 +1,31 @@
+"""Which server of a state folder this is."""
+
+import pytest
+
+from worldmove.errors import UserError
+from worldmove.fleet.notes import ServerNote
+from worldmove.serve.lineage import next_life
+
+BEFORE = ServerNote(life=500, engine="a", speech="x")
+
+
+@pytest.mark.parametrize(("now_ms", "life"), [(400, 501), (500, 501), (900, 900)])
+def test_every_server_has_a_greater_life_number_though_the_clock_was_set_back(now_ms: int, life: int) -> None:
+    note = next_life(BEFORE, engine="b", speech="y", now_ms=now_ms, num_alive=0)
+    assert note == ServerNote(life=life, engine="b", speech="y")
+
+
+def test_the_first_one_begins_with_the_clock() -> None:
+    assert next_life(None, engine="a", speech="x", now_ms=7, num_alive=0).life == 7
+
+
+def test_living_workers_of_another_engine_are_not_gone_on_with() -> None:
+    with pytest.raises(UserError, match="start with --engine a, or") as refused:
+        next_life(BEFORE, engine="b", speech="x", now_ms=0, num_alive=2)
+    assert refused.value.code == "other_engine"
+
+
+def test_living_workers_that_speak_otherwise_are_not_gone_on_with() -> None:
+    with pytest.raises(UserError, match="another version") as refused:
+        next_life(BEFORE, engine="a", speech="y", now_ms=0, num_alive=1)
+    assert refused.value.code == "other_version"

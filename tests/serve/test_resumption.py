@@ -1,0 +1,103 @@
+"""What a session of an earlier server waits for, decided without a clock."""
+
+import pytest
+
+from worldmove.engine.base import KeyChange
+from worldmove.serve.resumption import Resumption, ResumptionConfig
+
+PRESS = (KeyChange(number=3, key="up", down=True),)
+
+
+@pytest.fixture
+def waiting() -> Resumption:
+    return Resumption(ResumptionConfig(client_s=10.0))
+
+
+def test_nothing_is_shown_before_the_owner_has_reported(waiting: Resumption) -> None:
+    waiting.client(7, 0.0)
+    waiting.left(5, 8)
+    assert not waiting.may_show(1e9)
+
+
+def test_nothing_is_shown_before_a_client_has_come(waiting: Resumption) -> None:
+    waiting.owner(lives=True, now=0.0)
+    assert not waiting.may_show(9.9)
+    waiting.client(None, 9.9)
+    assert waiting.may_show(9.9)
+
+
+def test_a_client_of_a_living_owner_is_not_waited_for_without_limit(waiting: Resumption) -> None:
+    waiting.left(5, 8)
+    waiting.owner(lives=True, now=3.0)
+    assert not waiting.may_show(12.9)
+    assert waiting.may_show(13.0)
+    assert waiting.next_block == 5
+
+
+def test_a_client_of_a_dead_owner_is_waited_for_without_limit(waiting: Resumption) -> None:
+    waiting.left(5, 5)
+    waiting.owner(lives=False, now=0.0)
+    assert not waiting.may_show(1e9)
+    waiting.client(5, 1e9)
+    assert waiting.may_show(1e9)
+    assert waiting.next_block == 6
+
+
+def test_one_that_claims_nothing_counts_for_a_dead_owner_only_after_a_while(waiting: Resumption) -> None:
+    waiting.owner(lives=False, now=0.0)
+    waiting.client(None, 20.0)
+    assert not waiting.may_show(29.9)
+    assert waiting.may_show(30.0)
+
+
+def test_an_owner_that_dies_while_a_client_is_waited_for_takes_the_limit_away(waiting: Resumption) -> None:
+    waiting.owner(lives=True, now=0.0)
+    waiting.owner(lives=False, now=5.0)
+    assert not waiting.may_show(1e9)
+
+
+@pytest.mark.parametrize(("left", "received", "following"), [(5, 7, 8), (5, 4, 5), (5, 3, 5), (5, None, 5), (0, 0, 1)])
+def test_the_next_block_is_the_later_of_both_reports(
+    waiting: Resumption, left: int, received: int | None, following: int
+) -> None:
+    waiting.left(left, 8)
+    waiting.client(received, 0.0)
+    assert waiting.next_block == following
+
+
+def test_the_most_that_any_holder_or_client_says_counts(waiting: Resumption) -> None:
+    waiting.left(6, 8)
+    waiting.left(4, 9)
+    waiting.client(7, 0.0)
+    waiting.client(2, 0.0)
+    assert waiting.next_block == 8
+
+
+def test_no_client_has_received_what_a_living_owner_has_not_computed(waiting: Resumption) -> None:
+    waiting.left(5, 8)
+    waiting.owner(lives=True, now=0.0)
+    waiting.client(8, 0.0)
+    assert waiting.next_block == 5
+
+
+def test_a_claim_far_beyond_every_list_is_no_claim_though_the_owner_is_dead(waiting: Resumption) -> None:
+    waiting.left(5, 5)
+    waiting.hold(6, PRESS)
+    waiting.owner(lives=False, now=0.0)
+    waiting.client(1 << 50, 0.0)
+    assert not waiting.may_show(5.0)
+    assert waiting.next_block == 5
+
+
+def test_a_dead_owner_may_have_shown_a_block_whose_list_it_alone_held(waiting: Resumption) -> None:
+    waiting.left(5, 5)
+    waiting.hold(5, PRESS)
+    waiting.owner(lives=False, now=0.0)
+    waiting.client(7, 0.0)
+    assert waiting.next_block == 8
+
+
+def test_a_list_is_what_the_first_holder_says_of_it(waiting: Resumption) -> None:
+    waiting.hold(4, PRESS)
+    waiting.hold(4, PRESS)
+    assert waiting.lists == {4: PRESS}

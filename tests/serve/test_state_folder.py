@@ -1,0 +1,104 @@
+"""The folder that a server lives in, and what dead demos leave behind."""
+
+import os
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from worldmove.errors import UserError
+from worldmove.fleet.ledger import LedgerConfig, open_ledger
+from worldmove.fleet.notes import Notes, WorkerNote
+from worldmove.serve.leftovers import remove_leftovers
+from worldmove.serve.state_folder import LEDGER, TEMPORARY, default_folder, locked, state_folder, temporary_folder
+from worldmove.worker.birth import birth_of
+
+
+def test_a_second_server_is_kept_out_with_one_sentence_and_let_in_afterwards(tmp_path: Path) -> None:
+    with state_folder(tmp_path / "state"), pytest.raises(UserError, match=f"process id {os.getpid()} lives") as refused:
+        with state_folder(tmp_path / "state"):
+            pass
+    assert refused.value.code == "state_in_use"
+    with state_folder(tmp_path / "state") as folder:
+        assert folder == tmp_path / "state"
+
+
+def test_a_folder_is_its_owners_alone_and_stays(tmp_path: Path) -> None:
+    with state_folder(tmp_path / "a" / "b") as folder:
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert folder.is_dir()
+
+
+def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be used") as refused, state_folder(tmp_path / "file" / "state"):
+        pass
+    assert refused.value.code == "state_unusable"
+
+
+def test_a_path_that_is_too_long_for_sockets_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="too long a path"), state_folder(tmp_path / ("x" * 100)):
+        pass
+
+
+def test_a_temporary_folder_goes_with_its_server() -> None:
+    with state_folder(None) as folder:
+        assert folder.name.startswith(TEMPORARY)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("port", "variables", "folder"),
+    [
+        (0, {"XDG_STATE_HOME": "/x"}, None),
+        (8787, {"XDG_STATE_HOME": "/x"}, Path("/x/worldmove/serve-8787")),
+        (9000, {}, Path.home() / ".local/state/worldmove/serve-9000"),
+        (9000, {"XDG_STATE_HOME": ""}, Path.home() / ".local/state/worldmove/serve-9000"),
+    ],
+)
+def test_each_port_has_a_folder_of_its_own(port: int, variables: dict[str, str], folder: Path | None) -> None:
+    assert default_folder(port, variables) == folder
+
+
+def make_old(folder: Path) -> Path:
+    then = time.time() - 3600
+    os.utime(folder, (then, then))
+    return folder
+
+
+def test_what_a_dead_demo_left_is_removed_and_its_workers_are_ended(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
+        left = tmp_path / f"{TEMPORARY}dead"
+        left.mkdir()
+        with locked(left):
+            ledger = open_ledger(LedgerConfig(path=left / LEDGER))
+            note = WorkerNote(name="worker-1", incarnation=1, pid=worker.pid, birth=birth_of(worker.pid) or "")
+            Notes(ledger).keep_worker(note)
+            # The same number, and another process by now: it is left alone.
+            Notes(ledger).keep_worker(WorkerNote(name="worker-2", incarnation=1, pid=os.getpid(), birth="earlier"))
+            ledger.close()
+        assert remove_leftovers(time.time(), tmp_path) == []  # it may be of a server that only begins
+        assert remove_leftovers(make_old(left).stat().st_mtime + 3600, tmp_path) == [left]
+        assert not left.exists()
+        assert worker.wait(10) == -15
+
+
+def test_what_a_living_demo_uses_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / f"{TEMPORARY}alive"
+    folder.mkdir()
+    with locked(folder):
+        assert remove_leftovers(make_old(folder).stat().st_mtime + 3600, tmp_path) == []
+    with temporary_folder() as used:
+        remove_leftovers(time.time())
+        assert used.exists()
+
+
+def test_a_leftover_whose_ledger_cannot_be_read_is_removed_too(tmp_path: Path) -> None:
+    folder = tmp_path / f"{TEMPORARY}damaged"
+    folder.mkdir()
+    with locked(folder):
+        (folder / LEDGER).write_bytes(b"no database" * 500)
+    assert remove_leftovers(make_old(folder).stat().st_mtime + 3600, tmp_path) == [folder]
