@@ -1,7 +1,8 @@
 """Kill the server again and again while worlds play and move, and check every frame: ``python -m bench.restarts``.
 
-Each round: moves are asked for without a pause, the server is killed at a random instant, and started again. At the end every client's frames must have come once, in order, and equal a replay of the lists that
-were stepped. Prints one JSON document; the exit status is 1 where a world was not exact.
+Each round: moves are asked for without a pause, the server is killed at a random instant, and started again. At the
+end every client's frames must have come once, in order, and equal a replay of the lists that were stepped. Prints one
+JSON document; the exit status is 1 where a world was not exact.
 """
 
 import argparse

@@ -36,6 +36,21 @@ class SilentGateway:
     def close_epoch(self, session: str, epoch: int) -> None:
         self.told.append(("close_epoch", epoch))
 
+    def resume(self, session: str, opened: object) -> None:
+        self.told.append(("resume", opened))
+
+    def held(self, session: str, block: int, changes: object) -> None:
+        self.told.append(("held", block))
+
+    def left(self, session: str, before: int, computed: int) -> None:
+        self.told.append(("left", (before, computed)))
+
+    def may_show(self, session: str, *, owner_lives: bool) -> None:
+        self.told.append(("may_show", owner_lives))
+
+    def may_close(self, session: str) -> None:
+        self.told.append(("may_close", session))
+
     def next_block(self, session: str) -> int | None:
         return self.block
 

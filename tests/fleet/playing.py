@@ -17,6 +17,7 @@ from worldmove.worker.messages import (
     Failed,
     Freed,
     Inputs,
+    Left,
     Note,
     Opened,
 )
@@ -80,7 +81,7 @@ class PlayingGateway:
 
     # what the controller asks
 
-    def take(self, worker: str, message: BlockDone | CheckDone | Opened | Failed | Freed) -> None:
+    def take(self, worker: str, message: BlockDone | CheckDone | Left | Opened | Failed | Freed) -> None:
         if isinstance(message, BlockDone):
             self._arrived.put_nowait(message)
         elif isinstance(message, CheckDone):
@@ -100,6 +101,21 @@ class PlayingGateway:
 
     def close_epoch(self, session: str, epoch: int) -> None:
         self._of(session).closed_epoch = epoch
+
+    def resume(self, session: str, opened: Opened) -> None:
+        raise NotImplementedError("this gateway has no server before it")
+
+    def held(self, session: str, block: int, changes: Sequence[Change]) -> None:
+        """It closes its lists itself, and keeps them."""
+
+    def left(self, session: str, before: int, computed: int) -> None:
+        """It knows what it has shown."""
+
+    def may_show(self, session: str, *, owner_lives: bool) -> None:
+        raise NotImplementedError("this gateway has no server before it")
+
+    def may_close(self, session: str) -> None:
+        raise NotImplementedError("this gateway has no server before it")
 
     def next_block(self, session: str) -> int | None:
         return self._of(session).next_block

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.fleet.fakes import server_of
 from worldmove.errors import LedgerError
 from worldmove.fleet.desk import LedgerDesk
@@ -96,3 +98,68 @@ def test_a_forgotten_session_has_no_owner() -> None:
         return server.desk.owner("s"), await server.desk.ask(OPEN)
 
     assert asyncio.run(run()) == (None, None)
+
+
+class Breaking(MemoryLedger):
+    """A ledger that fails while it is told to, after it has done what was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken = False
+        self.asked = 0
+
+    async def ask(self, operation: Operation, facts: Facts) -> Answer | None:
+        self.asked += 1
+        answer = await super().ask(operation, facts)
+        self.probe()
+        return answer
+
+    def probe(self) -> None:
+        if self.broken:
+            raise LedgerError("the disk is full")
+
+
+async def breaking_desk() -> tuple[Breaking, LedgerDesk, list[str]]:
+    """Return a desk over a ledger that can be broken, and what is said of it."""
+    server, ledger, said = await server_of("a", "b"), Breaking(), list[str]()
+    desk = LedgerDesk(
+        ledger=ledger,
+        workers=server.workers,
+        on_row=lambda old, new: said.append(f"epoch {new.epoch}"),
+        on_error=lambda session, error: said.append(str(error)),
+        probe=ledger.probe,
+    )
+    await desk.create(Row(session="s", owner="a", incarnation=1, epoch=1))
+    await desk.ask(OPEN)
+    return ledger, desk, said
+
+
+def test_a_ledger_that_has_failed_is_left_alone_until_it_works_and_said_once() -> None:
+    async def run() -> None:
+        ledger, desk, said = await breaking_desk()
+        ledger.broken = True
+        assert [await desk.ask(COMMIT) for _ in range(3)] == [None] * 3
+        assert (ledger.asked, said[2:]) == (2, ["the disk is full"])
+        assert str(await desk.check()) == "the disk is full"
+        with pytest.raises(LedgerError):
+            await desk.create(Row(session="t", owner="a", incarnation=1, epoch=1))
+        ledger.broken = False
+        await desk.until_it_works(0.001)
+        assert desk.failure is None
+        assert await desk.ask(MarkShown(session="s", epoch=2)) == Done(session="s", epoch=2)
+
+    asyncio.run(run())
+
+
+def test_what_a_failed_question_has_done_all_the_same_is_known_once_the_ledger_works() -> None:
+    async def run() -> None:
+        ledger, desk, said = await breaking_desk()
+        ledger.broken = True
+        await desk.ask(COMMIT)
+        assert desk.owner("s") == Owner(worker="a", incarnation=1, epoch=1)
+        ledger.broken = False
+        await desk.check()
+        assert desk.owner("s") == Owner(worker="b", incarnation=1, epoch=2)
+        assert said[-1] == "epoch 2"
+
+    asyncio.run(run())

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -302,3 +303,53 @@ def test_a_failed_transaction_leaves_the_row_as_it_was(written: Path) -> None:
 def test_the_file_is_its_owners_alone(path: Path) -> None:
     _opened(path).close()
     assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
+
+
+def test_a_locked_ledger_holds_nobody_up(written: Path) -> None:
+    ledger = _opened(written)
+    other = sqlite3.connect(written, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    begin = time.monotonic()
+    for _ in range(10):
+        with pytest.raises(LedgerError, match="in use by another process"):
+            ledger.probe()
+    assert time.monotonic() - begin < 0.5  # with the patience of its opening it would be a second and more
+    other.execute("ROLLBACK")
+    other.close()
+    ledger.probe()
+    ledger.close()
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.rename(path.with_name("elsewhere"))])
+def test_a_file_that_is_taken_away_under_its_server_is_noticed(written: Path, harm: Callable[[Path], Any]) -> None:
+    ledger = _opened(written)
+    ledger.probe()
+    harm(written)
+    with pytest.raises(LedgerError, match="was removed or replaced"):
+        ledger.probe()
+    ledger.close()
+
+
+def test_a_full_disk_is_said_as_such_and_what_was_there_stays(written: Path) -> None:
+    ledger = _opened(written)
+    with ledger.engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(LedgerError, match="for want of space") as caught:
+        ledger.keep("move", "1", "x" * 100_000)
+    assert caught.value.no_space
+    assert run(ledger.row("s")) == ROW
+    assert ledger.kept("move") == {}
+    ledger.close()
+
+
+def test_damage_anywhere_in_the_file_is_said_when_it_is_opened(path: Path) -> None:
+    ledger = _opened(path)
+    for number in range(400):
+        run(ledger.create(replace(ROW, session=f"s-{number}")))
+    ledger.close()
+    data = bytearray(path.read_bytes())
+    data[-8192:-4096] = bytes(4096)
+    path.write_bytes(bytes(data))
+    with pytest.raises(LedgerError, match="is damaged"):
+        _opened(path)

@@ -279,6 +279,10 @@ class FakeFleet:
     def amend(self, told: MoveReport) -> None:
         self.reports = [told if report.attempt == told.attempt else report for report in self.reports]
 
+    @property
+    def ledger_failure(self) -> LedgerError | None:
+        return None
+
     def workers(self) -> tuple[WorkerView, ...]:
         return tuple(
             WorkerView(

@@ -26,7 +26,7 @@ def engine(num_threads: int) -> LoggingEngine:
 
 
 def lists_in(folder: Path, seed: int) -> dict[int, list[KeyChange]]:
-    """Return every list that the world of a seed stepped, by block. Raises AssertionError where one was closed twice."""
+    """Return every list that a seed's world stepped, by block. Raises AssertionError where one was closed twice."""
     found: dict[int, list[KeyChange]] = {}
     for file in sorted(folder.glob("*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():

@@ -18,9 +18,9 @@ from worldmove.worker.birth import birth_of
 
 
 def test_a_second_server_is_kept_out_with_one_sentence_and_let_in_afterwards(tmp_path: Path) -> None:
-    with state_folder(tmp_path / "state"), pytest.raises(UserError, match=f"process id {os.getpid()} lives") as refused:
-        with state_folder(tmp_path / "state"):
-            pass
+    lives = pytest.raises(UserError, match=f"process id {os.getpid()} lives")
+    with state_folder(tmp_path / "state"), lives as refused, state_folder(tmp_path / "state"):
+        pass
     assert refused.value.code == "state_in_use"
     with state_folder(tmp_path / "state") as folder:
         assert folder == tmp_path / "state"

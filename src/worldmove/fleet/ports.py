@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from worldmove.errors import LedgerError
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.move.ledger_rules import Answer, Operation
@@ -154,6 +155,11 @@ class Fleet(Protocol):
 
     def moves(self) -> tuple[MoveReport, ...]:
         """The last moves, oldest first (a bounded history)."""
+        ...
+
+    @property
+    def ledger_failure(self) -> LedgerError | None:
+        """Why the ledger cannot be written, and no move starts; None while it can."""
         ...
 
     async def stop(self) -> None:

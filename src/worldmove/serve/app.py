@@ -139,6 +139,7 @@ def _fleet(app: FastAPI, parts: Parts) -> None:
         """Say that the server answers, and what it serves."""
         return body.Health(
             status="ok",
+            ledger="ok" if fleet.ledger_failure is None else str(fleet.ledger_failure),
             version=__version__,
             server_life=live.server_life,
             engine=live.spec.name,

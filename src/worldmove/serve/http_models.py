@@ -137,6 +137,7 @@ class Environment(Answer):
 
 class Health(Answer):
     status: str
+    ledger: str = Field(description="'ok', or why it cannot be written; no move starts meanwhile.")
     version: str
     server_life: int
     engine: str

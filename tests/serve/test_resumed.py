@@ -1,0 +1,262 @@
+"""A session of an earlier server at the gateway: what is shown, closed and said while its reports come in."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.serve.fakes import SPEC, FakeFleet, FakeIds
+from tests.serve.test_gateway import House, Watcher, replayed
+from worldmove.fleet.ports import Owner
+from worldmove.serve.desk import Desk
+from worldmove.serve.frames import FrameHeader
+from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.live import LiveConfig
+from worldmove.serve.metrics import Metrics
+from worldmove.serve.resumption import ResumptionConfig
+from worldmove.serve.sequencer import NUMBER_GAP
+from worldmove.serve.wording import engine_info
+from worldmove.worker.messages import BlockDone, Inputs, Left, Opened
+
+SESSION = "s-1"
+OPENED = Opened(session=SESSION, epoch=1, num_bytes=32, num_leaves=4, state_digest="d")
+
+
+class Returning(Watcher):
+    """A player that says what it has."""
+
+    def __init__(self, house: House, received: int | None) -> None:
+        join = house.desk.join
+
+        def joined(session: str, player: Any, *, controls: bool) -> None:
+            join(session, player, controls=controls, received=received)
+
+        house.desk.join = joined  # type: ignore[method-assign, assignment]
+        super().__init__(house, SESSION)
+        house.desk.join = join  # type: ignore[method-assign]
+
+    def blocks(self) -> list[int]:
+        return [header.block for header, _ in self.frames() if header.index == SPEC.frames_per_block - 1]
+
+
+@dataclass
+class Restart:
+    """A fleet whose worker ``a`` has played, and a new gateway before it."""
+
+    house: House
+    computed: dict[int, BlockDone] = field(default_factory=dict)
+    shown: list[tuple[FrameHeader, bytes]] = field(default_factory=list)
+
+    @property
+    def gateway(self) -> Gateway:
+        return self.house.gateway
+
+    def list_of(self, block: int) -> Inputs:
+        return self.house.fleet.sessions_by_name[SESSION].log[block]
+
+    def owner_reports(self, left: int, *, held: bool = True) -> None:
+        """As a worker does on a new link: its lists, its newest blocks that have left, then those that have not."""
+        for block in sorted(self.house.fleet.sessions_by_name[SESSION].log):
+            if block >= left and held:
+                self.gateway.held(SESSION, block, self.list_of(block).changes)
+        for block in sorted(self.computed):
+            if left - 4 <= block < left:
+                self.gateway.take("a", Left(session=SESSION, block=self.computed[block]))
+        self.gateway.left(SESSION, left, len(self.computed))
+        self.gateway.owned(SESSION, Owner(worker="a", incarnation=1, epoch=1))
+        self.gateway.may_show(SESSION, owner_lives=True)
+        for block in sorted(self.computed):
+            if block >= left:
+                self.gateway.take("a", self.computed[block])
+
+
+def gateway_over(fleet: FakeFleet, life: int, client_s: float) -> Gateway:
+    live = LiveConfig(spec=SPEC, server_life=life, rest_after_s=0.3)
+    config = GatewayConfig(live=live, look_every_s=0.02, resumption=ResumptionConfig(client_s=client_s))
+    gateway = Gateway(fleet=fleet, config=config, metrics=Metrics())
+    fleet.attach(gateway)
+    return gateway
+
+
+def restarted(work: Callable[[Restart], Awaitable[None]], *, client_s: float = 60.0) -> None:
+    """Play eight blocks under one gateway, then do ``work`` under another."""
+
+    async def run() -> None:
+        fleet = FakeFleet()
+        first = gateway_over(fleet, 1, 60.0)
+        house = House(fleet=fleet, gateway=first, desk=Desk(first, engine=engine_info(SPEC, 8), ids=FakeIds()))
+        restart = Restart(house)
+
+        def keep(worker: str, block: BlockDone) -> BlockDone:
+            restart.computed[block.block] = block
+            return block
+
+        fleet.on_block = keep
+        assert (await house.desk.open(seed=7, on=None)).name == SESSION
+        watcher = Watcher(house, SESSION)
+        watcher.press(("up", True))
+        await watcher.until_block(7)
+        restart.shown = watcher.frames()
+        first.lives[SESSION].feed.enabled = False
+        await asyncio.sleep(0.02)
+        await first.end()
+        house.gateway = gateway_over(fleet, 2, client_s)
+        house.desk = Desk(house.gateway, engine=engine_info(SPEC, 8), ids=FakeIds())
+        house.gateway.resume(SESSION, OPENED)
+        try:
+            await work(restart)
+        finally:
+            await house.gateway.end()
+
+    asyncio.run(run())
+
+
+def assert_continues(restart: Restart, watcher: Returning, received: int) -> None:
+    """What was received before and what comes now are all frames in order, as a replay of the log has them."""
+    old = [frame for frame in restart.shown if frame[0].block <= received]
+    seen = [*old, *watcher.frames()]
+    assert [header.frame for header, _ in seen] == list(range(len(seen)))
+    expected = replayed(restart.house, SESSION)
+    for header, pixels in seen:
+        assert pixels == expected[header.block][header.index * len(pixels) : (header.index + 1) * len(pixels)]
+
+
+def test_nothing_is_said_shown_or_closed_until_the_owner_has_reported() -> None:
+    async def work(restart: Restart) -> None:
+        watcher = Returning(restart.house, 5)
+        closed = len(restart.house.fleet.sessions_by_name[SESSION].log)
+        restart.gateway.may_close(SESSION)
+        await asyncio.sleep(0.1)
+        assert watcher.socket.sent == []
+        assert restart.gateway.next_block(SESSION) is None
+        assert restart.gateway.log_reaches(SESSION) == 0
+        assert len(restart.house.fleet.sessions_by_name[SESSION].log) == closed
+        restart.owner_reports(6)
+        await watcher.until_block(12)
+        assert_continues(restart, watcher, 5)
+
+    restarted(work)
+
+
+def test_nothing_is_shown_until_the_client_has_come_back() -> None:
+    async def work(restart: Restart) -> None:
+        restart.owner_reports(6)
+        restart.gateway.may_close(SESSION)
+        await asyncio.sleep(0.1)
+        assert restart.gateway.next_block(SESSION) is None
+        assert "have not reported yet" in (restart.gateway.lives[SESSION].resting_why or "")
+        watcher = Returning(restart.house, 7)
+        await watcher.until_block(12)
+        assert watcher.blocks()[0] == 8
+        assert_continues(restart, watcher, 7)
+
+    restarted(work)
+
+
+def test_what_was_acknowledged_and_never_came_is_shown_again() -> None:
+    async def work(restart: Restart) -> None:
+        restart.owner_reports(8)
+        restart.gateway.may_close(SESSION)
+        watcher = Returning(restart.house, 4)
+        await watcher.until_block(12)
+        assert watcher.blocks()[:4] == [5, 6, 7, 8]
+        assert_continues(restart, watcher, 4)
+
+    restarted(work)
+
+
+def test_no_list_is_closed_until_every_holder_has_reported_and_none_that_is_held_is_closed_anew() -> None:
+    async def work(restart: Restart) -> None:
+        fleet, watcher = restart.house.fleet, Returning(restart.house, 7)
+        closed = max(fleet.sessions_by_name[SESSION].log)
+        only_elsewhere = Inputs(session=SESSION, block=closed + 1, changes=())
+        fleet.sessions_by_name[SESSION].log[closed + 1] = only_elsewhere  # the old server had sent it to another holder
+        restart.owner_reports(6, held=True)
+        await watcher.until(lambda: watcher.texts("hello"))
+        await asyncio.sleep(0.1)
+        assert "a worker that holds a copy has not reported" in watcher.texts("rest")[0]["why"]
+        assert restart.gateway.log_reaches(SESSION) == 0
+        assert max(fleet.sessions_by_name[SESSION].log) == closed + 1
+        restart.gateway.held(SESSION, closed + 1, ())
+        restart.gateway.may_close(SESSION)
+        await watcher.until_block(closed + 4)  # the fleet asserts that no list was closed anew
+        assert_continues(restart, watcher, 7)
+
+    restarted(work)
+
+
+def test_keys_are_released_and_numbered_anew_and_what_is_pressed_now_acts() -> None:
+    async def work(restart: Restart) -> None:
+        watcher = Returning(restart.house, 7)
+        restart.owner_reports(6)
+        restart.gateway.may_close(SESSION)
+        await watcher.until(lambda: watcher.texts("hello"))
+        watcher.number = watcher.texts("hello")[0]["next_number"] - 1
+        assert watcher.number >= NUMBER_GAP
+        watcher.press(("down", True))
+        await watcher.until_block(14)
+        log = restart.house.fleet.sessions_by_name[SESSION].log
+        changes = [(change.key, change.down) for block in sorted(log) for change in log[block].changes]
+        assert changes == [("up", True), *((key, False) for key in SPEC.keys), ("down", True)]
+
+    restarted(work)
+
+
+def test_a_world_whose_client_never_comes_goes_on_by_its_owners_report_alone() -> None:
+    async def work(restart: Restart) -> None:
+        restart.owner_reports(6)
+        restart.gateway.may_close(SESSION)
+        async with asyncio.timeout(5):
+            while restart.gateway.next_block(SESSION) != len(restart.computed):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert restart.house.fleet.acknowledged("a")[-1] == (1, len(restart.computed) - 1)
+        watcher = Returning(restart.house, 5)
+        await watcher.until_block(12)
+        assert_continues(restart, watcher, 5)
+
+    restarted(work, client_s=0.05)
+
+
+def test_a_block_that_the_client_has_is_acknowledged_and_not_shown_again() -> None:
+    async def work(restart: Restart) -> None:
+        watcher = Returning(restart.house, 7)
+        restart.owner_reports(6)
+        restart.gateway.may_close(SESSION)
+        await watcher.until_block(9)
+        assert watcher.blocks()[0] == 8
+        assert {(1, 6), (1, 7)} <= set(restart.house.fleet.acknowledged("a"))
+
+    restarted(work)
+
+
+def test_a_player_that_waits_counts_as_a_watcher_and_may_leave() -> None:
+    async def work(restart: Restart) -> None:
+        watcher = Returning(restart.house, 7)
+        assert restart.gateway.lives[SESSION].watched
+        await asyncio.sleep(0.01)
+        watcher.leave()
+        await asyncio.sleep(0.05)
+        assert not restart.gateway.lives[SESSION].watched
+
+    restarted(work)
+
+
+def test_a_player_that_waits_is_told_that_the_session_is_lost() -> None:
+    async def work(restart: Restart) -> None:
+        watcher = Returning(restart.house, 7)
+        restart.gateway.lost(SESSION, "no copy was left")
+        await watcher.until(lambda: watcher.socket.closed is not None)
+        assert [message["sentence"] for message in watcher.texts("lost")] == ["no copy was left"]
+
+    restarted(work)
+
+
+def test_a_player_that_waits_is_told_that_the_server_ends() -> None:
+    async def work(restart: Restart) -> None:
+        watcher = Returning(restart.house, 7)
+        await asyncio.sleep(0.01)
+        await restart.gateway.end()
+        await watcher.until(lambda: watcher.socket.closed is not None)
+        assert watcher.socket.closed == (1001, "the server ends")
+
+    restarted(work)
