@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.fleet.fakes import Wire
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig, is_alive
 from worldmove.fleet.notes import MemoryNotes, Notes, WorkerNote
@@ -18,7 +19,7 @@ from worldmove.worker.background import Background
 from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import server_link
-from worldmove.worker.messages import Hello, Shutdown, ToServer, ToWorker
+from worldmove.worker.messages import Hello, Shutdown, ToServer
 
 SLEEP = (sys.executable, "-c", "input()")
 
@@ -41,12 +42,6 @@ class Process:
     def kill(self) -> None: ...
 
 
-class Link:
-    def send(self, message: ToWorker) -> None: ...
-
-    def close(self) -> None: ...
-
-
 @dataclass
 class FakeHosts:
     """Hosts on which these pids live. A started worker says hello at once."""
@@ -57,6 +52,8 @@ class FakeHosts:
     on_gone: dict[str, Callable[[int | None], None]] = field(default_factory=dict)
     listening_after: tuple[str, ...] | None = None
     closed: bool = False
+    wires: dict[str, Wire] = field(default_factory=dict)
+    """What each worker was sent."""
 
     async def start(
         self,
@@ -64,10 +61,10 @@ class FakeHosts:
         incarnation: int,
         on_message: Callable[[ToServer], None],
         on_gone: Callable[[int | None], None],
-    ) -> tuple[Process, Link]:
+    ) -> tuple[Process, Wire]:
         self.started.append((worker, incarnation))
         on_message(hello_of(worker, incarnation, 100 + len(self.started)))
-        return Process(100 + len(self.started)), Link()
+        return Process(100 + len(self.started)), self.wires.setdefault(worker, Wire())
 
     def adopt(
         self,
@@ -77,11 +74,11 @@ class FakeHosts:
         birth: str,
         on_message: Callable[[ToServer], None],
         on_gone: Callable[[int | None], None],
-    ) -> tuple[Process, Link] | None:
+    ) -> tuple[Process, Wire] | None:
         if pid not in self.alive:
             return None
         self.adopted[worker], self.on_gone[worker] = on_message, on_gone
-        return Process(pid), Link()
+        return Process(pid), self.wires.setdefault(worker, Wire())
 
     async def listen(self) -> None:
         self.listening_after = tuple(self.adopted)

@@ -109,7 +109,7 @@ async def a_second_server_is_kept_out(server: Server) -> None:
 
 
 async def a_ledger_that_is_locked_stops_moves_and_nothing_else(server: Server, client: Client, session: str) -> None:
-    while (await server.workers()).get("worker-2", {}).get("state") != "ready":
+    while (await server.workers()).get("worker-2", {}).get("state") != "ready":  # noqa: ASYNC110
         await asyncio.sleep(0.1)
     other = sqlite3.connect(server.state / LEDGER, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -120,5 +120,5 @@ async def a_ledger_that_is_locked_stops_moves_and_nothing_else(server: Server, c
     assert "in use by another process" in health["ledger"]
     other.execute("ROLLBACK")
     other.close()
-    while (await server.ask("GET", "../healthz"))["ledger"] != "ok":
+    while (await server.ask("GET", "../healthz"))["ledger"] != "ok":  # noqa: ASYNC110
         await asyncio.sleep(0.1)

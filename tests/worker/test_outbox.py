@@ -2,8 +2,10 @@
 
 import asyncio
 
+import msgspec
+
 from worldmove.worker.messages import BlockDone
-from worldmove.worker.outbox import Outbox
+from worldmove.worker.outbox import MAX_LEFT_BYTES, Outbox
 
 
 def done(block: int, epoch: int = 1) -> BlockDone:
@@ -23,6 +25,23 @@ def test_what_is_not_acknowledged_is_sent_again_in_order_in_the_name_of_the_new_
     sent.clear()
     outbox.send_again(8)
     assert sent == []
+
+
+def test_the_newest_blocks_that_have_left_are_kept_for_a_client_that_may_lack_them() -> None:
+    outbox = Outbox(lambda message: None)
+    for block in range(20):
+        outbox.send(done(block))
+    outbox.acknowledge(17)
+    assert [message.block for message in outbox.left] == list(range(10, 18))
+    assert outbox.first_kept(20) == 18
+
+
+def test_large_blocks_are_kept_one_by_one() -> None:
+    outbox = Outbox(lambda message: None)
+    for block in range(3):
+        outbox.send(msgspec.structs.replace(done(block), frames=bytes(MAX_LEFT_BYTES)))
+        outbox.acknowledge(block)
+    assert [message.block for message in outbox.left] == [2]
 
 
 def test_a_takeover_sends_only_what_is_still_to_be_shown() -> None:

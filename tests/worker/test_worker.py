@@ -14,12 +14,14 @@ from worldmove.worker.messages import (
     BlockDone,
     Close,
     Copies,
+    Copy,
     Failed,
     Freed,
     Hello,
     Open,
     Opened,
     Poll,
+    Reported,
     Shutdown,
     TakeOver,
 )
@@ -178,3 +180,36 @@ def test_on_a_new_link_a_worker_says_what_it_holds_and_sends_again_what_nobody_a
     assert isinstance(trial.sent[0], Hello)
     assert [(copy.session, copy.block) for copy in trial.sent[0].copies] == [("s-1", 3)]
     assert trial.blocks() == [1, 2]
+
+
+def test_a_new_link_is_told_all_that_is_held_before_what_may_be_lost_is_sent_again() -> None:
+    async def run(trial: Bench) -> None:
+        trial.inputs(0, 1, 2, 3, 6)
+        await trial.settle()
+        for block in (0, 1):
+            trial.worker.take(Acknowledge(session="s-1", epoch=1, block=block, server_life=5))
+        trial.sent.clear()
+        trial.worker.joined()
+
+    trial = opened(run)
+    hello, *held, left_0, left_1, reported, again_2, again_3 = [
+        message for message in trial.sent if not isinstance(message, Copies)
+    ]
+    assert isinstance(hello, Hello)
+    assert hello.copies == (Copy(session="s-1", phase="live", epoch=1, block=4, left=2),)
+    assert [(message.block, len(message.changes)) for message in held] == [(2, 0), (3, 1), (6, 0)]
+    assert [message.block.block for message in (left_0, left_1)] == [0, 1]
+    assert isinstance(reported, Reported)
+    assert [message.block for message in (again_2, again_3)] == [2, 3]
+
+
+def test_an_earlier_servers_acknowledgement_counts_no_more() -> None:
+    async def run(trial: Bench) -> None:
+        trial.inputs(0, 1)
+        await trial.settle()
+        trial.worker.take(Acknowledge(session="s-1", epoch=1, block=0, server_life=6))
+        trial.worker.take(Acknowledge(session="s-1", epoch=1, block=1, server_life=5))
+        trial.sent.clear()
+        trial.worker.joined()
+
+    assert opened(run).blocks() == [1]

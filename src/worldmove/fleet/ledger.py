@@ -155,7 +155,9 @@ class SqlLedger:
     def probe(self) -> None:
         """Write, and raise LedgerError where that cannot be done or the file is not the one that was opened."""
         if self._path is not None and _identity(self._path) != self._file:
-            raise LedgerError(f"{self._where} was removed or replaced: put it back, or start the server again.")
+            raise LedgerError(
+                f"{self._where} was removed or replaced: put it back. A server that starts without it ends its worlds."
+            )
         self.keep("probe", "probe", "")
 
     async def checkpoint(self) -> None:

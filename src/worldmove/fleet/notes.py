@@ -7,10 +7,11 @@ Rules of this file:
 2. A note decides nothing. Who owns a session is the row's to say, and who is dead is its process's.
 """
 
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
+from worldmove.errors import LedgerError
 from worldmove.fleet.reports import MoveReport, Outcome
 
 SERVER = "server"
@@ -115,6 +116,16 @@ class MoveNote(_Note, frozen=True, kw_only=True):
         )
 
 
+NoteT = TypeVar("NoteT", bound=_Note)
+
+
+def _read(text: str, kind: type[NoteT]) -> NoteT:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as error:
+        raise LedgerError(f"A note in the ledger is damaged ({error}): use another --state folder.") from error
+
+
 class Notes:
     """The notes by their types. Each verb raises LedgerError where its note cannot be kept."""
 
@@ -123,20 +134,20 @@ class Notes:
 
     def server(self) -> ServerNote | None:
         found = self._store.kept("server").get(SERVER)
-        return None if found is None else msgspec.json.decode(found, type=ServerNote)
+        return None if found is None else _read(found, ServerNote)
 
     def keep_server(self, note: ServerNote) -> None:
         self._keep("server", SERVER, note)
 
     def workers(self) -> tuple[WorkerNote, ...]:
-        return tuple(msgspec.json.decode(text, type=WorkerNote) for text in self._store.kept("worker").values())
+        return tuple(_read(text, WorkerNote) for text in self._store.kept("worker").values())
 
     def keep_worker(self, note: WorkerNote) -> None:
         self._keep("worker", note.name, note)
 
     def sessions(self) -> dict[str, SessionNote]:
         kept = self._store.kept("session")
-        return {name: msgspec.json.decode(text, type=SessionNote) for name, text in kept.items()}
+        return {name: _read(text, SessionNote) for name, text in kept.items()}
 
     def keep_session(self, note: SessionNote) -> None:
         self._keep("session", note.name, note)
@@ -146,7 +157,7 @@ class Notes:
 
     def moves(self) -> tuple[MoveNote, ...]:
         """Return the moves, oldest first."""
-        found = [msgspec.json.decode(text, type=MoveNote) for text in self._store.kept("move").values()]
+        found = [_read(text, MoveNote) for text in self._store.kept("move").values()]
         return tuple(sorted(found, key=lambda note: note.number))
 
     def keep_move(self, note: MoveNote) -> None:

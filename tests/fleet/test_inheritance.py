@@ -1,0 +1,213 @@
+"""A controller that begins with what an earlier one has left: rows, notes, workers that say what they hold."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from tests.fleet.fakes import SilentGateway, copy_of
+from tests.fleet.test_adoption import FakeHosts, hello_of
+from worldmove.errors import LedgerError
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.counters import Counters
+from worldmove.fleet.ledger_memory import MemoryLedger
+from worldmove.fleet.notes import MemoryNotes, MoveNote, Notes, SessionNote, WorkerNote
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.views import SessionState
+from worldmove.move.ledger_row import OpenedFor, Row
+from worldmove.worker.messages import BlockDone, Change, Close, Copy, Held, Left, Reported
+
+ROW = Row(session="s", owner="a", incarnation=4, epoch=3, shown=True)
+BLOCK = BlockDone(session="s", epoch=3, block=4, frames=b"", frame_sha256=(), notes=(), compute_s=0.0)
+
+
+def noted(name: str, *holders: tuple[str, int], closing: bool = False) -> SessionNote:
+    return SessionNote(
+        name=name, seed=9, num_bytes=32, num_leaves=4, state_digest="d", holders=holders, closing=closing
+    )
+
+
+@dataclass
+class Later:
+    """A controller over what was left, its gateway, and the workers ``a`` and ``b`` that live on."""
+
+    controller: Controller
+    gateway: SilentGateway
+    hosts: FakeHosts
+    notes: Notes
+    ledger: MemoryLedger
+
+    def says(self, worker: str, *copies: Copy) -> None:
+        """A worker makes its link, and says what it holds."""
+        say = self.hosts.adopted[worker]
+        say(msgspec.structs.replace(hello_of(worker, 4), copies=copies))
+        for copy in copies:
+            say(Held(session=copy.session, block=5, changes=(Change(number=1, key="up", down=True),)))
+            say(Left(session=copy.session, block=BLOCK))
+        say(Reported(worker=worker, incarnation=4))
+
+    def told(self, event: str) -> list[object]:
+        return [said for what, said in self.gateway.told if what == event]
+
+    def state(self, session: str = "s") -> SessionState:
+        return next(view.state for view in self.controller.sessions() if view.name == session)
+
+
+def left_behind(
+    work: Callable[[Later], Awaitable[None]],
+    *rows: Row,
+    notes: tuple[SessionNote | MoveNote, ...] = (),
+    alive: tuple[int, ...] = (1, 2),
+) -> None:
+    """Begin with these rows and notes, and with workers ``a`` (pid 1) and ``b`` (pid 2) of which these live."""
+
+    async def run() -> None:
+        store, ledger, hosts = MemoryNotes(), MemoryLedger(), FakeHosts(alive=alive)
+        known, failed = Notes(store), list[object]()
+        for name, pid in (("a", 1), ("b", 2)):
+            known.keep_worker(WorkerNote(name=name, incarnation=4, pid=pid, birth="b"))
+        for row in rows:
+            await ledger.create(row)
+        for note in notes:
+            (known.keep_session if isinstance(note, SessionNote) else known.keep_move)(note)  # type: ignore[arg-type]
+        ports = ControllerPorts(
+            hosts=hosts,
+            ledger=ledger,
+            notes=store,
+            wall_clock=lambda: 0.0,
+            salt=lambda: "x",
+            nonce=lambda: bytes(32),
+            counters=Counters(CollectorRegistry()),
+            log=lambda event, fields: failed.append(fields) if event == "task_failed" else None,
+        )
+        controller, gateway = Controller(FleetConfig(workers=("a", "b"), poll_s=0.05), ports), SilentGateway()
+        controller.attach(gateway)
+        await controller.start()
+        try:
+            later = Later(controller=controller, gateway=gateway, hosts=hosts, notes=known, ledger=ledger)
+            await asyncio.sleep(0.01)
+            await work(later)
+        finally:
+            await controller.stop()
+        assert failed == []
+
+    asyncio.run(run())
+
+
+def test_a_session_goes_on_once_its_owner_and_every_noted_holder_have_reported() -> None:
+    async def work(later: Later) -> None:
+        assert later.state() is SessionState.IN_DOUBT
+        assert (later.told("may_show"), later.told("may_close"), later.told("holders")) == ([], [], [])
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=7, left=5))
+        await asyncio.sleep(0.01)
+        assert later.state() is SessionState.LIVE
+        assert (later.told("left"), later.told("held"), later.told("may_show")) == ([(5, 7)], [5], [True])
+        assert later.told("take") == [Left(session="s", block=BLOCK)]
+        assert later.told("may_close") == []
+        later.says("b", Copy(session="s", phase="retired", epoch=2, block=4, left=4))
+        await asyncio.sleep(0.3)
+        assert later.told("may_close") == ["s"]
+        assert later.told("holders") == [("a", "b")]
+        assert later.notes.sessions()["s"].holders == (("a", 4), ("b", 4))
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4), ("b", 4)),))
+
+
+def test_what_was_being_closed_is_closed_and_what_was_never_named_is_too() -> None:
+    async def work(later: Later) -> None:
+        assert later.controller.sessions() == ()
+        assert later.notes.sessions() == {}
+        assert await later.ledger.rows() == ()
+        later.says("a", copy_of("closing", "live"), copy_of("opening", "live"), copy_of("old~r1", "throwaway"))
+        assert later.hosts.wires["a"].of(Close) == [Close(session=name) for name in ("closing", "opening", "old~r1")]
+
+    left_behind(
+        work, replace(ROW, session="closing"), notes=(noted("closing", ("a", 4), closing=True), noted("opening"))
+    )
+
+
+def test_an_attempt_that_nobody_conducts_is_closed_and_its_move_gets_an_outcome() -> None:
+    move = MoveNote(
+        number=3,
+        session="s",
+        attempt="00000001-x",
+        source="a",
+        destination="b",
+        epoch=3,
+        transport="shm",
+        strategy="boundary copy",
+        started_at=1.0,
+    )
+
+    async def work(later: Later) -> None:
+        row = await later.ledger.row("s")
+        assert row is not None
+        assert row.attempt is None
+        (report,) = later.controller.moves()
+        assert (report.outcome, report.reason, report.runs_at) == (Outcome.ABORTED, "server_ended", "a")
+
+    opened = OpenedFor(attempt="00000001-x", destination="b", incarnation=4)
+    left_behind(work, replace(ROW, attempt=opened, last_attempt="00000001-x"), notes=(noted("s", ("a", 4)), move))
+
+
+def test_a_dead_owner_without_another_copy_is_lost_only_when_every_living_worker_has_said_what_it_holds() -> None:
+    async def work(later: Later) -> None:
+        await asyncio.sleep(0.3)
+        assert later.told("lost") == []
+        assert later.state() is SessionState.IN_DOUBT
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4)),), alive=(2,))
+
+
+def test_a_session_that_was_lost_stays_lost() -> None:
+    async def work(later: Later) -> None:
+        assert later.state() is SessionState.LOST
+        assert len(later.told("lost")) == 1
+
+    left_behind(work, replace(ROW, lost=True), notes=(noted("s"),))
+
+
+def test_a_clean_end_leaves_no_session_to_the_next_server() -> None:
+    kept: list[Later] = []
+
+    async def work(later: Later) -> None:
+        kept.append(later)
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4)),))
+    (later,) = kept
+    assert later.hosts.closed
+    assert asyncio.run(later.ledger.rows()) == ()
+    assert later.notes.sessions() == {}
+
+
+def test_a_server_that_cannot_begin_leaves_the_workers_that_it_found_alone() -> None:
+    class Full(MemoryLedger):
+        async def forget(self, session: str) -> None:
+            raise LedgerError("the disk is full")
+
+    async def run() -> bool:
+        store, ledger, hosts = MemoryNotes(), Full(), FakeHosts(alive=(1,))
+        Notes(store).keep_worker(WorkerNote(name="a", incarnation=4, pid=1, birth="b"))
+        await ledger.create(ROW)  # without a note: to be forgotten, which fails
+        ports = ControllerPorts(
+            hosts=hosts,
+            ledger=ledger,
+            notes=store,
+            wall_clock=lambda: 0.0,
+            salt=lambda: "x",
+            nonce=lambda: bytes(32),
+            counters=Counters(CollectorRegistry()),
+            log=lambda event, fields: None,
+        )
+        controller = Controller(FleetConfig(workers=("a",)), ports)
+        controller.attach(SilentGateway())
+        try:
+            await controller.start()
+        except LedgerError:
+            await controller.stop()
+        return hosts.closed
+
+    assert asyncio.run(run()) is False
