@@ -108,11 +108,11 @@ class Breaking(MemoryLedger):
         self.broken = False
         self.asked = 0
 
-    async def ask(self, operation: Operation, facts: Facts) -> Answer | None:
+    async def ask(self, operation: Operation, facts: Facts) -> Ruling:
         self.asked += 1
-        answer = await super().ask(operation, facts)
+        ruling = await super().ask(operation, facts)
         self.probe()
-        return answer
+        return ruling
 
     def probe(self) -> None:
         if self.broken:
