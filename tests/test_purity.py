@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "worldmove"
 
 PURE = (
     "engine/base.py",
+    "fleet/notes.py",
     "fleet/ports.py",
     "fleet/reports.py",
     "fleet/views.py",
@@ -32,6 +33,9 @@ PURE = (
     "move/report.py",
     "move/strategy.py",
     "serve/frames.py",
+    "serve/lineage.py",
+    "serve/recent.py",
+    "serve/resumption.py",
     "serve/sequencer.py",
     "serve/show.py",
     "serve/tempo.py",

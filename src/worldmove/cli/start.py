@@ -45,7 +45,8 @@ def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -
 
         def ready(url: str) -> None:
             line.stop()
-            output.document("serve", {"url": url, "pid": os.getpid(), "workers": told.workers})
+            state = None if told.state is None else str(told.state)
+            output.document("serve", {"url": url, "pid": os.getpid(), "workers": told.workers, "state": state})
             output.text(url)
             if told.host not in ("127.0.0.1", "localhost", "::1"):
                 output.note(f"Everybody who reaches {told.host} can use it: there is no password.")

@@ -78,46 +78,57 @@ async def serving(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIt
 @asynccontextmanager
 async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[House]:
     """Serve while inside; gives the parts, for whoever measures them. Raises UserError, WeightsError."""
-    with bound(config.host, config.port) as listening, state_folder(config.state) as folder:
+    with (
+        bound(config.host, config.port) as listening,
+        state_folder(config.state) as folder,
+        _ledger_in(folder) as ledger,
+    ):
         stage("reading the engine's weights")
         engine = await asyncio.to_thread(build_engine, config.worker.engine, config.worker.num_threads)
+        life, num_alive = _begin_life(ledger, config)
+        stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
-        with _ledger_in(folder) as ledger:
-            life, num_alive = _begin_life(ledger, config)
-            stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
-            controller = _controller(ledger, metrics, config, folder)
-            house = _house(config, engine, controller, metrics, url_of(listening), life)
-            async with _started(house), answering(house.app, listening, farewell=house.gateway.end):
-                yield house
+        controller = _controller(ledger, metrics, config, folder)
+        house = _house(config, engine, controller, metrics, url_of(listening), life)
+        async with _started(house), answering(house.app, listening, farewell=house.gateway.end):
+            yield house
 
 
 @contextmanager
 def _ledger_in(folder: Path) -> Iterator[SqlLedger]:
     """Open the ledger of a state folder. Raises UserError, with one sentence, where that cannot be."""
-    try:
+    with _unusable():
         # NORMAL: a power cut takes every worker of this host too, so what it may lose is of no use after it.
         ledger = open_ledger(LedgerConfig(path=folder / LEDGER, durability=Durability.NORMAL))
-    except LedgerError as error:
-        code = "no_space" if error.no_space else "ledger_unusable"
-        raise UserError(str(error), code=code, status=503) from error
     try:
         yield ledger
     finally:
         ledger.close()
 
 
+@contextmanager
+def _unusable() -> Iterator[None]:
+    """Say of a ledger that fails at the beginning that the command is to be another one, or the disk."""
+    try:
+        yield
+    except LedgerError as error:
+        code = "no_space" if error.no_space else "ledger_unusable"
+        raise UserError(str(error), code=code, status=503) from error
+
+
 def _begin_life(ledger: SqlLedger, config: ServerConfig) -> tuple[int, int]:
     """Return this server's life number, and how many workers of an earlier one live. Raises UserError."""
     notes = Notes(ledger)
-    alive = [worker for worker in notes.workers() if worker.pid is not None and is_alive(worker.pid, worker.birth)]
-    note = next_life(
-        notes.server(),
-        engine=config.worker.engine,
-        speech=speech(),
-        now_ms=time.time_ns() // 1_000_000,
-        num_alive=len(alive),
-    )
-    notes.keep_server(note)
+    with _unusable():
+        alive = [worker for worker in notes.workers() if worker.pid is not None and is_alive(worker.pid, worker.birth)]
+        note = next_life(
+            notes.server(),
+            engine=config.worker.engine,
+            speech=speech(),
+            now_ms=time.time_ns() // 1_000_000,
+            num_alive=len(alive),
+        )
+        notes.keep_server(note)
     return note.life, len(alive)
 
 
