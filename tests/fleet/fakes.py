@@ -54,7 +54,7 @@ class SilentGateway:
     def next_block(self, session: str) -> int | None:
         return self.block
 
-    def log_reaches(self, session: str) -> int:
+    def log_reaches(self, session: str, first: int = 0) -> int | None:
         return self.reaches
 
     def horizon_s(self, session: str) -> float | None:

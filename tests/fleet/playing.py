@@ -120,7 +120,7 @@ class PlayingGateway:
     def next_block(self, session: str) -> int | None:
         return self._of(session).next_block
 
-    def log_reaches(self, session: str) -> int:
+    def log_reaches(self, session: str, first: int = 0) -> int | None:
         return len(self._of(session).lists)
 
     def horizon_s(self, session: str) -> float | None:

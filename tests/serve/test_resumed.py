@@ -129,7 +129,7 @@ def test_nothing_is_said_shown_or_closed_until_the_owner_has_reported() -> None:
         await asyncio.sleep(0.1)
         assert watcher.socket.sent == []
         assert restart.gateway.next_block(SESSION) is None
-        assert restart.gateway.log_reaches(SESSION) == 0
+        assert restart.gateway.log_reaches(SESSION) is None
         assert len(restart.house.fleet.sessions_by_name[SESSION].log) == closed
         restart.owner_reports(6)
         await watcher.until_block(12)
@@ -175,11 +175,12 @@ def test_no_list_is_closed_until_every_holder_has_reported_and_none_that_is_held
         await watcher.until(lambda: watcher.texts("hello"))
         await asyncio.sleep(0.1)
         assert "a worker that holds a copy has not reported" in watcher.texts("rest")[0]["why"]
-        assert restart.gateway.log_reaches(SESSION) == 0
+        assert restart.gateway.log_reaches(SESSION) is None
         assert max(fleet.sessions_by_name[SESSION].log) == closed + 1
         restart.gateway.held(SESSION, closed + 1, ())
         restart.gateway.may_close(SESSION)
         await watcher.until_block(closed + 4)  # the fleet asserts that no list was closed anew
+        assert not watcher.texts("rest")[1]["resting"]
         assert_continues(restart, watcher, 7)
 
     restarted(work)

@@ -141,6 +141,7 @@ def test_a_log_that_begins_again_keeps_every_list_that_was_held() -> None:
     assert [sequencer.closed(block) for block in (3, 4, 5, 6)] == [press, (), (), press]
     with pytest.raises(IndexError):
         sequencer.closed(2)
+    assert [sequencer.reach_from(block) for block in (2, 3, 6, 7)] == [2, 7, 7, 7]
     sequencer.take(KeyChange(number=9, key="up", down=False))
     assert [change.number for change in sequencer.close()] == [9]
     assert sequencer.closed(7)[0].number == 9
@@ -159,3 +160,10 @@ def test_numbers_go_on_beyond_an_earlier_servers_and_every_key_is_released() -> 
     assert sequencer.next_number == 41 + NUMBER_GAP + 1
     assert [(change.key, change.down) for change in sequencer.close()] == [("up", False), ("down", False)]
     assert sequencer.take(KeyChange(number=42, key="up", down=True)) is Taken.OLD
+
+
+def test_a_log_that_does_not_reach_the_next_block_reaches_nowhere_from_before_it() -> None:
+    sequencer = Sequencer()
+    sequencer.resume(8, {5: ()})
+    assert sequencer.reach_from(5) == 5
+    assert sequencer.reach_from(8) == 8

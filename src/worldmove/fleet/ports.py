@@ -71,8 +71,8 @@ class Gateway(Protocol):
         """The next block to be shown. None while it is not known (after a restart)."""
         ...
 
-    def log_reaches(self, session: str) -> int:
-        """The first block whose input list is not closed."""
+    def log_reaches(self, session: str, first: int = 0) -> int | None:
+        """The first block from ``first`` on whose input list is not here. None while not known (after a restart)."""
         ...
 
     def horizon_s(self, session: str) -> float | None:

@@ -83,7 +83,10 @@ class Recovery:
         retired = self._workers.holders(row.session, ("retired",))
         if next_block is None or not retired or self._workers.holders(row.session, WAITING):
             return
-        worker, _ = max(retired, key=lambda held: held[1].block)
+        worker, copy = max(retired, key=lambda held: held[1].block)
+        log_reaches = self._gateway().log_reaches(row.session, copy.block)
+        if log_reaches is None:
+            return
         self._desk.close_epoch(row.session, row.epoch)
         answer = await self._desk.ask(
             Failover(
@@ -91,7 +94,7 @@ class Recovery:
                 epoch=row.epoch,
                 worker=worker.name,
                 incarnation=worker.incarnation,
-                log_reaches=self._gateway().log_reaches(row.session),
+                log_reaches=log_reaches,
             )
         )
         if isinstance(answer, Done):

@@ -207,9 +207,11 @@ class Gateway:
         live = self.lives.get(session)
         return None if live is None else live.next_block
 
-    def log_reaches(self, session: str) -> int:
+    def log_reaches(self, session: str, first: int = 0) -> int | None:
         live = self.lives.get(session)
-        return 0 if live is None else live.sequencer.reaches
+        if live is None:
+            return first
+        return live.sequencer.reach_from(first) if live.resuming is None else None
 
     def horizon_s(self, session: str) -> float | None:
         live = self.lives.get(session)

@@ -123,6 +123,7 @@ class Live:
         if len(self.feed.holders) > 1:  # the retired copy of a move is let go by a block past its boundary
             self._owed_until = self.screen.next_block + self._check_blocks
         self._was_owned = True
+        self._rested(None)
         self.feed.nudge()
 
     # What the workers and the controller say.

@@ -68,6 +68,10 @@ class Sequencer:
         """The first block whose list is here: 0, or what was reported after a restart."""
         return self._first
 
+    def reach_from(self, block: int) -> int:
+        """Return the first block from ``block`` on whose list is not here."""
+        return self.reaches if block >= self._first else block
+
     @property
     def active(self) -> bool:
         """Whether a key is down or a change waits."""
