@@ -84,8 +84,10 @@ def descriptor_of(pid: int, birth: str) -> int | None:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
         return None
+    ended = select.poll()
+    ended.register(descriptor, select.POLLIN)
     # Only now: from here on the number cannot be given to another while it is looked at.
-    if birth_of(pid) == birth and not select.select([descriptor], [], [], 0)[0]:
+    if birth_of(pid) == birth and not ended.poll(0):
         return descriptor
     os.close(descriptor)
     return None

@@ -53,6 +53,8 @@ class Opener:
             if not created:
                 self._workers.send(worker.name, Close(session=session))
                 self._sessions.drop(session)
+                with suppress(LedgerError):  # a row without a note is forgotten by the next server
+                    self._notes.drop_session(session)
         if not created:
             raise UserError(f"The ledger has a session {session} already.", code="name_taken", status=409)
         return view(record, row)
