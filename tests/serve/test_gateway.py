@@ -35,13 +35,20 @@ class Watcher:
     """One player and its socket; ``run`` sends beside the test."""
 
     def __init__(
-        self, house: House, session: str, *, controls: bool = True, stuck: bool = False, limit: int = 64
+        self,
+        house: House,
+        session: str,
+        *,
+        controls: bool = True,
+        stuck: bool = False,
+        limit: int = 64,
+        received: int | None = None,
     ) -> None:
         self.house, self.session = house, session
         self.socket = FakeSocket(stuck=stuck)
         self.player = Player(self.socket, limit=limit)
         self.number = 0
-        house.desk.join(session, self.player, controls=controls)
+        house.desk.join(session, self.player, controls=controls, received=received)
         self.task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
@@ -690,3 +697,19 @@ def test_what_a_worker_cannot_do_is_said_to_who_watches() -> None:
 def changes_of(house: House, session: str) -> list[tuple[int, str, bool]]:
     log = house.fleet.sessions_by_name[session].log
     return [(c.number, c.key, c.down) for block in sorted(log) for c in log[block].changes]
+
+
+def test_a_player_that_comes_back_is_sent_what_it_lacks_and_nothing_twice() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        staying, leaving = Watcher(house, session), Watcher(house, session, controls=False)
+        staying.press(("up", True))
+        await leaving.until_block(4)
+        leaving.leave()
+        await staying.until_block(8)
+        seen = leaving.frames()
+        back = Watcher(house, session, controls=False, received=seen[-1][0].block)
+        await back.until_block(11)
+        assert [header.frame for header, _ in [*seen, *back.frames()]] == list(range(len(seen) + len(back.frames())))
+
+    in_house(work)

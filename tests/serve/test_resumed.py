@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.serve.fakes import SPEC, FakeFleet, FakeIds
 from tests.serve.test_gateway import House, Watcher, replayed
@@ -26,14 +25,7 @@ class Returning(Watcher):
     """A player that says what it has."""
 
     def __init__(self, house: House, received: int | None) -> None:
-        join = house.desk.join
-
-        def joined(session: str, player: Any, *, controls: bool) -> None:
-            join(session, player, controls=controls, received=received)
-
-        house.desk.join = joined  # type: ignore[method-assign, assignment]
-        super().__init__(house, SESSION)
-        house.desk.join = join  # type: ignore[method-assign]
+        super().__init__(house, SESSION, received=received)
 
     def blocks(self) -> list[int]:
         return [header.block for header, _ in self.frames() if header.index == SPEC.frames_per_block - 1]
