@@ -13,10 +13,10 @@ from worldmove.worker.config import WorkerConfig
 from worldmove.worker.messages import Hello, ToServer
 
 
-def started(engine: str, start_s: float) -> tuple[UserError, list[int], LocalHosts]:
+def started(engine: str, start_s: float) -> tuple[UserError, list[int | None], LocalHosts]:
     """Fail to start a worker; return how, and the exit status that was told."""
     hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine=engine), start_s=start_s))
-    statuses: list[int] = []
+    statuses: list[int | None] = []
 
     async def run() -> UserError:
         try:
@@ -54,10 +54,10 @@ def test_closing_what_was_never_started_does_nothing() -> None:
 
 @pytest.mark.slow
 def test_a_worker_whose_link_breaks_joins_again_and_ends_by_itself_when_its_server_stays_away() -> None:
-    async def run() -> tuple[list[int], list[int]]:
+    async def run() -> tuple[list[int], list[int | None]]:
         hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny", keep_s=0.5)))
         hellos: list[int] = []
-        statuses: list[int] = []
+        statuses: list[int | None] = []
 
         def heard(message: ToServer) -> None:
             if isinstance(message, Hello):

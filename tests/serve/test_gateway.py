@@ -91,7 +91,7 @@ def in_house(
     compute_s: float = 0.001,
     keep_s: float = 60.0,
     rest_after_s: float = 0.3,
-    **settings: float,
+    **settings: Any,
 ) -> None:
     async def run() -> None:
         fleet = FakeFleet(compute_s=compute_s)
@@ -173,9 +173,9 @@ def test_a_world_rests_when_no_key_was_down_and_goes_on_at_the_next_press() -> N
         session = (await house.desk.open(seed=7, on=None)).name
         watcher = Watcher(house, session)
         await watcher.until(lambda: [m for m in watcher.texts("rest") if m["resting"]])
-        reached = house.gateway.log_reaches(session)
+        reached = house.gateway.live(session).sequencer.reaches
         await asyncio.sleep(0.2)
-        assert house.gateway.log_reaches(session) == reached
+        assert house.gateway.live(session).sequencer.reaches == reached
         watcher.press(("left", True))
         await watcher.until_block(reached)
         assert [m["resting"] for m in watcher.texts("rest")][-1] is False
@@ -201,7 +201,7 @@ def test_a_world_that_nobody_watches_closes_no_list_and_is_closed_after_a_while(
     async def work(house: House) -> None:
         session = (await house.desk.open(seed=7, on=None)).name
         await asyncio.sleep(0.05)
-        assert house.gateway.log_reaches(session) == 0
+        assert house.gateway.live(session).sequencer.reaches == 0
         await asyncio.sleep(0.2)
         with pytest.raises(UserError, match="no session s-1"):
             house.gateway.live(session)
@@ -223,7 +223,7 @@ def test_the_newest_connection_has_the_controls_and_the_older_goes_on_watching()
         await second.until(lambda: second.texts("hello"))
         second.number = second.texts("hello")[0]["next_number"] - 1
         second.press(("left", True), ("left", False))
-        block = house.gateway.log_reaches(session) + 3
+        block = house.gateway.live(session).sequencer.reaches + 3
         await second.until_block(block)
         await first.until_block(block)
         log = house.fleet.sessions_by_name[session].log
@@ -259,13 +259,13 @@ def test_a_reload_shows_the_newest_block_at_once_without_waking_the_world() -> N
         newest = watcher.frames()[-2:]
         watcher.leave()
         await asyncio.sleep(0.05)
-        reached = house.gateway.log_reaches(session)
+        reached = house.gateway.live(session).sequencer.reaches
         back = Watcher(house, session)
         await back.until(lambda: len(back.frames()) == 2)
         same = [(replace(header, show_after_ms=0), pixels) for header, pixels in back.frames()]
         assert same == [(replace(header, show_after_ms=0), pixels) for header, pixels in newest]
         await asyncio.sleep(0.1)
-        assert house.gateway.log_reaches(session) == reached
+        assert house.gateway.live(session).sequencer.reaches == reached
 
     in_house(work)
 
@@ -378,7 +378,7 @@ def test_a_resting_world_that_is_moved_plays_the_blocks_owed_to_its_old_copy_and
                 while house.gateway.next_block(session) != blocks:  # noqa: ASYNC110
                     await asyncio.sleep(0.005)
             await asyncio.sleep(0.2)
-            assert house.gateway.next_block(session) == house.gateway.log_reaches(session) == blocks
+            assert house.gateway.next_block(session) == house.gateway.live(session).sequencer.reaches == blocks
 
     in_house(work)
 
