@@ -1,0 +1,61 @@
+"""The edge: a process in which engines are played. ``python -m worldmove.audit.process``, started by an audit.
+
+Orders come as lines of JSON on standard input, answers go as lines to what was standard output; an engine that
+prints writes to standard error. Each order is carried out in a fork, so this process itself never imports an
+engine, and one pair of processes serves any number of audits.
+"""
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from worldmove.audit.findings import Order
+from worldmove.audit.forks import Fault, in_fork
+from worldmove.audit.restored import play_from_the_boundaries
+from worldmove.audit.source import play_from_the_beginning
+from worldmove.errors import WorldMoveError
+
+ROLES = {"source": play_from_the_beginning, "restored": play_from_the_boundaries}
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of an order: its findings lie in the folder, or there is a fault."""
+
+    fault: Fault | None = None
+
+
+def main() -> None:
+    """Serve orders until standard input ends."""
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    sys.path.insert(0, "")
+    serve(sys.stdin.buffer, answers)
+
+
+def serve(orders: BinaryIO, answers: BinaryIO) -> None:
+    """Carry out one order after the other."""
+    before = list(sys.modules)
+    for line in iter(orders.readline, b""):
+        order = msgspec.json.decode(line, type=Order)
+        found = in_fork(lambda order=order: carry_out(order, before), bool)  # type: ignore[misc]
+        answers.write(msgspec.json.encode(Done(fault=found if isinstance(found, Fault) else None)) + b"\n")
+
+
+def carry_out(order: Order, before: list[str]) -> bool:
+    """Play one role and write down what was found."""
+    try:
+        findings = ROLES[order.role](order, before)
+    except WorldMoveError as error:
+        if order.debug:
+            traceback.print_exception(error)
+        raise
+    (Path(order.folder) / f"{order.role}.findings").write_bytes(msgspec.msgpack.encode(findings))
+    return True
+
+
+if __name__ == "__main__":
+    main()

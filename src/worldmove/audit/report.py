@@ -1,0 +1,83 @@
+"""What an audit says: a verdict for each part of the state and for each place that is not in it."""
+
+from enum import Enum
+
+import msgspec
+
+from worldmove.audit.trail import Difference
+
+
+class Verdict(Enum):
+    """What a leaf, or a place outside the state, is to the world that goes on."""
+
+    NEEDED = "needed"
+    """Without it another world goes on."""
+    DERIVED = "derived"
+    """It changes, and yet nothing was missed without it: evidence, no proof."""
+    STATIC = "static"
+    """It never changes, and a new session has the same."""
+    MISSING = "missing"
+    """It is not in the state, and a restored session has something else there."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of the state, or one place that is not in it."""
+
+    path: str
+    verdict: Verdict
+    kind: str
+    num_bytes: int
+    leaves: tuple[str, ...]
+    """The leaves that it stands for; none for a place that is no part of the state."""
+    why: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one audit."""
+
+    engine: str
+    blocks: int
+    boundaries: dict[str, int]
+    differences: dict[str, Difference | None]
+    """At each boundary: in what the restored session differed first, None where it went on exactly."""
+    rows: tuple[Row, ...]
+    """The state's parts in the order of the walk."""
+    places: tuple[Row, ...]
+    """What is not in the state and was different after the restoring."""
+    walked: int
+    complete: bool
+
+    @property
+    def is_exact(self) -> bool:
+        return all(difference is None for difference in self.differences.values())
+
+    @property
+    def missing(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.places if row.verdict is Verdict.MISSING)
+
+    @property
+    def is_clean(self) -> bool:
+        """Exact, nothing missing, and everything was looked at."""
+        return self.is_exact and not self.missing and self.complete
+
+    def sentence(self) -> str:
+        """Return the conclusion."""
+        if self.is_clean:
+            return (
+                f"{self.engine} went on exactly in a fresh process over {self.blocks} blocks from each of "
+                f"{len(self.boundaries)} boundaries, and nothing is missing."
+            )
+        return f"{self.engine} {self._course()}; {self._lack()}."
+
+    def _course(self) -> str:
+        found = next((d for d in self.differences.values() if d is not None), None)
+        return f"went on exactly over {self.blocks} blocks" if found is None else f"went another way ({found})"
+
+    def _lack(self) -> str:
+        if not self.complete:
+            return "not everything that it reaches could be looked at"
+        if not self.missing:
+            return "what makes the difference was not found"
+        named = ", ".join(row.path for row in self.missing[:5])
+        more = f" and {len(self.missing) - 5} more" if len(self.missing) > 5 else ""
+        return f"not in its state: {named}{more}"

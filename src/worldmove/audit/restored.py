@@ -1,0 +1,129 @@
+"""The fresh process: it restores at both boundaries and plays on; then again, without each part of the state in turn.
+
+Every session is restored in a fork of its own, so that none meets what another left in the process.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from worldmove.audit.findings import (
+    BOUNDARIES,
+    BUSY,
+    CALM,
+    Continuation,
+    Drop,
+    Order,
+    RestoredFindings,
+    Unit,
+)
+from worldmove.audit.forks import Fault, in_forks
+from worldmove.audit.moments import leaf_digests
+from worldmove.audit.parcel import Parcel
+from worldmove.audit.play import Player, installed, opened, ready, script_for
+from worldmove.audit.script import Script
+from worldmove.audit.source import reachable
+from worldmove.audit.trail import Moment, compare, part_of
+from worldmove.audit.units import units, without
+from worldmove.engine.base import Engine
+from worldmove.errors import UserError
+from worldmove.state.capture import capture
+from worldmove.state.tree import flatten
+
+T = TypeVar("T")
+
+PATIENCE = 20
+"""A session without one of its leaves gets this many times as long as a whole one."""
+
+
+def play_from_the_boundaries(order: Order, before: list[str]) -> RestoredFindings:
+    """Restore and play on. Raises UserError where a whole session cannot even be restored."""
+    engine = ready(order.engine)
+    script = script_for(engine, before=order.before, blocks=order.blocks)
+    fresh = Fresh(engine=engine, script=script, order=order, before=before)
+    began = time.monotonic()
+    continuations = fresh.at_both(fresh.go_on, Continuation)
+    limit_s = 30 + PATIENCE * (time.monotonic() - began)
+    known = fresh.at_both(fresh.units, list[Unit])
+    drops: list[Drop] = []
+    for name in BOUNDARIES:
+        paths = _to_try(known[name], drops)
+        jobs = [partial(fresh.drop, name, path, continuations[name].moments) for path in paths]
+        found = in_forks(jobs, Drop, at_once=order.at_once, limit_s=limit_s)
+        drops += [_dropped(name, path, result) for path, result in zip(paths, found, strict=True)]
+    return RestoredFindings(continuations=continuations, units=known, drops=drops)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fresh:
+    """What a fork of the fresh process can be told to do. Each method is one fork's whole work."""
+
+    engine: Engine[Any]
+    script: Script
+    order: Order
+    before: list[str]
+
+    def at_both(self, job: Callable[[str], T], kind: type[T]) -> dict[str, T]:
+        """Do a job at each boundary, in forks. Raises UserError where one fails."""
+        found = in_forks([partial(job, name) for name in BOUNDARIES], kind, at_once=self.order.at_once)
+        return {name: _whole(result) for name, result in zip(BOUNDARIES, found, strict=True)}
+
+    def go_on(self, name: str) -> Continuation:
+        """Restore a whole session and play on."""
+        session = installed(self.engine, self._tree(name))
+        player = Player(engine=self.engine, session=session, script=self.script)
+        moments = [player.now()]
+        start = reachable(self.engine, session, self.order, self.before)
+        moments += player.blocks(*self._span(name))
+        return Continuation(
+            moments=moments, start=start, end=reachable(self.engine, session, self.order, self.before)
+        )
+
+    def units(self, name: str) -> list[Unit]:
+        """Say what can be dropped, and what of it a new session has as well."""
+        tree, types = self._tree(name), self.engine.state_types
+        live = capture(tree, types)
+        fresh_tree = self.engine.state(opened(self.engine))
+        fresh = leaf_digests(capture(fresh_tree, types))
+        old = Moment(frames="", notes="", state="", leaves=leaf_digests(live))
+        new = Moment(frames="", notes="", state="", leaves=fresh)
+        paths = units(flatten(tree, types).structure, flatten(fresh_tree, types).structure)
+        return [Unit(path=path, is_fresh=part_of(old, path) == part_of(new, path)) for path in paths]
+
+    def drop(self, name: str, path: str, expected: Sequence[Moment]) -> Drop:
+        """Restore a session without one part of its state, and play on until something else is different."""
+        new = self.engine.state(opened(self.engine))
+        session = installed(self.engine, without(self._tree(name), new, path, self.engine.state_types))
+        player = Player(engine=self.engine, session=session, script=self.script)
+        moment = expected[0]
+        for block, moment in enumerate(player.blocks(*self._span(name)), 1):
+            difference = compare(expected[block], moment, block=block, beside=path)
+            if difference is not None:
+                return Drop(boundary=name, path=path, difference=difference)
+        return Drop(boundary=name, path=path, itself=part_of(moment, path) != part_of(expected[-1], path))
+
+    def _tree(self, name: str) -> Any:
+        return Parcel(folder=Path(self.order.folder), name=name).tree(self.engine)
+
+    def _span(self, name: str) -> tuple[int, int]:
+        start = {BUSY: self.script.busy, CALM: self.script.calm}[name]
+        return start, start + self.order.blocks
+
+
+def _whole(found: T | Fault) -> T:
+    if isinstance(found, Fault):
+        raise UserError(f"A restored session could not go on: {found.message.rstrip('.')}.", code="engine_failed")
+    return found
+
+
+def _dropped(name: str, path: str, found: Drop | Fault) -> Drop:
+    return Drop(boundary=name, path=path, fault=found.message) if isinstance(found, Fault) else found
+
+
+def _to_try(known: Sequence[Unit], drops: Sequence[Drop]) -> list[str]:
+    """What differs from a new session's at this boundary, unless it was missed at the other already."""
+    missed = [drop.path for drop in drops if drop.is_missed]
+    return [unit.path for unit in known if not unit.is_fresh and unit.path not in missed]
