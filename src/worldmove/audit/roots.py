@@ -4,6 +4,7 @@ import random
 import sys
 import sysconfig
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -62,8 +63,15 @@ def _is_installed(package: str) -> bool:
 def _is_library(module: Any) -> bool:
     """Say whether a module came with Python or was installed beside it."""
     file = getattr(module, "__file__", None)
-    if file is None:
-        return True
+    return file is None or _lies_in_a_library(file)
+
+
+@lru_cache(maxsize=None)
+def _lies_in_a_library(file: str) -> bool:
+    return any(Path(file).resolve().is_relative_to(place) for place in _libraries())
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
-    places = [Path(paths[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    return any(Path(file).resolve().is_relative_to(place) for place in places)
+    return tuple(Path(paths[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))

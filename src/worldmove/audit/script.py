@@ -36,8 +36,8 @@ def write_script(keys: Sequence[str], *, before: int, blocks: int, frames_per_bl
     hand = _Hand(keys=keys, dice=random.Random(SEED), down=[])
     lists = [hand.some() for _ in range(before - 1)]
     lists.append(hand.burst(2 * frames_per_block + 2))
-    lists += [[] for _ in range(CALM_BLOCKS)]
-    lists += [hand.some() for _ in range(blocks)]
+    lists += [[] for _ in range(CALM_BLOCKS + 1)]  # one more, in which no new change hides what the last one left
+    lists += [hand.some() for _ in range(blocks - 1)]
     return Script(lists=lists, busy=before, calm=before + CALM_BLOCKS)
 
 
