@@ -1,0 +1,3 @@
+"""A module with a counter, as a helper of an engine may have one."""
+
+blocks = 0

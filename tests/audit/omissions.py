@@ -1,0 +1,259 @@
+"""Engines that forget a part of their state, each in another way, and correct ones that look suspicious.
+
+Each is the tiny world with one thing more, which decides what is shown: so what is lost in a move is seen.
+"""
+
+import collections
+import functools
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from tests.audit import counter_module
+from worldmove.engine.base import Block, KeyChange, Tree
+from worldmove.engine.reference.engine import ReferenceEngine
+from worldmove.engine.reference.presets import tiny
+from worldmove.engine.reference.session import Session
+
+SEEN: list[int] = []
+
+
+@dataclass(slots=True, kw_only=True)
+class Larger:
+    """The tiny world's session with something beside it."""
+
+    world: Session
+    cache: list[dict[str, torch.Tensor]] = field(default_factory=lambda: [{"k": torch.zeros(3)} for _ in range(5)])
+    index: int = 0
+    dice: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(1))
+    late: list[KeyChange] = field(default_factory=list)
+    salt: int = 0
+
+
+class Engine:
+    """A correct engine around the tiny world: ``tint`` is added to every picture, and needs only what is exported."""
+
+    def __init__(self) -> None:
+        self._tiny = ReferenceEngine(tiny())
+        self.spec = self._tiny.spec
+        self.state_types = self._tiny.state_types
+
+    def warm_up(self) -> None:
+        self._tiny.warm_up()
+
+    def open(self, seed: int) -> Larger:
+        return Larger(world=self._tiny.open(seed))
+
+    def step(self, session: Larger, changes: Sequence[KeyChange]) -> Block:
+        block = self._tiny.step(session.world, self.heard(session, changes))
+        return replace(block, frames=block.frames + np.uint8(self.tint(session, block) % 256))
+
+    def heard(self, session: Larger, changes: Sequence[KeyChange]) -> Sequence[KeyChange]:
+        return changes
+
+    def tint(self, session: Larger, block: Block) -> int:
+        return 0
+
+    def quiesce(self, session: Larger) -> None:
+        pass
+
+    def state(self, session: Larger) -> Tree:
+        return self._tiny.state(session.world)
+
+    def install(self, state: Tree, into: Larger | None = None) -> Larger:
+        return Larger(world=self._tiny.install(state))
+
+
+class Cache(Engine):
+    """A cache beside the caches: the fourth entry's rows are forgotten."""
+
+    def tint(self, session: Larger, block: Block) -> int:
+        rows = session.cache[3]["k"]
+        rows[block.index % 3] += 1
+        return int(rows.sum())
+
+
+class Index(Engine):
+    """Where in a ring the next block goes."""
+
+    def tint(self, session: Larger, block: Block) -> int:
+        session.index = (session.index + 2) % 7
+        return session.index
+
+
+class Generator(Engine):
+    def tint(self, session: Larger, block: Block) -> int:
+        return int(torch.randint(256, (1,), generator=session.dice))
+
+
+class WaitingInputs(Engine):
+    """Key changes are used one block late."""
+
+    def heard(self, session: Larger, changes: Sequence[KeyChange]) -> Sequence[KeyChange]:
+        late, session.late = session.late, list(changes)
+        return late
+
+
+class ModuleCounter(Engine):
+    """A counter on another module of the same package."""
+
+    def tint(self, session: Larger, block: Block) -> int:
+        counter_module.blocks += 1
+        return counter_module.blocks
+
+
+class Closure(Engine):
+    """A list that only a function's closure holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = counting()
+
+    def tint(self, session: Larger, block: Block) -> int:
+        return self.count(block.index)
+
+
+def counting() -> Callable[[int], int]:
+    seen: list[int] = []
+
+    def f(index: int) -> int:
+        seen.append(index)
+        return len(seen)
+
+    return f
+
+
+class ModuleGlobal(Engine):
+    def tint(self, session: Larger, block: Block) -> int:
+        SEEN.append(block.index)
+        return len(SEEN)
+
+
+class ProcessGenerator(Engine):
+    """It draws from the generator that all sessions of a process share."""
+
+    def tint(self, session: Larger, block: Block) -> int:
+        return int(torch.randint(256, (1,)))
+
+
+class ClassAttribute(Engine):
+    total = 0
+
+    def tint(self, session: Larger, block: Block) -> int:
+        ClassAttribute.total += 1
+        return ClassAttribute.total
+
+
+class ByName(Engine):
+    """Kept by the engine, by the session's own address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moods: dict[int, int] = {}
+
+    def tint(self, session: Larger, block: Block) -> int:
+        self._moods[id(session)] = self._moods.get(id(session), 0) + 3
+        return self._moods[id(session)]
+
+
+class DefaultArgument(Engine):
+    def tint(self, session: Larger, block: Block) -> int:
+        return remembering(block.index)
+
+
+def remembering(index: int, memory: list[int] = []) -> int:  # noqa: B006  (the mistake that is to be found)
+    memory.append(index)
+    return len(memory)
+
+
+class Suspended(Engine):
+    """The local variable of a generator function that waits for the next block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tints = tints()
+
+    def tint(self, session: Larger, block: Block) -> int:
+        return next(self._tints)
+
+
+def tints() -> Iterator[int]:
+    level = 0
+    while True:
+        level += 5
+        yield level
+
+
+class OpenedOnce(Engine):
+    """Drawn when the world begins, never changed, and not exported."""
+
+    def open(self, seed: int) -> Larger:
+        return Larger(world=self._tiny.open(seed), salt=random.Random(seed).randint(1, 200))
+
+    def tint(self, session: Larger, block: Block) -> int:
+        return session.salt
+
+
+class LateEffect(Engine):
+    """A counter of which nothing is seen for 1,000 blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = 0
+
+    def tint(self, session: Larger, block: Block) -> int:
+        self.blocks += 1
+        return int(self.blocks > 1000)
+
+
+class Suspicious(Engine):
+    """Correct: a scratch buffer, a memo, a table made at the first block, a time of start, the last block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scratch = np.zeros(4)
+        self.table: torch.Tensor | None = None
+        self.started_at = time.time()
+        self.last: collections.deque[Block] = collections.deque(maxlen=1)
+
+    def tint(self, session: Larger, block: Block) -> int:
+        self.scratch[:] = block.index
+        self.last.append(block)
+        if self.table is None:
+            self.table = torch.arange(256)
+        return int(self.table[int(self.scratch.sum()) % 256]) + squared(block.index)
+
+
+@functools.lru_cache(maxsize=8)
+def squared(number: int) -> int:
+    return number * number
+
+
+class Restless(Engine):
+    """It is not deterministic at all, and nothing that Python reaches says why."""
+
+    def tint(self, session: Larger, block: Block) -> int:
+        return time.perf_counter_ns() % 251
+
+
+class Refused(Engine):
+    def state(self, session: Larger) -> Tree:
+        return {**self._tiny.state(session.world), "late": {1, 2}}
+
+
+class Broken(Engine):
+    def tint(self, session: Larger, block: Block) -> int:
+        return 1 // (block.index - 3)
+
+
+def needs_more(preset: Any, num_threads: int) -> Engine:
+    raise AssertionError((preset, num_threads))
+
+
+correct = Engine()
+no_engine = object()
