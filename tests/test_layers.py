@@ -24,12 +24,13 @@ BELOW: Mapping[str, frozenset[str]] = {
     "state": ROOTS,
     "codec": ROOTS | {"state"},
     "engine": ROOTS | {"state"},
+    "audit": ROOTS | {"state", "engine"},  # engines alone: nothing of it is part of a move
     "transport": ROOTS | {"state"},
     "move": CARRIED,  # never engine: a move knows bytes, not what they generate
     "worker": MOVING | {"engine"},
     "fleet": MOVING | {"engine", "worker"},
     "serve": MOVING | {"engine", "worker", "fleet"},
-    "cli": MOVING | {"engine", "worker", "fleet", "serve"},
+    "cli": MOVING | {"engine", "audit", "worker", "fleet", "serve"},
 }
 
 Modules = Mapping[str, Path]

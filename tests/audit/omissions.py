@@ -5,6 +5,7 @@ Each is the tiny world with one thing more, which decides what is shown: so what
 
 import collections
 import functools
+import os
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from worldmove.engine.base import Block, KeyChange, Tree
 from worldmove.engine.reference.engine import ReferenceEngine
 from worldmove.engine.reference.presets import tiny
 from worldmove.engine.reference.session import Session
+from worldmove.errors import StateRefused
 
 SEEN: list[int] = []
 
@@ -257,3 +259,43 @@ def needs_more(preset: Any, num_threads: int) -> Engine:
 
 correct = Engine()
 no_engine = object()
+
+
+class Leaves(Engine):
+    """Correct: with leaves of every kind beside the world."""
+
+    def open(self, seed: int) -> Larger:
+        return Larger(world=self._tiny.open(seed), salt=seed)
+
+    def tint(self, session: Larger, block: Block) -> int:
+        session.index += 1
+        return session.index
+
+    def state(self, session: Larger) -> Tree:
+        world = self._tiny.state(session.world)
+        seen = {"index": session.index, "blocks_times_two": 2 * session.index, "seed": session.salt}
+        return {"world": world, **seen, "statistics": len(session.late), "refused_at_zero": session.index + 1}
+
+    def heard(self, session: Larger, changes: Sequence[KeyChange]) -> Sequence[KeyChange]:
+        session.late.extend(changes)
+        return changes
+
+    def install(self, state: Tree, into: Larger | None = None) -> Larger:
+        if state["refused_at_zero"] == 1:
+            raise StateRefused("refused_at_zero", "it is that of a new session")
+        late = [KeyChange(number=0, key="up", down=True)] * state["statistics"]
+        return Larger(world=self._tiny.install(state["world"]), index=state["index"], salt=state["seed"], late=late)
+
+
+class Dies(Engine):
+    def warm_up(self) -> None:
+        os._exit(7)
+
+
+def raises() -> Engine:
+    raise KeyError("weights")
+
+
+def threaded(num_threads: int) -> Engine:
+    assert num_threads == 1
+    return Engine()

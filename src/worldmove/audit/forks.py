@@ -4,13 +4,13 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 import msgspec
 
-from worldmove.errors import UserError, WorldMoveError
+from worldmove.errors import WorldMoveError
 
 T = TypeVar("T")
 
@@ -42,7 +42,8 @@ def in_forks(
 ) -> list[T | Fault]:
     """Do each job in a fork of its own, some at once; return what each returned, or the fault that ended it."""
     results: dict[int, T | Fault] = {}
-    waiting, running = list(enumerate(jobs)), {}
+    waiting = list(enumerate(jobs))
+    running: dict[int, _Fork] = {}
     while waiting or running:
         while waiting and len(running) < at_once:
             fork = _start(*waiting.pop(0), limit_s)
@@ -83,7 +84,7 @@ def _work(job: Callable[[], object], writer: int) -> NoReturn:
         answer = _Answer(result=msgspec.msgpack.encode(job()))
     except WorldMoveError as error:
         answer = _Answer(fault=Fault(message=str(error), code=error.code))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  (the process ends with it)
         answer = _Answer(fault=Fault(message=f"{type(error).__name__}: {error}", code="engine_failed"))
     finally:
         with open(writer, "wb") as pipe:
@@ -91,8 +92,8 @@ def _work(job: Callable[[], object], writer: int) -> NoReturn:
         os._exit(0)
 
 
-def _patience(running: "Sequence[_Fork] | object") -> float | None:
-    deadlines = [fork.deadline for fork in running]  # type: ignore[attr-defined]
+def _patience(running: Iterable[_Fork]) -> float | None:
+    deadlines = [fork.deadline for fork in running]
     left = min(deadlines, default=float("inf")) - time.monotonic()
     return None if left == float("inf") else max(0.0, left)
 

@@ -80,7 +80,9 @@ class _Comparison:
     def _pair(self, one: int, other: int) -> Iterator[Place]:
         there, here = self._there[one], self._here[other]
         labels = [dict(node.parts) for node in (there, here)]
-        if (there.kind, there.value) != (here.kind, here.value) or (there.whole and labels[0].keys() != labels[1].keys()):
+        if (there.kind, there.value) != (here.kind, here.value) or (
+            there.whole and labels[0].keys() != labels[1].keys()
+        ):
             yield self._place(there.path, there.kind, say(there), say(here), self._sizes[one])
             return
         for label in {**labels[0], **labels[1]}:

@@ -29,7 +29,12 @@ FOLDED = ("_modules", "_parameters", "_buffers")
 
 def look_at(value: Any, path: str, own: Own) -> Look:
     """Look at one object that a path leads to. ``own``: the modules whose classes and variables are walked."""
-    return look_at_value(value, path) or _container(value, path) or look_at_code(value, path, own) or _instance(value, path)
+    return (
+        look_at_value(value, path)
+        or _container(value, path)
+        or look_at_code(value, path, own)
+        or _instance(value, path)
+    )
 
 
 def _container(value: Any, path: str) -> Look | None:
@@ -78,7 +83,9 @@ def _set(value: Iterable[Any], path: str) -> Look:
     items = sorted(((f"{type(item).__name__} {without_addresses(repr(item))}", item) for item in value), key=_first)
     labels = _distinct(label for label, _ in items)
     parts = [Part(label, f"{path}{{{text_of(item)}}}", item) for label, (_, item) in zip(labels, items, strict=True)]
-    return Look(kind=_kind(value, set, frozenset), parts=[*parts, *_beside(value, path)], whole=True, num_bytes=8 * len(parts))
+    return Look(
+        kind=_kind(value, set, frozenset), parts=[*parts, *_beside(value, path)], whole=True, num_bytes=8 * len(parts)
+    )
 
 
 def _first(pair: tuple[str, Any]) -> str:
@@ -129,7 +136,7 @@ def _instance(value: Any, path: str) -> Look:
 
 def _written_in_c(value: Any, path: str, kind: str) -> Look:
     """All that can be known: what it says of itself, and which Python objects the collector knows it to hold."""
-    teller = type(value).__repr__
+    teller: Any = type(value).__repr__
     says = teller is not object.__repr__ and not isinstance(teller, FunctionType)
     held = (item for item in gc.get_referents(value) if not isinstance(item, type | ModuleType))
     parts = [Part(f"held {i}", path, item) for i, item in enumerate(held)]

@@ -5,7 +5,7 @@ import functools
 import gc
 import itertools
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import (
     BuiltinMethodType,
     CoroutineType,
@@ -23,7 +23,9 @@ CACHE = "functools cache"
 CACHE_PATH = "cache of "
 """How the paths of what a cache of functools holds begin."""
 
-ITERATORS = tuple(type(made) for made in (iter([]), iter(()), iter(range(0)), iter({}), iter(""), reversed([]), iter(b"")))
+ITERATORS = tuple(
+    type(made) for made in (iter([]), iter(()), iter(range(0)), iter({}), iter(""), reversed([]), iter(b""))
+)
 LAZY = (enumerate, zip, map, filter, *(getattr(itertools, name) for name in dir(itertools) if not name.startswith("_")))
 _LAZY_TYPES = tuple(kind for kind in LAZY if isinstance(kind, type))
 Own = frozenset[str]
@@ -59,9 +61,7 @@ def _cache(value: Any, path: str, own: Own) -> Look:
     entries = _entries(value)
     parts = [Part(f"[{i}]", item_path(f"{CACHE_PATH}{path}", i), item) for i, item in enumerate(entries)]
     function = value.__wrapped__
-    return Look(
-        kind=CACHE, whole=True, value="", parts=[*parts, Part(".__wrapped__", path, function)] if parts else ()
-    )
+    return Look(kind=CACHE, whole=True, value="", parts=[*parts, Part(".__wrapped__", path, function)] if parts else ())
 
 
 def _entries(cache: Any) -> list[Any]:
@@ -152,7 +152,7 @@ def _variable(value: contextvars.ContextVar[Any], path: str, own: Own) -> Look:
     return Look(kind="context variable", parts=_one(path, value.get(None)))
 
 
-def _one(path: str, item: Any) -> Iterable[Part]:
+def _one(path: str, item: Any) -> Sequence[Part]:
     return () if item is None else (Part("()", path, item),)
 
 

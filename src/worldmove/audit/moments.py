@@ -59,10 +59,10 @@ def _placeless(leaf: Leaf) -> Leaf:
 
 def _content(state: Capture, leaf: Leaf) -> list[memoryview | bytes]:
     match leaf:
-        case TensorLeaf(storage=None) | ArrayLeaf(storage=None):
-            return []
-        case TensorLeaf(storage=int(storage)) | ArrayLeaf(storage=int(storage)):
-            memory = state.storages[storage].memory
+        case TensorLeaf() | ArrayLeaf():
+            if leaf.storage is None:
+                return []
+            memory = state.storages[leaf.storage].memory
             return [memory[begin:end].data for begin, end in leaf_runs(leaf).tolist()]
         case GeneratorLeaf():
             return [state.manifest.generators[leaf.generator].state]

@@ -33,9 +33,7 @@ class Parcel:
         """Lay a captured state into an arena, as a freeze does, and write the arena down."""
         arena = Arena(Layout.of(state.manifest).arena_bytes, "worldmove-audit")
         arena.poison()
-        label = _Label(
-            manifest=state.manifest.to_bytes(), placement=adopt(state, arena), arena_bytes=arena.size
-        )
+        label = _Label(manifest=state.manifest.to_bytes(), placement=adopt(state, arena), arena_bytes=arena.size)
         self._bytes.write_bytes(arena.buffer)
         self._label.write_bytes(msgspec.msgpack.encode(label))
         arena.close()

@@ -27,8 +27,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     kind: str
     num_bytes: int
-    leaves: tuple[str, ...]
-    """The leaves that it stands for; none for a place that is no part of the state."""
+    leaves: tuple[tuple[str, str, int], ...]
+    """The leaves that it stands for, each with kind and bytes; none for a place that is no part of the state."""
     why: str
 
 
@@ -45,7 +45,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[Row, ...]
     """What is not in the state and was different after the restoring."""
     walked: int
+    """Objects that were looked at."""
     complete: bool
+    """Whether everything was: a walk has a limit."""
+    repeats: bool | None = None
+    """Whether the engine did the same when it was played from the beginning again; None: there was no need to ask."""
 
     @property
     def is_exact(self) -> bool:
@@ -76,6 +80,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def _lack(self) -> str:
         if not self.complete:
             return "not everything that it reaches could be looked at"
+        if self.repeats is False:
+            return "nor does it do the same twice from the very beginning, so it is not deterministic"
         if not self.missing:
             return "what makes the difference was not found"
         named = ", ".join(row.path for row in self.missing[:5])

@@ -78,9 +78,7 @@ class Fresh:
         moments = [player.now()]
         start = reachable(self.engine, session, self.order, self.before)
         moments += player.blocks(*self._span(name))
-        return Continuation(
-            moments=moments, start=start, end=reachable(self.engine, session, self.order, self.before)
-        )
+        return Continuation(moments=moments, start=start, end=reachable(self.engine, session, self.order, self.before))
 
     def units(self, name: str) -> list[Unit]:
         """Say what can be dropped, and what of it a new session has as well."""

@@ -4,7 +4,7 @@ import random
 import sys
 import sysconfig
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,7 +31,9 @@ def own_modules(engine: Any, session: Any, named: str, before: Iterable[str]) ->
     found = []
     for name, module in list(sys.modules.items()):
         inside = any(f"{name}.".startswith(f"{package}.") for package in packages)
-        brought = name not in old and _package(name) != "" and not _is_library(module) and not _is_installed(_package(name))
+        brought = (
+            name not in old and _package(name) != "" and not _is_library(module) and not _is_installed(_package(name))
+        )
         if isinstance(module, ModuleType) and (inside or brought) and name not in NOT_THEIRS:
             found.append(name)
     return sorted(found)
@@ -66,12 +68,12 @@ def _is_library(module: Any) -> bool:
     return file is None or _lies_in_a_library(file)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _lies_in_a_library(file: str) -> bool:
     return any(Path(file).resolve().is_relative_to(place) for place in _libraries())
 
 
-@lru_cache(maxsize=1)
+@cache
 def _libraries() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
     return tuple(Path(paths[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -50,7 +50,9 @@ class _Hand:
 
     def some(self) -> list[KeyChange]:
         """None to three changes of different keys."""
-        return [self._change(key) for key in self.dice.sample(self.keys, k=min(len(self.keys), self.dice.randint(0, 3)))]
+        return [
+            self._change(key) for key in self.dice.sample(self.keys, k=min(len(self.keys), self.dice.randint(0, 3)))
+        ]
 
     def burst(self, num_changes: int) -> list[KeyChange]:
         """Many changes in a row: every key let go, then pressed, again and again."""

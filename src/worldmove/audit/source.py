@@ -26,10 +26,12 @@ def play_from_the_beginning(order: Order, before: list[str]) -> SourceFindings:
     session = opened(engine)
     script = script_for(engine, before=order.before, blocks=order.blocks)
     player = Player(engine=engine, session=session, script=script)
-    moments, facts = [player.now()], {}
+    moments = [player.now()]
+    facts: dict[str, LeafFact] = {}
     graph_opened = reachable(engine, session, order, before)
     boundaries = {BUSY: script.busy, CALM: script.calm}
-    starts, ends = {}, {}
+    starts: dict[str, Graph] = {}
+    ends: dict[str, Graph] = {}
     for done, moment in enumerate(player.blocks(0, script.calm + order.blocks), 1):
         moments.append(moment)
         for name, boundary in boundaries.items():

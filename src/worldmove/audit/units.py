@@ -51,7 +51,5 @@ def _grafted(path: str, live: Node, fresh: Node, unit: str) -> Node:
 
 
 def _with_children(node: Container, nodes: list[Node]) -> Container:
-    items = [
-        (*old[:-1], new) if isinstance(old, tuple) else new for old, new in zip(node.items, nodes, strict=True)
-    ]
+    items = [(*old[:-1], new) if isinstance(old, tuple) else new for old, new in zip(node.items, nodes, strict=True)]
     return msgspec.structs.replace(node, items=tuple(items))

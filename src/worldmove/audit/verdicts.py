@@ -25,13 +25,20 @@ GENERATORS = "the process's generator: "
 
 
 def judge(
-    engine: str, blocks: int, source: SourceFindings, restored: RestoredFindings, *, allowed: Sequence[str] = ()
+    engine: str,
+    blocks: int,
+    source: SourceFindings,
+    restored: RestoredFindings,
+    *,
+    allowed: Sequence[str] = (),
+    repeats: bool | None = None,
 ) -> Report:
     """Return the report. ``allowed``: places that the engine's author says are no state."""
     differences = {name: _difference(source, restored.continuations[name], name, blocks) for name in BOUNDARIES}
     is_exact = all(difference is None for difference in differences.values())
     places = [place for place in _places(source, restored, is_exact) if not _is_allowed(place.path, allowed)]
     return Report(
+        repeats=repeats,
         engine=engine,
         blocks=blocks,
         boundaries=source.boundaries,
@@ -41,6 +48,11 @@ def judge(
         walked=max(len(graph.nodes) for graph in source.starts.values()),
         complete=all(graph.complete for graph in (*source.starts.values(), *source.ends.values())),
     )
+
+
+def went_on_exactly(blocks: int, source: SourceFindings, restored: RestoredFindings) -> bool:
+    """Say whether the restored session did what the source did, from both boundaries."""
+    return all(_difference(source, restored.continuations[name], name, blocks) is None for name in BOUNDARIES)
 
 
 def _difference(source: SourceFindings, found: Continuation, name: str, blocks: int) -> Difference | None:
@@ -64,7 +76,7 @@ def _leaf_rows(source: SourceFindings, restored: RestoredFindings) -> Iterator[R
             verdict=verdict,
             kind=_kinds(leaves, source.facts),
             num_bytes=sum(source.facts[leaf].num_bytes for leaf in leaves),
-            leaves=tuple(leaves),
+            leaves=tuple((leaf, source.facts[leaf].kind, source.facts[leaf].num_bytes) for leaf in leaves),
             why=why,
         )
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from worldmove.audit.graph import Graph, Node
-from worldmove.audit.look import Look, look_at
+from worldmove.audit.look import look_at
+from worldmove.audit.looks import Look
 
 MAX_NODES = 500_000
 

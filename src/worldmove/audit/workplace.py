@@ -1,4 +1,4 @@
-"""Two processes in which one engine is played: one from the beginning, the other, a fresh one, from what is restored."""
+"""Two processes in which one engine is played: from the beginning in one, from what is restored in the other."""
 
 import os
 import subprocess

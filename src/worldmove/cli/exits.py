@@ -13,7 +13,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     """The command cannot be meant so: an unknown name, a port that is taken, weights that are not the pinned ones."""
     REFUSED = 3
-    """Refused, nothing changed. ``doctor``, ``bench``: a check failed."""
+    """Refused, nothing changed. ``doctor``, ``audit``, ``bench``: a check failed."""
     ABORTED = 4
     """Given up on the way; the session runs on at its source."""
     IN_DOUBT = 5
@@ -45,6 +45,8 @@ BY_CODE = {
     "busy": ExitCode.REFUSED,
     "already_there": ExitCode.REFUSED,
     "walk_first": ExitCode.REFUSED,
+    "engine_failed": ExitCode.REFUSED,
+    "state_refused": ExitCode.REFUSED,
     "worker_start": ExitCode.FAILED,
     "no_space": ExitCode.FAILED,
     "internal": ExitCode.FAILED,

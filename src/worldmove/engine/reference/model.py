@@ -70,7 +70,7 @@ class ReferenceModel(nn.Module):
         self.place = nn.Parameter(torch.zeros(config.tokens_per_frame, config.dim))
         actions = torch.empty(len(ACTIONS), config.dim)
         # A draw on the meta device, which holds no numbers, imports torch's compiler: three seconds of a start.
-        self.action = nn.Embedding(*actions.shape, _weight=actions if actions.is_meta else actions.normal_())
+        self.action = nn.Embedding(len(ACTIONS), config.dim, _weight=actions if actions.is_meta else actions.normal_())
         self.level = nn.Linear(2 * LEVEL_WAVES, config.dim)
         self.mix = nn.Linear(config.dim, config.dim)
         self.modulation = nn.Linear(config.dim, 6 * config.dim)

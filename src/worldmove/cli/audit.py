@@ -1,0 +1,109 @@
+"""``audit``: what an engine's state lacks, found by restoring it in a fresh process and looking at everything else."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from worldmove.audit.audit import BEFORE, BLOCKS, audit
+from worldmove.audit.report import Report, Row, Verdict
+from worldmove.audit.workplace import Workplace
+from worldmove.cli.context import output_of, verbosity_of
+from worldmove.cli.exits import ExitCode, epilog
+from worldmove.cli.options import Json
+
+HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED)
+HEADER = ("VERDICT", "PATH", "KIND", "SIZE(bytes)", "WHY")
+
+
+def add(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("audit", epilog=HELP)(audit_engine)
+
+
+def audit_engine(
+    context: typer.Context,
+    engine: Annotated[str, typer.Argument(metavar="MODULE:ENGINE", help="An engine, or what makes one.")],
+    *,
+    blocks: Annotated[int, typer.Option("--blocks", min=1, help="Blocks to go on for, restored.")] = BLOCKS,
+    before: Annotated[
+        int, typer.Option("--before", min=1, help="Blocks before the export; so many that windows roll.")
+    ] = BEFORE,
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", metavar="PATH", help="A place that is no state. Repeatable.")
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Find what an engine's state lacks.
+
+    \b
+    worldmove audit my_package:engine
+    worldmove audit my_package:Engine --blocks 100 --allow engine.blocks_done
+    worldmove audit worldmove.engine.reference:island --json
+    """
+    output, verbosity = output_of(context, as_json=as_json), verbosity_of(context)
+    with Workplace() as workplace:
+        report = audit(
+            engine,
+            workplace,
+            before=before,
+            blocks=blocks,
+            allowed=allow or (),
+            debug=verbosity.debug,
+            stage=output.note if verbosity.verbose else lambda _: None,
+        )
+    output.document("audit", fields_of(report))
+    rows = [_cells(row) for row in (*report.missing, *report.rows, *_others(report))]
+    output.table(HEADER, rows, nothing="The state has no leaf.")
+    output.note(report.sentence())
+    return ExitCode.DONE if report.is_clean else ExitCode.REFUSED
+
+
+def fields_of(report: Report) -> dict[str, Any]:
+    """Return a report as JSON has it: every leaf by itself, and every place outside the state."""
+    return {
+        "engine": report.engine,
+        "clean": report.is_clean,
+        "exact": report.is_exact,
+        "sentence": report.sentence(),
+        "blocks": report.blocks,
+        "boundaries": [
+            {"name": name, "block": block, "difference": _difference(report, name)}
+            for name, block in report.boundaries.items()
+        ],
+        "repeats": report.repeats,
+        "leaves": [
+            {
+                "path": leaf,
+                "verdict": row.verdict.value,
+                "kind": kind,
+                "bytes": size,
+                "dropped": row.path,
+                "why": row.why,
+            }
+            for row in report.rows
+            for leaf, kind, size in row.leaves
+        ],
+        "places": [
+            {"path": row.path, "verdict": row.verdict.value, "kind": row.kind, "bytes": row.num_bytes, "why": row.why}
+            for row in report.places
+        ],
+        "objects": report.walked,
+        "complete": report.complete,
+    }
+
+
+def _difference(report: Report, name: str) -> dict[str, Any] | None:
+    found = report.differences[name]
+    if found is None:
+        return None
+    return {"block": found.block, "leaf": found.leaf, "frames": found.frames, "notes": found.notes}
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    return row.verdict.value, row.path, row.kind, row.num_bytes, row.why
+
+
+def _others(report: Report) -> Iterator[Row]:
+    """The places that are listed and not held against the engine."""
+    return (row for row in report.places if row.verdict is not Verdict.MISSING)
