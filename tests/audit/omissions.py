@@ -35,6 +35,7 @@ class Larger:
     dice: torch.Generator = field(default_factory=lambda: torch.Generator().manual_seed(1))
     late: list[KeyChange] = field(default_factory=list)
     salt: int = 0
+    heard: int = 0
 
 
 class Engine:
@@ -274,17 +275,17 @@ class Leaves(Engine):
     def state(self, session: Larger) -> Tree:
         world = self._tiny.state(session.world)
         seen = {"index": session.index, "blocks_times_two": 2 * session.index, "seed": session.salt}
-        return {"world": world, **seen, "statistics": len(session.late), "refused_at_zero": session.index + 1}
+        return {"world": world, **seen, "statistics": session.heard, "refused_at_zero": session.index + 1}
 
     def heard(self, session: Larger, changes: Sequence[KeyChange]) -> Sequence[KeyChange]:
-        session.late.extend(changes)
+        session.heard += len(changes)
         return changes
 
     def install(self, state: Tree, into: Larger | None = None) -> Larger:
         if state["refused_at_zero"] == 1:
             raise StateRefused("refused_at_zero", "it is that of a new session")
-        late = [KeyChange(number=0, key="up", down=True)] * state["statistics"]
-        return Larger(world=self._tiny.install(state["world"]), index=state["index"], salt=state["seed"], late=late)
+        kept = {"index": state["index"], "salt": state["seed"], "heard": state["statistics"]}
+        return Larger(world=self._tiny.install(state["world"]), **kept)
 
 
 class Dies(Engine):
@@ -299,3 +300,10 @@ def raises() -> Engine:
 def threaded(num_threads: int) -> Engine:
     assert num_threads == 1
     return Engine()
+
+
+class Several(ProcessGenerator, ByName, Suspended, OpenedOnce, ClassAttribute, DefaultArgument):
+    """Six ways to forget at once."""
+
+    def tint(self, session: Larger, block: Block) -> int:
+        return sum(kind.tint(self, session, block) for kind in Several.__bases__)  # type: ignore[attr-defined]

@@ -1,21 +1,27 @@
 """An audit finds what an engine's state lacks and names it; of a correct engine it says nothing."""
 
 from collections.abc import Iterator
-from functools import cache
+from pathlib import Path
 
 import pytest
 
 from worldmove.audit.audit import audit
 from worldmove.audit.report import Report, Verdict
 from worldmove.audit.workplace import Workplace
+from worldmove.cli.audit import HEADER, cells_of
 from worldmove.errors import WorldMoveError
 
 
 @pytest.fixture(scope="module")
 def workplace() -> Iterator[Workplace]:
     """One pair of processes for all audits here: each order is carried out in a fork, so none meets another's."""
-    with Workplace() as both:
-        yield both
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        with Workplace() as both:
+            yield both
+
+
+ROOT = Path(__file__).parents[2]
 
 
 def audited(workplace: Workplace, engine: str, blocks: int = 20) -> Report:
@@ -32,12 +38,6 @@ def audited(workplace: Workplace, engine: str, blocks: int = 20) -> Report:
         ("ModuleCounter", "tests.audit.counter_module.blocks"),
         ("Closure", "closure of f: seen"),
         ("ModuleGlobal", "tests.audit.omissions.SEEN"),
-        ("ProcessGenerator", "the process's generator: torch"),
-        ("ClassAttribute", "tests.audit.omissions.ClassAttribute.total"),
-        ("ByName", "engine._moods"),
-        ("DefaultArgument", "default of remembering: memory"),
-        ("Suspended", "engine._tints"),
-        ("OpenedOnce", "session.salt"),
     ],
 )
 def test_what_is_forgotten_is_found_and_named_and_nothing_else_is(workplace: Workplace, engine: str, path: str) -> None:
@@ -46,6 +46,18 @@ def test_what_is_forgotten_is_found_and_named_and_nothing_else_is(workplace: Wor
     assert path in report.sentence()
     assert not report.is_exact
     assert not report.is_clean
+
+
+def test_several_things_that_are_forgotten_are_all_named(workplace: Workplace) -> None:
+    report = audited(workplace, "Several", blocks=3)
+    assert sorted(row.path for row in report.missing) == [
+        "default of remembering: memory",
+        "engine._moods",
+        "engine._tints",
+        "session.salt",
+        "tests.audit.omissions.ClassAttribute.total",
+        "the process's generator: torch",
+    ]
 
 
 def test_the_first_block_that_differs_is_named_with_what_differs_there(workplace: Workplace) -> None:
@@ -126,12 +138,9 @@ def test_whatever_is_wrong_with_an_engine_is_one_sentence(
     assert "\n" not in str(raised.value)
 
 
-@cache
-def names() -> tuple[str, ...]:
-    return "tests.audit.omissions:correct", "python:tests.audit.omissions:threaded", "reference:tiny"
-
-
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize(
+    "name", ["tests.audit.omissions:correct", "python:tests.audit.omissions:threaded", "reference:tiny"]
+)
 def test_an_engine_is_named_as_itself_as_a_factory_or_as_serve_names_it(workplace: Workplace, name: str) -> None:
     report = audit(name, workplace, before=7, blocks=1)
     assert report.is_exact
@@ -149,9 +158,12 @@ def test_the_tiny_world_gives_no_alarm(workplace: Workplace) -> None:
     )
 
 
-def test_the_island_gives_no_alarm(workplace: Workplace) -> None:
-    report = audit("worldmove.engine.reference:island", workplace)
-    assert report.is_clean
-    assert report.places == ()
-    assert {row.verdict for row in report.rows} == {Verdict.NEEDED}
-    assert sum(row.num_bytes for row in report.rows) > 12_000_000
+@pytest.mark.parametrize("name", ["engine", "forgetful"])
+def test_the_document_shows_what_is_printed_of_the_example(workplace: Workplace, name: str) -> None:
+    report = audit(f"examples.walker:{name}", workplace)
+    shown = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8").partition(f"audit walker:{name}\n")[2]
+    header, *rows = shown.partition("\nwalker:")[0].splitlines()
+    told = [" ".join(str(cell) for cell in cells_of(row)) for row in (*report.missing, *report.rows)]
+    assert tuple(header.split()) == HEADER
+    assert [" ".join(row.split()) for row in rows] == told
+    assert report.sentence().removeprefix("examples.") in shown

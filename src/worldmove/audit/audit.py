@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from worldmove.audit.findings import Order, RestoredFindings, SourceFindings
+from worldmove.audit.names import split
 from worldmove.audit.report import Report
 from worldmove.audit.verdicts import judge, went_on_exactly
 from worldmove.audit.workplace import Workplace
@@ -31,6 +32,7 @@ def audit(
     stage: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Audit ``package.module:attribute``. ``stage`` is told what happens. Raises UserError, StateRefused's too."""
+    split(engine)
     with TemporaryDirectory(prefix="worldmove-audit-") as folder:
         order = Order(
             role="source",

@@ -46,8 +46,11 @@ ABSENT = "not there"
 
 
 def differing(there: Graph, here: Graph) -> list[Place]:
-    """Return where two graphs differ, the shortest ways first. ``there`` is the one whose sizes are told."""
-    return list(_Comparison(there, here).places())
+    """Return where two graphs differ, each path once, the shortest ways first. Sizes are those of ``there``."""
+    found: dict[str, Place] = {}
+    for place in _Comparison(there, here).places():
+        found.setdefault(place.path, place)
+    return list(found.values())
 
 
 def related(path: str, other: str) -> bool:

@@ -18,7 +18,7 @@ import torch
 
 from worldmove.audit.look_code import Own, look_at_code
 from worldmove.audit.look_values import SCALARS, look_at_value
-from worldmove.audit.looks import Look, Part, attributes, digest, text_of, without_addresses
+from worldmove.audit.looks import Look, Part, attributes, digest, has_attributes, text_of, without_addresses
 from worldmove.state.structure import field_path, item_path, key_path
 
 MANY = 64
@@ -131,7 +131,7 @@ def _instance(value: Any, path: str) -> Look:
         parts = [Part(p.label, path, p.value) if p.label[1:] in FOLDED else p for p in parts]
     if isinstance(value, BaseException):
         parts.append(Part(".args", f"{path}.args", value.args))
-    return Look(kind=kind, parts=parts) if parts else _written_in_c(value, path, kind)
+    return Look(kind=kind, parts=parts) if parts or has_attributes(value) else _written_in_c(value, path, kind)
 
 
 def _written_in_c(value: Any, path: str, kind: str) -> Look:

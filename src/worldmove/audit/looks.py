@@ -66,6 +66,12 @@ def attributes(value: object, path: str) -> list[Part]:
     return [Part(f".{name}", field_path(path, name), item) for name, item in _held(value)]
 
 
+def has_attributes(value: object) -> bool:
+    """Say whether an object has places for attributes, though none may be set."""
+    slots = (entry for base in type(value).__mro__ for entry in base.__dict__.values())
+    return bool(getattr(type(value), "__dictoffset__", 0)) or any(isinstance(s, MemberDescriptorType) for s in slots)
+
+
 def _held(value: object) -> Iterator[tuple[str, Any]]:
     try:
         own = object.__getattribute__(value, "__dict__")
@@ -74,7 +80,7 @@ def _held(value: object) -> Iterator[tuple[str, Any]]:
     yield from ((str(name), item) for name, item in list(own.items()))
     for base in type(value).__mro__:
         for name, slot in base.__dict__.items():
-            if isinstance(slot, MemberDescriptorType):
+            if isinstance(slot, MemberDescriptorType) and name != "__dict__":
                 try:
                     yield name, slot.__get__(value, type(value))
                 except AttributeError:

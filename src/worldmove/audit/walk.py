@@ -28,6 +28,7 @@ class Walk:
         self.paths: list[str] = []
         self.parents: list[int] = []
         self.parts: list[list[tuple[str, int]]] = []
+        self._raw: list[str] = []
         self._own = own_modules
         self._seen: dict[int, int] = {}
         self._taken: dict[str, int] = {}
@@ -60,14 +61,20 @@ class Walk:
         look = look_at(value, path, self._own)
         self.objects.append(value)
         self.looks.append(look)
-        self.paths.append(self._unique(path))
+        self.paths.append(self._path(path, parent))
+        self._raw.append(path)
         self.parents.append(parent)
         self.parts.append([])
         if look.has_identity:
             self._seen[id(value)] = len(self.objects) - 1
         return len(self.objects) - 1
 
-    def _unique(self, path: str) -> str:
-        """Two closures of one function have one name: the second is told apart by a number."""
+    def _path(self, path: str, parent: int) -> str:
+        """Two closures of one function have one name: the second is told apart by a number.
+
+        What an object holds without a name for it (a method its self) has the path of the object.
+        """
+        if self._raw and path == self._raw[parent]:
+            return self.paths[parent]
         self._taken[path] = self._taken.get(path, 0) + 1
         return path if self._taken[path] == 1 else f"{path} ({self._taken[path]})"

@@ -53,7 +53,7 @@ def audit_engine(
             stage=output.note if verbosity.verbose else lambda _: None,
         )
     output.document("audit", fields_of(report))
-    rows = [_cells(row) for row in (*report.missing, *report.rows, *_others(report))]
+    rows = [cells_of(row) for row in (*report.missing, *report.rows, *_others(report))]
     output.table(HEADER, rows, nothing="The state has no leaf.")
     output.note(report.sentence())
     return ExitCode.DONE if report.is_clean else ExitCode.REFUSED
@@ -100,7 +100,8 @@ def _difference(report: Report, name: str) -> dict[str, Any] | None:
     return {"block": found.block, "leaf": found.leaf, "frames": found.frames, "notes": found.notes}
 
 
-def _cells(row: Row) -> tuple[object, ...]:
+def cells_of(row: Row) -> tuple[object, ...]:
+    """Return a row of the table, in the order of HEADER."""
     return row.verdict.value, row.path, row.kind, row.num_bytes, row.why
 
 
