@@ -1,3 +1,5 @@
 """An engine's module that needs what is not there."""
 
-import a_module_that_is_not_there as engine  # type: ignore[import-not-found]  # noqa: F401
+from importlib import import_module
+
+engine = import_module("a_module_that_is_not_there")

@@ -120,7 +120,9 @@ def test_what_a_cache_of_functools_holds_is_seen_and_how_often_it_was_asked_is_n
     doubled(1)
     assert moved(doubled, lambda _: doubled(2)) == ["thing"]
     assert moved(doubled, lambda _: doubled(2)) == []
-    assert moved(doubled, lambda _: doubled(1).append(7)) == ["cache of thing[1]"]
+    kept = doubled(1)
+    (path,) = moved(doubled, lambda _: kept.append(7))
+    assert path.startswith("cache of thing[")
     assert moved(tripled, lambda _: tripled(2)) == ["thing"]
 
 
@@ -143,8 +145,9 @@ def test_variables_are_seen_of_an_own_module_and_class_and_of_no_other() -> None
 
 
 def test_two_ways_to_one_object_are_one_and_a_circle_ends() -> None:
-    thing = Thing(a=[1])
-    thing.b, thing.me = thing.a, thing
+    items = [1]
+    thing = Thing(a=items, b=items)
+    vars(thing)["me"] = thing
     assert moved(thing, lambda t: t.a.append(2)) == ["thing.a"]
 
 

@@ -11,7 +11,7 @@ import msgspec
 from worldmove.audit.findings import Order, RestoredFindings, SourceFindings
 from worldmove.audit.names import split
 from worldmove.audit.report import Report
-from worldmove.audit.verdicts import judge, went_on_exactly
+from worldmove.audit.verdicts import judge
 from worldmove.audit.workplace import Workplace
 
 T = TypeVar("T")
@@ -28,6 +28,7 @@ def audit(
     before: int = BEFORE,
     blocks: int = BLOCKS,
     allowed: Sequence[str] = (),
+    drops_leaves: bool = True,
     debug: bool = False,
     stage: Callable[[str], None] = lambda _: None,
 ) -> Report:
@@ -41,17 +42,19 @@ def audit(
             before=before,
             blocks=blocks,
             at_once=min(4, len(os.sched_getaffinity(0))),
+            drops_leaves=drops_leaves,
             debug=debug,
         )
         stage("playing")
         source = _played(workplace, order, SourceFindings)
         stage("restoring in a fresh process, whole and without each leaf")
         restored = _played(workplace, msgspec.structs.replace(order, role="restored"), RestoredFindings)
-        repeats = None
-        if not went_on_exactly(blocks, source, restored):
-            stage("playing once more from the beginning")
-            repeats = _played(workplace, order, SourceFindings).moments == source.moments
-    return judge(engine, blocks, source, restored, allowed=allowed, repeats=repeats)
+        report = judge(engine, blocks, source, restored, allowed=allowed)
+        if report.is_exact or report.missing:
+            return report
+        stage("playing once more from the beginning")
+        again = _played(workplace, order, SourceFindings)
+        return msgspec.structs.replace(report, repeats=again.moments == source.moments)
 
 
 def _played(workplace: Workplace, order: Order, kind: type[T]) -> T:

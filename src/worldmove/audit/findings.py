@@ -19,6 +19,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     before: int
     blocks: int
     at_once: int = 1
+    drops_leaves: bool = True
     debug: bool = False
 
 

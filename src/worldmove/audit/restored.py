@@ -46,6 +46,8 @@ def play_from_the_boundaries(order: Order, before: list[str]) -> RestoredFinding
     fresh = Fresh(engine=engine, script=script, order=order, before=before)
     began = time.monotonic()
     continuations = fresh.at_both(fresh.go_on, Continuation)
+    if not order.drops_leaves:
+        return RestoredFindings(continuations=continuations, units={name: [] for name in BOUNDARIES}, drops=[])
     limit_s = 30 + PATIENCE * (time.monotonic() - began)
     known = fresh.at_both(fresh.units, list[Unit])
     drops: list[Drop] = []

@@ -31,14 +31,12 @@ def judge(
     restored: RestoredFindings,
     *,
     allowed: Sequence[str] = (),
-    repeats: bool | None = None,
 ) -> Report:
     """Return the report. ``allowed``: places that the engine's author says are no state."""
     differences = {name: _difference(source, restored.continuations[name], name, blocks) for name in BOUNDARIES}
     is_exact = all(difference is None for difference in differences.values())
     places = [place for place in _places(source, restored, is_exact) if not _is_allowed(place.path, allowed)]
     return Report(
-        repeats=repeats,
         engine=engine,
         blocks=blocks,
         boundaries=source.boundaries,
@@ -48,11 +46,6 @@ def judge(
         walked=max(len(graph.nodes) for graph in source.starts.values()),
         complete=all(graph.complete for graph in (*source.starts.values(), *source.ends.values())),
     )
-
-
-def went_on_exactly(blocks: int, source: SourceFindings, restored: RestoredFindings) -> bool:
-    """Say whether the restored session did what the source did, from both boundaries."""
-    return all(_difference(source, restored.continuations[name], name, blocks) is None for name in BOUNDARIES)
 
 
 def _difference(source: SourceFindings, found: Continuation, name: str, blocks: int) -> Difference | None:

@@ -32,6 +32,7 @@ def audit_engine(
     allow: Annotated[
         list[str] | None, typer.Option("--allow", metavar="PATH", help="A place that is no state. Repeatable.")
     ] = None,
+    leaves: Annotated[bool, typer.Option(help="Restore without each leaf in turn: one block or more for each.")] = True,
     as_json: Json = False,
 ) -> int:
     """Find what an engine's state lacks.
@@ -49,12 +50,13 @@ def audit_engine(
             before=before,
             blocks=blocks,
             allowed=allow or (),
+            drops_leaves=leaves,
             debug=verbosity.debug,
             stage=output.note if verbosity.verbose else lambda _: None,
         )
     output.document("audit", fields_of(report))
     rows = [cells_of(row) for row in (*report.missing, *report.rows, *_others(report))]
-    output.table(HEADER, rows, nothing="The state has no leaf.")
+    output.table(HEADER, rows, nothing="Nothing was found outside the state.")
     output.note(report.sentence())
     return ExitCode.DONE if report.is_clean else ExitCode.REFUSED
 
