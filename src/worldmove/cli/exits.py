@@ -46,6 +46,7 @@ BY_CODE = {
     "already_there": ExitCode.REFUSED,
     "walk_first": ExitCode.REFUSED,
     "engine_failed": ExitCode.REFUSED,
+    "crashed": ExitCode.REFUSED,
     "state_refused": ExitCode.REFUSED,
     "worker_start": ExitCode.FAILED,
     "no_space": ExitCode.FAILED,
