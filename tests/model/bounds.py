@@ -35,6 +35,7 @@ CRASH = replace(B, num_suspicions=0)
 CRASH_TWICE = replace(CRASH, num_attempts=2)
 SUSPICION = replace(B, num_crashes=0)
 RESTART = replace(B, num_crashes=0, num_suspicions=0, num_restarts=1)
+RESTART_AND_CRASH = replace(RESTART, num_crashes=1)
 
 NAMED = {"S": S, "S, 3 blocks": S_3_BLOCKS, "B": B, "R": R, "L": L, "W": W, "T": T}
 """The bounds of the large runs."""

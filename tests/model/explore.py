@@ -1,5 +1,6 @@
 """Breadth-first through every state within some bounds, each visited once; then back from the good ends."""
 
+import gc
 from array import array
 from dataclasses import dataclass, field
 
@@ -16,6 +17,8 @@ class Explored:
     """What an exploration found."""
 
     num_states: int
+    num_steps: int
+    """Steps without a fault that lead from one state to another."""
     num_bad: int
     """Steps that break something and lead to where nothing is expanded."""
     num_stuck: int
@@ -83,6 +86,7 @@ class Exploration:
     def _explored(self, *, stuck: np.ndarray) -> Explored:
         return Explored(
             num_states=len(self._states),
+            num_steps=len(self._from),
             num_bad=sum(self._broken.values()),
             num_stuck=len(stuck),
             broken=dict(self._broken),
@@ -99,5 +103,9 @@ class Exploration:
 
 
 def explore(bounds: Bounds, rules: Rules = SHIPPED, *, until: frozenset[Broken] | None = None) -> Explored:
-    """Explore one world."""
-    return Exploration(World(bounds, rules)).run(until=until)
+    """Explore one world. The collector rests meanwhile: states are many, and none refers to another."""
+    gc.disable()
+    try:
+        return Exploration(World(bounds, rules)).run(until=until)
+    finally:
+        gc.enable()

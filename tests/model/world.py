@@ -135,8 +135,7 @@ class World:
 
     def _learns_at_the_end(self, state: State, row: Row) -> Iterator[Step]:
         """Beyond the last block that is explored there is another, and it would be refused."""
-        for worker in range(self.bounds.num_workers):
-            end = self.ends.values[state[ENDS + worker]]
+        for worker, end in enumerate(self._all_ends(state) if state[SHOWN] == self.bounds.num_blocks else ()):
             if end.phase is SourcePhase.LIVE and end.epoch < row.epoch and end.acked == self.bounds.num_blocks:
                 yield from self._hears(state, row, worker, self.wire.number(("refused", row.epoch)))
 
@@ -304,9 +303,11 @@ class World:
 
     def _recovers(self, state: State, row: Row) -> Iterator[Step]:
         """The owner is gone, or may be: a retired copy takes over, or the session is lost."""
-        ends, gate = self._all_ends(state), self.gates.values[state[GATE]]
         for known in self._known(state, row):
             gone, suspected, next_block, _ = known
+            if not (gone or suspected):
+                continue
+            ends, gate = self._all_ends(state), self.gates.values[state[GATE]]
             if self.rules.reclaims_unasked and next_block is not None and (gone or suspected):
                 yield from self._reclaims_unasked(state, known)
             held = [(worker, copy_of(end)) for worker, end in enumerate(ends)]
@@ -394,7 +395,9 @@ class World:
         gate: Gate = self.gates.values[state[GATE]]
         after = row
         if luck.before >= 0 and self.rules.after_lost_write is not None:
-            after = self.rules.after_lost_write(self.book.rows.values[luck.before], self._all_ends(state))
+            ends = enumerate(self._all_ends(state))
+            reports = tuple((end.epoch, worker, end.incarnation) for worker, end in ends if end.is_source)
+            after = self.rules.after_lost_write(self.book.rows.values[luck.before], reports)
         if not self.rules.shown_survives_restart:
             after = Row(**{**_fields(after), "shown": False})
         forgets = Gate(life=gate.life + 1, next=0 if self.rules.restart_shows_at_once else None)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldmove.engine.base import KeyChange
+from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
 from worldmove.worker.background import Background
 from worldmove.worker.copies import CopyTable
@@ -97,8 +98,9 @@ class Worker:
                 self._acknowledge(message)
             case MoveMessage():
                 self._drivers.take(message)
-            case LedgerAnswer():
-                self._ledger.take(message)
+            case LedgerAnswer(answer=answer):
+                if not self._ledger.take(message) and isinstance(answer, Yours):
+                    self._drivers.granted_unasked(answer.session, answer.epoch)
             case Open():
                 self._background.start(f"open {message.session}", self._open(message))
             case Close():
