@@ -32,10 +32,13 @@ CALM = replace(B, num_crashes=0, num_suspicions=0)
 """One attempt, and no fault but what the channel does."""
 CALM_TWICE = replace(CALM, num_attempts=2)
 CRASH = replace(B, num_suspicions=0)
-CRASH_TWICE = replace(CRASH, num_attempts=2)
+CRASH_1_BLOCK = replace(CRASH, num_blocks=1)
+CALM_AGAIN = replace(CALM_TWICE, num_blocks=1)
+"""A second attempt after a situation that the first led to."""
+THREE = replace(CALM_AGAIN, num_workers=3, num_crashes=1)
 SUSPICION = replace(B, num_crashes=0)
 RESTART = replace(B, num_crashes=0, num_suspicions=0, num_restarts=1)
-RESTART_AND_CRASH = replace(RESTART, num_crashes=1)
+RESTART_AND_CRASH = replace(RESTART, num_crashes=1, num_blocks=1)
 
 NAMED = {"S": S, "S, 3 blocks": S_3_BLOCKS, "B": B, "R": R, "L": L, "W": W, "T": T}
 """The bounds of the large runs."""

@@ -166,7 +166,9 @@ class Ends:
         """An owner computes one block past what was taken, and sends it again where a link is made anew."""
         if end.next < end.replays_to:
             there = end.next + 1 == end.replays_to
-            return [(end._replace(next=end.next + 1, acked=end.next + 1, replays_to=0 if there else end.replays_to), ())]
+            return [
+                (end._replace(next=end.next + 1, acked=end.next + 1, replays_to=0 if there else end.replays_to), ())
+            ]
         if end.acked < end.next:
             return [(end, self._frames(worker, end))]
         if end.next == self._bounds.num_blocks:
@@ -246,7 +248,9 @@ class Ends:
     ) -> End | None:
         word, phase = said[0], end.phase
         if word == "ack":
-            return self._acknowledged(end, said) if phase is DestinationPhase.DOUBT and said[2] >= end.boundary else None
+            return (
+                self._acknowledged(end, said) if phase is DestinationPhase.DOUBT and said[2] >= end.boundary else None
+            )
         if word == "answer":
             return self._destination_answered(worker, end, said, sent)
         if word == "take over":
@@ -263,9 +267,7 @@ class Ends:
             return self.step(worker, end._replace(verified=end.content == GOOD), event, sent)
         return None
 
-    def _offered(
-        self, worker: int, end: End, attempt: int, plans: tuple[Plan, ...], sent: list[Message]
-    ) -> End | None:
+    def _offered(self, worker: int, end: End, attempt: int, plans: tuple[Plan, ...], sent: list[Message]) -> End | None:
         if end.phase is not DestinationPhase.NONE or plans[attempt - 1].destination != worker:
             return None
         epoch = plans[attempt - 1].epoch
@@ -343,9 +345,7 @@ class Ends:
 
     def _thaw(self, worker: int, end: End, sent: list[Message]) -> End:
         epoch = max(end.row_epoch, end.epoch)
-        end = end._replace(
-            epoch=epoch, row_epoch=epoch, boundary=-1, question=NO_QUESTION, landed=False
-        )
+        end = end._replace(epoch=epoch, row_epoch=epoch, boundary=-1, question=NO_QUESTION, landed=False)
         sent += self._frames(worker, end)
         return end
 

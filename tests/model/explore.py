@@ -2,6 +2,7 @@
 
 import gc
 from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,9 +42,9 @@ class Exploration:
         self._broken: dict[Broken, int] = {}
         self._first_broken: dict[Broken, int] = {}
 
-    def run(self, *, until: frozenset[Broken] | None = None) -> Explored:
+    def run(self, *, start: State | None = None, until: frozenset[Broken] | None = None) -> Explored:
         """Visit every state; or stop as soon as all of ``until`` were seen broken."""
-        self._add(self.world.first(), -1)
+        self._add(self.world.first() if start is None else start, -1)
         number = 0
         while number < len(self._states):
             self._expand(number)
@@ -51,6 +52,11 @@ class Exploration:
                 return self._explored(stuck=np.zeros(0, dtype=np.int64))
             number += 1
         return self._explored(stuck=self._stuck())
+
+    @property
+    def states(self) -> Sequence[State]:
+        """Every state that was visited, in order."""
+        return self._states
 
     def _add(self, state: State, parent: int) -> int:
         number = self._numbers.get(state)
@@ -102,10 +108,20 @@ class Exploration:
         return tuple(reversed(path))
 
 
-def explore(bounds: Bounds, rules: Rules = SHIPPED, *, until: frozenset[Broken] | None = None) -> Explored:
-    """Explore one world. The collector rests meanwhile: states are many, and none refers to another."""
+def explore(
+    bounds: Bounds,
+    rules: Rules = SHIPPED,
+    *,
+    until: frozenset[Broken] | None = None,
+    start: Callable[[World], State] | None = None,
+) -> Explored:
+    """Explore one world, from its beginning or another start.
+
+    The collector rests meanwhile: states are many, and none refers to another.
+    """
     gc.disable()
     try:
-        return Exploration(World(bounds, rules)).run(until=until)
+        world = World(bounds, rules)
+        return Exploration(world).run(start=None if start is None else start(world), until=until)
     finally:
         gc.enable()

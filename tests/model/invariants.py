@@ -37,16 +37,16 @@ def of_state(row: Row, ends: tuple[End, ...], shown: int, suspected: int) -> Bro
     return Broken.I9 if behind else None
 
 
-def of_step(row: Row, worker: int, before: End, after: End, shown: int) -> Broken | None:
-    """Judge what an end does of itself: whether it gives up what is still needed.
+def of_step(row: Row, worker: int, before: End, after: End, *, shown: int, told: bool) -> Broken | None:
+    """Judge what an end does: whether it gives up what is still needed.
 
-    A destination that was told *closed* gives its copy up rightly: what it may be told is judged when it is told.
+    A destination that was told to gives its copy up rightly: what it may be told is judged when it is told.
     """
     if not before.is_complete or after.is_source or after.phase is before.phase:
         return None
     if before.is_source:
         return Broken.I6 if shown <= before.next else None
-    return Broken.I6B if owns(row, worker, before) else None
+    return Broken.I6B if owns(row, worker, before) and not told else None
 
 
 def owns(row: Row, worker: int, end: End) -> bool:
@@ -56,6 +56,9 @@ def owns(row: Row, worker: int, end: End) -> bool:
 
 def current(ends: tuple[End, ...], shown: int) -> tuple[int, ...]:
     """Return who holds a complete copy that could play the next block as it is."""
-    return tuple(
-        worker for worker, end in enumerate(ends) if end.is_complete and end.acked <= shown <= end.next
-    )
+    return tuple(worker for worker, end in enumerate(ends) if end.is_complete and end.acked <= shown <= _reach(end))
+
+
+def _reach(end: End) -> int:
+    """What a destination has computed ahead does not count: its commit is of its boundary."""
+    return end.next if end.is_source else end.boundary

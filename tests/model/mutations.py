@@ -11,21 +11,23 @@ from typing import Any
 from tests.model.book import NAMES
 from tests.model.bounds import (
     CALM,
+    CALM_AGAIN,
     CALM_TWICE,
     CRASH,
-    CRASH_TWICE,
-    RESTART,
+    CRASH_1_BLOCK,
     RESTART_AND_CRASH,
     SUSPICION,
-    W,
+    THREE,
     B,
     Bounds,
+    R,
     S,
     T,
-    R,
+    W,
 )
 from tests.model.invariants import Broken
 from tests.model.rules import SHIPPED, Rules, Steps
+from tests.model.situations import OLD_WORD_OF_EMPTINESS, SHADOW_OUTLIVES_ITS_ATTEMPT, TAKES_OVER, Situation
 from worldmove.fleet.ports import Owner
 from worldmove.move.ledger_messages import (
     Answer,
@@ -69,6 +71,8 @@ class Mutation:
     breaks: frozenset[Broken] = frozenset()
     sticks: bool = False
     """Whether there are states that no step leads out of."""
+    start: Situation | None = None
+    """Where the exploration begins, if not at the beginning."""
 
 
 def _source(changed: Mapping[tuple[Any, Any], tuple[Any, Any]]) -> Steps:
@@ -223,7 +227,15 @@ I1, I2, I4, I5, I6, I6B, I7, I8, I9 = (
 )
 
 
-def _mutation(name: str, bounds: Bounds, large: Bounds, *breaks: Broken, sticks: bool = False, **rules: Any) -> Mutation:
+def _mutation(
+    name: str,
+    bounds: Bounds,
+    large: Bounds,
+    *breaks: Broken,
+    sticks: bool = False,
+    start: Situation | None = None,
+    **rules: Any,
+) -> Mutation:
     return Mutation(
         name=name,
         rules=replace(SHIPPED, **rules),
@@ -231,84 +243,143 @@ def _mutation(name: str, bounds: Bounds, large: Bounds, *breaks: Broken, sticks:
         large=large,
         breaks=frozenset(breaks),
         sticks=sticks,
+        start=start,
     )
 
 
 HARMFUL = (
     _mutation(
-        "a lost commit is an abort, at both ends", CALM, S, I6B, I8, I9,
+        "a lost commit is an abort, at both ends",
+        CALM,
+        S,
+        I6B,
+        I8,
+        I9,
         source_steps=_source({(_S.DOUBT, _E.TIME_OUT): (_S.LIVE, _F.THAW_UNASKED)}),
         destination_steps=_destination({(_D.DOUBT, _G.TIME_OUT): (_D.QUARANTINE, _H.GIVE_UP)}),
     ),
     _mutation(
-        "the source thaws on silence after its proof", CALM, S, I8, I9, sticks=True,
+        "the source thaws on silence after its proof",
+        CALM,
+        S,
+        I8,
+        I9,
+        sticks=True,
         source_steps=_source({(_S.DOUBT, _E.SILENCE): (_S.LIVE, _F.THAW_UNASKED)}),
     ),
     _mutation("an inquiry only reports", CALM, S, I8, I9, sticks=True, decide=only_reports),
     _mutation("a commit is keyed on the epoch alone", CALM, S, I8, I9, sticks=True, decide=keyed_on_the_epoch),
     _mutation("a reclaim is not arbitrated", SUSPICION, S, I9, sticks=True, decide=without_arbitration),
     _mutation(
-        "the source frees at the grant", CALM, S, I6,
-        source_steps=_source({
-            (_S.DOUBT, _E.THEIRS): (_S.NONE, _F.FREE), (_S.DOUBT, _E.PASSED): (_S.NONE, _F.FREE),
-        }),
+        "the source frees at the grant",
+        CALM,
+        S,
+        I6,
+        source_steps=_source(
+            {
+                (_S.DOUBT, _E.THEIRS): (_S.NONE, _F.FREE),
+                (_S.DOUBT, _E.PASSED): (_S.NONE, _F.FREE),
+            }
+        ),
     ),
     _mutation("the source frees at the record of shown", CALM, S, I6, frees_when_passed=False),
-    _mutation("the gateway does not fence", CRASH, S, I2, I9, judge=fences_nothing, old_frames_matter=True),
+    _mutation("the gateway does not fence", CRASH, S, I2, judge=fences_nothing, old_frames_matter=True),
+    _mutation("the gateway fences by a remembered epoch", CRASH, S, I2, judge=fences_by_memory, old_frames_matter=True),
+    _mutation("a restarted server shows before reports", RESTART_AND_CRASH, R, I1, I9, restart_shows_at_once=True),
+    _mutation("a restarted server asks the owner only", RESTART_AND_CRASH, R, I1, I9, restart_asks_owner_only=True),
     _mutation(
-        "the gateway fences by a remembered epoch", CRASH, S, I2, judge=fences_by_memory, old_frames_matter=True
-    ),
-    _mutation(
-        "a restarted server shows before reports", RESTART_AND_CRASH, R, I7, I9, sticks=True, restart_shows_at_once=True
-    ),
-    _mutation("a restarted server asks the owner only", RESTART_AND_CRASH, R, I7, sticks=True, restart_asks_owner_only=True),
-    _mutation(
-        "shown is not durable, and a reclaim has no boundary", RESTART_AND_CRASH, R, I9, sticks=True,
-        shown_survives_restart=False, decide=without_the_boundary,
+        "shown is not durable, and a reclaim has no boundary",
+        RESTART_AND_CRASH,
+        R,
+        I9,
+        sticks=True,
+        shown_survives_restart=False,
+        decide=without_the_boundary,
     ),
     _mutation("a ledger lost a write, and answers before reports", T, T, I8, after_lost_write=as_it_is),
     _mutation("a ledger lost a write, and the highest epoch wins", T, T, I8, after_lost_write=highest_wins),
     _mutation(
-        "a ledger lost a write, the highest epoch wins, and attempts are closed", T, T, I8,
+        "a ledger lost a write, the highest epoch wins, and attempts are closed",
+        T,
+        T,
+        I8,
         after_lost_write=highest_wins_and_closes,
     ),
     _mutation(
-        "a ledger lost a write, the highest epoch wins, attempts are closed, and the owner counts as shown", T, T, I8,
+        "a ledger lost a write, the highest epoch wins, attempts are closed, and the owner counts as shown",
+        T,
+        T,
+        I8,
         after_lost_write=highest_wins_and_shown,
     ),
     _mutation(
-        "a destination in doubt inquires", CRASH, S, I7,
+        "a destination in doubt inquires",
+        CRASH,
+        S,
+        I7,
         destination_steps=_destination({(_D.DOUBT, _G.TIME_OUT): (_D.DOUBT, _F.INQUIRE)}),
     ),
     _mutation("no grant after a close, though the owner is dead", CRASH, S, I7, decide=no_grant_after_a_close),
-    _mutation("the controller reclaims for a source unasked", CRASH, B, sticks=True, reclaims_unasked=True, reads_reports=False),
     _mutation(
-        "a holder retires by the record alone, and a reclaim has no boundary", W, W, I9,
-        decide=passed_by_the_record_alone,
+        "the controller reclaims for a source unasked",
+        CRASH_1_BLOCK,
+        B,
+        sticks=True,
+        reclaims_unasked=True,
+        reads_reports=False,
     ),
     _mutation(
-        "a lease frees a shadow in doubt", CALM, S, I6B,
+        "a holder retires by the record alone, and a reclaim has no boundary",
+        THREE,
+        W,
+        I9,
+        decide=passed_by_the_record_alone,
+        start=SHADOW_OUTLIVES_ITS_ATTEMPT,
+    ),
+    _mutation(
+        "a lease frees a shadow in doubt",
+        CALM,
+        S,
+        I6B,
         destination_steps=_destination({(_D.DOUBT, _G.TIME_OUT): (_D.QUARANTINE, _H.DISCARD)}),
     ),
-    _mutation(
-        "a lapsed lease is a loss", SUSPICION, S, I5, decide=lost_by_a_lapsed_lease, suspicion_is_death=True
-    ),
+    _mutation("a lapsed lease is a loss", SUSPICION, S, I5, decide=lost_by_a_lapsed_lease, suspicion_is_death=True),
     _mutation("a dead owner is a loss, without a poll", CRASH, S, I5, decide=lost_without_a_poll),
     _mutation("no quarantine", CALM_TWICE, S, I4, quarantines=False),
     _mutation("the window stays open after the verifying pass", CALM, S, I4, closes_window=False),
-    _mutation("the proof is sent before the frames are acknowledged", CALM, S, sticks=True, proves_when_acknowledged=False),
     _mutation(
-        "a worker's word that it is empty needs no incarnation", CRASH_TWICE, S, I8, gone_needs_incarnation=False
+        "the proof is sent before the frames are acknowledged", CALM, S, sticks=True, proves_when_acknowledged=False
     ),
-    _mutation("a holder retires by the block alone", CRASH, S, sticks=True, decide=passed_by_the_block_alone),
-    _mutation("an owner that holds nothing is not noticed", CRASH, S, sticks=True, reads_reports=False),
-    _mutation("a copy that takes over is frozen before it has replayed", S, S, I9, freezes_when_replayed=False),
+    _mutation(
+        "a worker's word that it is empty needs no incarnation",
+        CALM_AGAIN,
+        S,
+        I8,
+        gone_needs_incarnation=False,
+        start=OLD_WORD_OF_EMPTINESS,
+    ),
+    _mutation("a holder retires by the block alone", CRASH_1_BLOCK, S, sticks=True, decide=passed_by_the_block_alone),
+    _mutation("an owner that holds nothing is not noticed", CRASH_1_BLOCK, S, sticks=True, reads_reports=False),
+    _mutation(
+        "a copy that takes over is frozen before it has replayed",
+        CALM_AGAIN,
+        S,
+        I9,
+        freezes_when_replayed=False,
+        start=TAKES_OVER,
+    ),
 )
 
 REDUNDANT = (
     _mutation(
         "shown is not durable, and a reclaim keeps its boundary", RESTART_AND_CRASH, R, shown_survives_restart=False
     ),
-    _mutation("a reclaim has no boundary, and passed is kept", CRASH_TWICE, W, decide=without_the_boundary),
+    _mutation(
+        "a reclaim has no boundary, and passed is kept",
+        THREE,
+        W,
+        decide=without_the_boundary,
+        start=SHADOW_OUTLIVES_ITS_ATTEMPT,
+    ),
 )
 """Guards of which one of two is enough."""

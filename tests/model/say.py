@@ -14,7 +14,11 @@ def _change(world: World, before: State | None, after: State) -> str:
         row = world.book.rows.values[after[ROW]]
         attempt = row.attempt.attempt if row.attempt else "none"
         said.append(f"row: {row.owner}.{row.incarnation} e{row.epoch} shown={row.shown} open={attempt} lost={row.lost}")
-    for place, name, values in ((GATE, "gate", world.gates), (PLANS, "plans", world.plans), (LUCK, "luck", world.lucks)):
+    for place, name, values in (
+        (GATE, "gate", world.gates),
+        (PLANS, "plans", world.plans),
+        (LUCK, "luck", world.lucks),
+    ):
         if before is None or before[place] != after[place]:
             said.append(f"{name}: {values.values[after[place]]}")
     if before is None or before[SHOWN] != after[SHOWN]:

@@ -18,7 +18,6 @@ from worldmove.fleet.ports import Owner
 from worldmove.move.ledger_messages import (
     CloseAttempt,
     Closed,
-    CommitAttempt,
     Done,
     Failover,
     Lose,
@@ -126,10 +125,10 @@ class World:
             done = self._alone.get(key)
             if done is None:
                 before = self.ends.values[number]
-                done = self._alone[key] = [
-                    (self.ends.of(end), self.wire.mask(sent), invariants.of_step(row, worker, before, end, state[SHOWN]))
-                    for end, sent in self._drivers.alone(worker, before, row_shown=row.shown)
-                ]
+                done = self._alone[key] = []
+                for end, sent in self._drivers.alone(worker, before, row_shown=row.shown):
+                    broken = invariants.of_step(row, worker, before, end, shown=state[SHOWN], told=False)
+                    done.append((self.ends.of(end), self.wire.mask(sent), broken))
             for end, sent, broken in done:
                 yield self._end_steps(state, worker, end, sent, broken)
 
@@ -155,8 +154,8 @@ class World:
             if done is None:
                 self._heard[key] = None
             else:
-                is_told = message[0] == "answer"
-                broken = None if is_told else invariants.of_step(row, worker, before, done[0], state[SHOWN])
+                told = message[0] == "answer"
+                broken = invariants.of_step(row, worker, before, done[0], shown=state[SHOWN], told=told)
                 self._heard[key] = (self.ends.of(done[0]), self.wire.mask(done[1]), broken)
         found = self._heard[key]
         if found is not None:
@@ -254,7 +253,12 @@ class World:
             yield from self._recovers(state, row)
         else:
             asked = CloseAttempt(
-                session=SESSION, attempt=row.attempt.attempt, epoch=row.epoch, worker=CONTROLLER, incarnation=0, boundary=0
+                session=SESSION,
+                attempt=row.attempt.attempt,
+                epoch=row.epoch,
+                worker=CONTROLLER,
+                incarnation=0,
+                boundary=0,
             )
             yield self._decided(state, row, asked)
         yield from self._attempts(state, row)
