@@ -9,10 +9,10 @@ from typing import Any, get_args
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "src")) if path not in sys.path]
 
-from tests.model.invariants import Broken
-from tests.model.mutations import HARMFUL, REDUNDANT, Mutation
-from worldmove.move import ledger_messages, messages
-from worldmove.move.protocol import DESTINATION_STEPS, SOURCE_STEPS
+from tests.model.invariants import Broken  # noqa: E402 - found by the line above
+from tests.model.mutations import HARMFUL, REDUNDANT, Mutation  # noqa: E402
+from worldmove.move import ledger_messages, messages  # noqa: E402
+from worldmove.move.protocol import DESTINATION_STEPS, SOURCE_STEPS  # noqa: E402
 
 TARGET = Path(__file__).parent / "protocol.md"
 
@@ -20,7 +20,8 @@ HEAD = """\
 # The protocol of a move
 
 Written by `docs/generate_protocol.py` from `move/protocol.py`, `move/ledger_messages.py`, `move/messages.py` and the
-exhaustive model's own list of invariants and mutations; a test compares. What must not be done: [src/worldmove/move/README.md](../src/worldmove/move/README.md).
+exhaustive model's own list of invariants and mutations; a test compares. What must not be done:
+[src/worldmove/move/README.md](../src/worldmove/move/README.md).
 
 Two ends, one ledger. The **source** plays the session and freezes it; the **destination** pulls its bytes, installs
 them and proves that they are the same; the **ledger** decides, in one transaction, whose the session is. Messages may

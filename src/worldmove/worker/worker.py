@@ -98,9 +98,8 @@ class Worker:
                 self._acknowledge(message)
             case MoveMessage():
                 self._drivers.take(message)
-            case LedgerAnswer(answer=answer):
-                if not self._ledger.take(message) and isinstance(answer, Yours):
-                    self._drivers.granted_unasked(answer.session, answer.epoch)
+            case LedgerAnswer():
+                self._answered(message)
             case Open():
                 self._background.start(f"open {message.session}", self._open(message))
             case Close():
@@ -111,6 +110,11 @@ class Worker:
                 self.copies.report(message.poll)
             case Shutdown():
                 self._on_shutdown()
+
+    def _answered(self, message: LedgerAnswer) -> None:
+        answer = message.answer
+        if not self._ledger.take(message) and isinstance(answer, Yours):
+            self._drivers.granted_unasked(answer.session, answer.epoch)
 
     def _inputs(self, message: Inputs) -> None:
         copy = self.copies.get(message.session)
