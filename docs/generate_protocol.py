@@ -73,7 +73,7 @@ CONDITIONS = (
     ),
     (
         "commit_attempt, else",
-        "",
+        "destination",
         "the owner lives, or the next block is past the boundary: *closed*. The row has a later epoch: *yours* or "
         "*theirs*. The owner is dead or suspected, and something is not known, or an attempt is open: no answer yet",
         "nothing changes",
