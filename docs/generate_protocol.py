@@ -6,16 +6,22 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, get_args
 
-from worldmove.move import ledger_messages, messages
-from worldmove.move.protocol import DESTINATION_STEPS, SOURCE_STEPS
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "src")) if path not in sys.path]
+
+from tests.model.invariants import Broken  # noqa: E402 - found by the line above
+from tests.model.mutations import HARMFUL, REDUNDANT, Mutation  # noqa: E402
+from worldmove.move import ledger_messages, messages  # noqa: E402
+from worldmove.move.protocol import DESTINATION_STEPS, SOURCE_STEPS  # noqa: E402
 
 TARGET = Path(__file__).parent / "protocol.md"
 
 HEAD = """\
 # The protocol of a move
 
-Written by `docs/generate_protocol.py` from `move/protocol.py`, `move/ledger_messages.py` and `move/messages.py`;
-a test compares. What must not be done: [src/worldmove/move/README.md](../src/worldmove/move/README.md).
+Written by `docs/generate_protocol.py` from `move/protocol.py`, `move/ledger_messages.py`, `move/messages.py` and the
+exhaustive model's own list of invariants and mutations; a test compares. What must not be done:
+[src/worldmove/move/README.md](../src/worldmove/move/README.md).
 
 Two ends, one ledger. The **source** plays the session and freezes it; the **destination** pulls its bytes, installs
 them and proves that they are the same; the **ledger** decides, in one transaction, whose the session is. Messages may
@@ -49,6 +55,73 @@ One row for each session: owner, its incarnation, epoch, whether a frame of the 
 granted the epoch, whether it is lost. One transaction for each operation, durable before its answer; all but
 `open_attempt` may be repeated. The rules are `decide` in `move/ledger_rules.py`. Where an answer needs a fact that
 the server does not know (whether the owner is dead, which block is next), there is no answer yet: the asker holds.
+"""
+
+CONDITIONS = (
+    (
+        "open_attempt",
+        "controller",
+        "the row has its epoch; no attempt is open; it is newer than any before; the owner is not known to be dead",
+        "it is open: *opened*; else *denied*",
+    ),
+    (
+        "commit_attempt",
+        "destination",
+        "its attempt is open for this worker and incarnation; **or** it was closed, the row still has its epoch, no "
+        "attempt is open, the owner is dead, and the next block is its boundary",
+        "the asker owns epoch e+1, unshown, no attempt open: *yours*",
+    ),
+    (
+        "commit_attempt, else",
+        "destination",
+        "the owner lives, or the next block is past the boundary: *closed*. The row has a later epoch: *yours* or "
+        "*theirs*. The owner is dead or suspected, and something is not known, or an attempt is open: no answer yet",
+        "nothing changes",
+    ),
+    (
+        "close_attempt",
+        "source, controller, or a destination that has not asked to commit",
+        "none",
+        "the attempt is open no more, and never will be; *closed* where the row has the asker's epoch, else *yours* or "
+        "*theirs*",
+    ),
+    ("mark_shown", "gateway", "the row has this epoch", "it is recorded as shown, and the frame may leave: *done*"),
+    (
+        "reclaim",
+        "a holder of a complete copy",
+        "the row has this epoch; another owns it, and is gone or suspected; it is not recorded as shown; "
+        "acknowledged <= next block <= computed",
+        "the asker owns epoch e+1, unshown, no attempt open: *yours*",
+    ),
+    (
+        "failover",
+        "controller, for a retired copy",
+        "the row has this epoch; no attempt is open; the owner is dead, or suspected and recorded as shown; the epoch "
+        "was closed at the gateway first; the input log reaches the next block",
+        "that copy's worker owns epoch e+1, unshown: *done*",
+    ),
+    (
+        "lose",
+        "controller",
+        "the row has this epoch; no attempt is open; the owner is dead; the newest poll, which every worker has "
+        "answered or died in, found no copy",
+        "the session is lost: *done*",
+    ),
+)
+
+PASSED = """\
+*Passed* is said of a *theirs* where the next block is past the asker's boundary, or the present epoch is recorded as
+shown: from then on nobody may reclaim it, so a holder retires, and can be given the session by a failover. A *yours*
+that follows from a failover names the block up to which the log is to be replayed first.
+"""
+
+INVARIANTS = """\
+## What holds, and what shows it
+
+`tests/model` explores the tables and rules above exhaustively, with a channel that loses, repeats and reorders, dying
+and restarting processes, and false suspicion. `tests/model/test_model.py` shows that nothing below is ever broken, and
+that from every state, without a further fault, the owner plays on or the session is reported lost. Beside each
+invariant stand the changes of a single rule that break it: `tests/model/test_mutations.py` shows that each is caught.
 """
 
 ANSWERS = """\
@@ -97,13 +170,38 @@ def page() -> str:
         steps(DESTINATION_STEPS),
         LEDGER,
         structs(get_args(ledger_messages.Operation), ("operation", "what it is", "it carries")),
+        table_of(("operation", "asked by", "precondition", "postcondition, answer"), conditions()),
+        PASSED,
         ANSWERS,
         structs(get_args(ledger_messages.Answer), ("answer", "what it says", "it carries")),
         MESSAGES,
         structs(get_args(messages.AnyMoveMessage), ("message", "what it says", "it carries")),
         TAIL,
+        INVARIANTS,
+        table_of(("invariant", "", "broken where"), invariants()),
     ]
     return "\n".join(parts)
+
+
+def conditions() -> Iterable[tuple[str, ...]]:
+    """Return the rows of the ledger's conditions. Raises ValueError if an operation has none."""
+    told = {name.partition(",")[0] for name, *_ in CONDITIONS}
+    missing = {kind.__struct_config__.tag for kind in get_args(ledger_messages.Operation)} - told
+    if missing:
+        raise ValueError(f"no conditions are written of {sorted(missing)}")
+    return ((f"`{name}`", *rest) for name, *rest in CONDITIONS)
+
+
+def invariants() -> Iterable[tuple[str, ...]]:
+    """Return each invariant with the changes of a rule that break it."""
+    for broken in Broken:
+        yield broken.name, broken.value, _joined(m for m in HARMFUL if broken in m.breaks)
+    yield "liveness", "from every state the owner plays on, or lost is said", _joined(m for m in HARMFUL if m.sticks)
+    yield "-", "redundant: without it nothing breaks, since another guard does the same", _joined(REDUNDANT)
+
+
+def _joined(found: Iterable[Mutation]) -> str:
+    return "; ".join(mutation.name for mutation in found) or "no change of one rule that was tried"
 
 
 def steps(table: Mapping[tuple[Any, Any], tuple[Any, Any]]) -> str:

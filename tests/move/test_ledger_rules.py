@@ -157,7 +157,8 @@ def test_a_commit_after_a_failover_hears_whose_it_is() -> None:
     row = replace(CLOSED, owner="C", epoch=2, granted_by="failover")
     facts = Facts(owner="C", incarnation=1, epoch=2, owner_gone=False, next_block=6)
     assert decide(row, commit(boundary=5), facts) == (row, Theirs(session="s", epoch=2, passed=True))
-    assert decide(row, commit(boundary=6), facts) == (row, Theirs(session="s", epoch=2, passed=False))
+    unshown = replace(row, shown=False)
+    assert decide(unshown, commit(boundary=6), facts) == (unshown, Theirs(session="s", epoch=2, passed=False))
 
 
 def test_r4_a_closed_attempt_is_granted_all_the_same_when_the_owner_is_dead_and_the_boundary_is_next() -> None:
@@ -221,10 +222,11 @@ def test_a_source_that_inquires_after_a_later_block_was_shown_may_retire() -> No
     assert decide(GRANTED, close(), facts) == (GRANTED, Theirs(session="s", epoch=2, passed=True))
 
 
-def test_passed_is_any_block_beyond_the_boundary_and_not_the_record_of_the_epoch() -> None:
-    """Judging by ``shown`` alone left a world that fell back behind what the player had seen."""
+def test_passed_is_any_block_beyond_the_boundary_or_the_record_of_the_epoch() -> None:
+    """Either alone is wrong: one lets the world fall back, the other leaves a holder that may not reclaim waiting."""
     shown = replace(GRANTED, shown=True)
-    assert decide(shown, close(), NEW_OWNER_ANSWERS)[1] == Theirs(session="s", epoch=2, passed=False)
+    assert decide(shown, close(), NEW_OWNER_ANSWERS)[1] == Theirs(session="s", epoch=2, passed=True)
+    assert decide(GRANTED, close(), NEW_OWNER_ANSWERS)[1] == Theirs(session="s", epoch=2, passed=False)
     unshown = replace(NEW_OWNER_ANSWERS, next_block=6)
     assert decide(GRANTED, close(), unshown)[1] == Theirs(session="s", epoch=2, passed=True)
 

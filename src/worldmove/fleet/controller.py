@@ -215,6 +215,7 @@ class Controller:
             case Copies():
                 self._workers.report(message)
                 self._refresh_holders()
+                self._note_empty_owner(worker)
             case Opened() | Failed() | Freed():
                 self._opener.heard(worker, message)
                 self._playing().take(worker.name, message)
@@ -232,7 +233,7 @@ class Controller:
                 self._playing().left(copy.session, copy.left, copy.block)
         self._workers.has_reported(worker.name, worker.incarnation)
         self._refresh_holders()
-        self._recover_orphans()
+        self._note_empty_owner(worker)
 
     def _relay(self, worker: WorkerRecord, message: AnyMoveMessage) -> None:
         """Forward what one end says to the other; keep what is meant for the controller."""
@@ -306,6 +307,19 @@ class Controller:
             record.noted = noted
             return not added
         return True
+
+    def _note_empty_owner(self, worker: WorkerRecord) -> None:
+        """Whoever reports no copy of what it owns has none: it reports a copy before it asks for an epoch to play.
+
+        It was granted an epoch after it had let its copy go, and no word of it may have reached it.
+        """
+        held = {copy.session: None for copy in worker.copies}
+        for record in self._sessions.all():
+            row = self._desk.row(record.name)
+            owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
+            if row is not None and owns and not record.closing and record.name not in held:
+                self._desk.owner_says_gone(record.name, row.epoch)
+        self._recover_orphans()
 
     def _recover_orphans(self) -> None:
         for record in self._sessions.all():

@@ -13,16 +13,13 @@ from collections.abc import Awaitable, Callable
 
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.orphans import CURRENT, WAITING, num_current, successor
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_messages import CloseAttempt, Done, Failover, Lose
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import CONTROLLER, Inquire
 from worldmove.worker.messages import Poll, TakeOver
-
-WAITING = ("frozen", "superseded", "shadow")
-"""Phases of a copy that asks the ledger by itself."""
-CURRENT = (*WAITING, "live", "retired")
 
 
 class Recovery:
@@ -80,11 +77,12 @@ class Recovery:
     async def _fail_over(self, row: Row) -> None:
         """Let a retired copy take over, unless a copy that is further on can still ask for the session itself."""
         next_block = self._gateway().next_block(row.session)
-        retired = self._workers.holders(row.session, ("retired",))
-        if next_block is None or not retired or self._workers.holders(row.session, WAITING):
+        held = self._workers.holders(row.session, CURRENT)
+        worker = successor(held)
+        if next_block is None or worker is None:
             return
-        worker, copy = max(retired, key=lambda held: held[1].block)
-        log_reaches = self._gateway().log_reaches(row.session, copy.block)
+        (block,) = (copy.block for holder, copy in held if holder is worker)
+        log_reaches = self._gateway().log_reaches(row.session, block)
         if log_reaches is None:
             return
         self._desk.close_epoch(row.session, row.epoch)
@@ -103,7 +101,7 @@ class Recovery:
 
     async def _lose(self, row: Row) -> None:
         number = await self._poll()
-        found = len(self._workers.holders(row.session, CURRENT))
+        found = num_current(copy for _, copy in self._workers.holders(row.session, CURRENT))
         if number is None or found:
             return
         answer = await self._desk.ask(Lose(session=row.session, epoch=row.epoch, poll=number, copies_found=found))

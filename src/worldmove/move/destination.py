@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from worldmove.errors import ManifestError, MoveRefused, ProtocolError
+from worldmove.move.answers import destination_event
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Host, ShadowSlot, Slots
 from worldmove.move.incoming import Incoming
-from worldmove.move.ledger_messages import Answer, Closed, Theirs, Yours
+from worldmove.move.ledger_messages import Answer, Theirs, Yours
 from worldmove.move.messages import (
     CONTROLLER,
     Abandon,
@@ -250,16 +251,10 @@ class Destination:
         return DestinationEvent.RELEASED
 
     def _event(self, answer: Answer | None) -> DestinationEvent | None:
-        match answer:
-            case Yours(epoch=epoch):
-                self.epoch = epoch
-                return DestinationEvent.YOURS
-            case Closed():
-                return DestinationEvent.CLOSED
-            case Theirs(epoch=epoch, passed=passed):
-                self.epoch = epoch
-                return DestinationEvent.PASSED if passed else DestinationEvent.THEIRS
-        return None
+        """Name an answer, and note the epoch that it tells of."""
+        if isinstance(answer, Yours | Theirs):
+            self.epoch = answer.epoch
+        return destination_event(answer)
 
     def _tell(self, outcome: str, reason: str, detail: str) -> None:
         verified = self._incoming().verified

@@ -106,6 +106,8 @@ class Yours(_Tagged, frozen=True, kw_only=True, tag="yours"):
     """The asker owns it, in this epoch."""
 
     epoch: Count
+    replay_to: Count | None = None
+    """Where its retired copy was given it by a failover: the next block to be shown, up to which it replays the log."""
 
 
 class Theirs(_Tagged, frozen=True, kw_only=True, tag="theirs"):

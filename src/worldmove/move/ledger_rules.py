@@ -262,11 +262,19 @@ def _grant(row: Row, asker: CommitAttempt | Reclaim | Failover, by: str) -> Deci
     return row, Yours(session=row.session, epoch=row.epoch)
 
 
-def _from_row(row: Row, asker: Asker, boundary: int, facts: Facts) -> Answer:
-    """Answer whose the session is by now. Not knowing the next block, it is not said to have passed."""
+def _from_row(row: Row, asker: Asker, boundary: int, facts: Facts) -> Answer | None:
+    """Answer whose the session is by now.
+
+    An epoch that is recorded as shown counts as passed, though its block may not have left: nobody may reclaim it
+    any more, so a holder that went on waiting to would keep the session from the one copy that can take over.
+    """
     if _owns(row, asker):
-        return Yours(session=row.session, epoch=row.epoch)
-    passed = facts.next_block is not None and facts.next_block > boundary
+        if row.granted_by != BY_FAILOVER:
+            return Yours(session=row.session, epoch=row.epoch)
+        if facts.next_block is None:
+            return None
+        return Yours(session=row.session, epoch=row.epoch, replay_to=facts.next_block)
+    passed = row.shown or (facts.next_block is not None and facts.next_block > boundary)
     return Theirs(session=row.session, epoch=row.epoch, passed=passed)
 
 

@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from worldmove.errors import ProtocolError
+from worldmove.move.answers import source_event
 from worldmove.move.attempt import Attempt
 from worldmove.move.beside import Beside
 from worldmove.move.export import Exports
 from worldmove.move.hosts import Host, SourceCopy
-from worldmove.move.ledger_messages import Answer, Closed, Theirs, Yours
+from worldmove.move.ledger_messages import Answer, Theirs, Yours
 from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Prepare, Start
 from worldmove.move.outgoing import Outgoing
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
@@ -73,7 +74,6 @@ class Source:
         self._boundary = retired_at
         self._row_epoch = epoch
         self._next_shown = 0
-        self._asked_reclaim = False
         self._effects: Mapping[SourceEffect, Callable[[], Awaitable[SourceEvent]]] = {
             SourceEffect.FREEZE: self._freeze,
             SourceEffect.SUPERSEDE: self._supersede,
@@ -175,7 +175,7 @@ class Source:
 
     async def _live(self) -> SourceEvent:
         await self._exports.withdraw()
-        self._out, self._why, self._boundary, self._asked_reclaim = None, Hint(), None, False
+        self._out, self._why, self._boundary = None, Hint(), None
         while True:
             match await self._inbox.live():
                 case Prepare() as asked:
@@ -225,24 +225,17 @@ class Source:
         return await self._host.ledger.ask(asked)
 
     async def _reclaim(self) -> Answer | None:
-        self._asked_reclaim = True
         asked = reclaim(self._host, self.session, epoch=self._row_epoch, reach=self._copy.reach)
         return await self._host.ledger.ask(asked)
 
     def _event(self, answer: Answer | None) -> SourceEvent | None:
-        """Name an answer. None is no answer, or none that this phase can use."""
-        match answer:
-            case Closed() if self.phase is SourcePhase.DOUBT:
-                return SourceEvent.CLOSED
-            case Yours(epoch=epoch) if epoch > self.epoch and (
-                self._asked_reclaim or self.phase is not SourcePhase.RETIRED
-            ):
-                self._row_epoch = epoch
-                return SourceEvent.YOURS
-            case Theirs(epoch=epoch, passed=passed) if self.phase is not SourcePhase.RETIRED:
-                self._row_epoch = epoch
-                return SourceEvent.PASSED if passed else SourceEvent.THEIRS
-        return None
+        """Name an answer, and note the epoch that it tells of."""
+        event = source_event(answer, phase=self.phase, epoch=self.epoch)
+        if event is not None and isinstance(answer, Yours | Theirs):
+            self._row_epoch = answer.epoch
+        if event is SourceEvent.FAILOVER and isinstance(answer, Yours):
+            self._next_shown = answer.replay_to or 0
+        return event
 
     def _begin(self, start: Start) -> bool:
         """Set out on an attempt, if it was prepared here."""

@@ -70,7 +70,15 @@ class Drivers:
         source = self._sources.get(session)
         if source is not None:
             source.deliver(TakenOver(epoch=epoch, block=block))
-            return
+        else:
+            self._say_gone(session, epoch)
+
+    def granted_unasked(self, session: str, epoch: int) -> None:
+        """The ledger says that a session is this worker's, and nobody waits for that. Without a copy, it is gone."""
+        if self._copies.get(session) is None and session not in self._destinations:
+            self._say_gone(session, epoch)
+
+    def _say_gone(self, session: str, epoch: int) -> None:
         self._host.post(
             Gone(
                 to="controller",

@@ -34,8 +34,10 @@ class LinkLedger:
         finally:
             del self._waiting[number]
 
-    def take(self, message: LedgerAnswer) -> None:
-        """Hand an answer to whoever still waits for it."""
+    def take(self, message: LedgerAnswer) -> bool:
+        """Hand an answer to whoever still waits for it. False: nobody does."""
         waiting = self._waiting.get(message.request)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(message.answer)
+        if waiting is None or waiting.done():
+            return False
+        waiting.set_result(message.answer)
+        return True

@@ -103,6 +103,11 @@ class SessionCopy:
         return self.may_compute and self.inputs.get(self.next_block) is not None
 
     @property
+    def replays(self) -> bool:
+        """Whether it computes blocks that were shown already."""
+        return self.next_block < self.skip_before
+
+    @property
     def stepping(self) -> bool:
         """Whether a step is in hand."""
         return not self._still.is_set()

@@ -48,6 +48,8 @@ class SourceOfMove:
 
     async def freeze(self) -> Frozen:
         """Stop at the next block boundary, quiesce the engine, resolve and gather the state."""
+        while self._copy.replays:  # its state is of a block that was shown already
+            await self._copy.step_ended()
         await self._next_boundary()
         if self._copy.phase is not CopyPhase.LIVE:
             raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")

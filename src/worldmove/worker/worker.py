@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldmove.engine.base import KeyChange
+from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
 from worldmove.worker.background import Background
 from worldmove.worker.copies import CopyTable
@@ -98,7 +99,7 @@ class Worker:
             case MoveMessage():
                 self._drivers.take(message)
             case LedgerAnswer():
-                self._ledger.take(message)
+                self._answered(message)
             case Open():
                 self._background.start(f"open {message.session}", self._open(message))
             case Close():
@@ -109,6 +110,11 @@ class Worker:
                 self.copies.report(message.poll)
             case Shutdown():
                 self._on_shutdown()
+
+    def _answered(self, message: LedgerAnswer) -> None:
+        answer = message.answer
+        if not self._ledger.take(message) and isinstance(answer, Yours):
+            self._drivers.granted_unasked(answer.session, answer.epoch)
 
     def _inputs(self, message: Inputs) -> None:
         copy = self.copies.get(message.session)

@@ -1,0 +1,25 @@
+"""Who can go on with a session whose owner is gone: pure, by what the workers report that they hold."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from worldmove.worker.messages import Copy
+
+WAITING = ("frozen", "superseded", "shadow")
+"""Phases of a copy that asks the ledger by itself."""
+CURRENT = (*WAITING, "live", "retired")
+
+HolderT = TypeVar("HolderT")
+
+
+def successor(held: Sequence[tuple[HolderT, Copy]]) -> HolderT | None:
+    """Return the retired copy that takes over; None while a copy that is further on can still ask for itself."""
+    if any(copy.phase in WAITING for _, copy in held):
+        return None
+    retired = [(holder, copy) for holder, copy in held if copy.phase == "retired"]
+    return max(retired, key=lambda found: found[1].block)[0] if retired else None
+
+
+def num_current(copies: Iterable[Copy]) -> int:
+    """Return how many copies the session might still go on from. Only where there is none may it be lost."""
+    return sum(copy.phase in CURRENT for copy in copies)

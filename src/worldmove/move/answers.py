@@ -1,0 +1,31 @@
+"""What an answer of the ledger means to an end of a move, in the words of its table: pure.
+
+None is no answer, or none that the end can use where it stands: it asks again.
+"""
+
+from worldmove.move.ledger_messages import Answer, Closed, Theirs, Yours
+from worldmove.move.protocol import DestinationEvent, SourceEvent, SourcePhase
+
+
+def source_event(answer: Answer | None, *, phase: SourcePhase, epoch: int) -> SourceEvent | None:
+    """Name an answer to a source that stands in ``phase`` with a copy of ``epoch``."""
+    match answer:
+        case Closed() if phase is SourcePhase.DOUBT:
+            return SourceEvent.CLOSED
+        case Yours(epoch=granted, replay_to=block) if granted > epoch:
+            return SourceEvent.YOURS if block is None else SourceEvent.FAILOVER
+        case Theirs(passed=passed) if phase is not SourcePhase.RETIRED:
+            return SourceEvent.PASSED if passed else SourceEvent.THEIRS
+    return None
+
+
+def destination_event(answer: Answer | None) -> DestinationEvent | None:
+    """Name an answer to a destination that is in doubt."""
+    match answer:
+        case Yours():
+            return DestinationEvent.YOURS
+        case Closed():
+            return DestinationEvent.CLOSED
+        case Theirs(passed=passed):
+            return DestinationEvent.PASSED if passed else DestinationEvent.THEIRS
+    return None

@@ -1,0 +1,68 @@
+"""Explores the shipped protocol within the large bounds, and files what was counted under bench/results.
+
+    python -m tests.model.large            all of them, one after another
+    python -m tests.model.large S W        some
+
+Each takes minutes and up to some gigabytes, so the suite explores small bounds only.
+"""
+
+import argparse
+import json
+import re
+import sys
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from bench.record import ROOT, commit, hardware, versions
+from tests.model.bounds import NAMED
+from tests.model.explore import Explored, explore
+
+RESULTS = ROOT / "bench" / "results"
+
+
+def main() -> int:
+    """Explore what the command line names. Ends with 1 if something is broken or stuck."""
+    options = argparse.ArgumentParser(prog="python -m tests.model.large", description=__doc__)
+    options.add_argument("bounds", nargs="*", help=f"some of {', '.join(SHIPPED_BOUNDS)}; none: all")
+    names = options.parse_args().bounds or list(SHIPPED_BOUNDS)
+    return max(_run(name) for name in names)
+
+
+SHIPPED_BOUNDS = tuple(name for name, bounds in NAMED.items() if not bounds.ledger_loses_a_write)
+
+
+def _run(name: str) -> int:
+    begun, begun_at = time.monotonic(), datetime.now(UTC)
+    explored = explore(NAMED[name])
+    result = {
+        "name": f"model {name}",
+        "begun_at": begun_at.isoformat(timespec="seconds"),
+        "command": f"python -m tests.model.large {json.dumps(name)}",
+        "hardware": hardware(),
+        "versions": {key: version for key, version in versions().items() if key in ("python", "worldmove", "msgspec")},
+        "commit": commit(),
+        "bounds": asdict(NAMED[name]),
+        "seconds": round(time.monotonic() - begun, 1),
+        **counts(explored),
+    }
+    path = RESULTS / f"model-{re.sub(r'[^a-z0-9]+', '-', name.lower())}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"{name}: {json.dumps(counts(explored))}, {result['seconds']} s -> {path.name}\n")
+    return int(bool(explored.num_bad or explored.num_stuck))
+
+
+def counts(explored: Explored) -> dict[str, Any]:
+    """Return what was found, in numbers."""
+    return {
+        "states": explored.num_states,
+        "steps": explored.num_steps,
+        "bad": explored.num_bad,
+        "stuck": explored.num_stuck,
+        "broken": {broken.name: number for broken, number in explored.broken.items()},
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""The protocol as it is shipped holds in every state within small bounds; the large ones are run by a script."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.model.ahead import COMPUTES_AHEAD
+from tests.model.bounds import CALM, CALM_AGAIN, CRASH, NAMED, RESTART, SUSPICION, Bounds
+from tests.model.ends import End
+from tests.model.explore import Exploration
+from tests.model.large import SHIPPED_BOUNDS
+from tests.model.rules import SHIPPED, Rules
+from tests.model.say import say
+from tests.model.situations import SHADOW_OUTLIVES_ITS_ATTEMPT
+from tests.model.world import ENDS, World
+from worldmove.move.protocol import DestinationPhase, SourcePhase
+
+RESULTS = Path(__file__).parents[2] / "bench" / "results"
+
+
+@pytest.mark.parametrize(
+    ("bounds", "num_states"),
+    [pytest.param(CRASH, 20_000, id="crash"), pytest.param(SUSPICION, 18_000, id="suspicion")],
+)
+def test_a_fault_breaks_nothing_and_leaves_nobody_stuck(bounds: Bounds, num_states: int) -> None:
+    holds(bounds, num_states=num_states)
+
+
+def test_a_server_that_forgets_breaks_nothing_and_leaves_nobody_stuck() -> None:
+    holds(RESTART, num_states=26_000)
+
+
+def test_computing_one_block_ahead_in_doubt_would_break_nothing() -> None:
+    holds(CRASH, COMPUTES_AHEAD, num_states=25_000)
+
+
+def holds(bounds: Bounds, rules: Rules = SHIPPED, *, num_states: int) -> None:
+    exploration = Exploration(World(bounds, rules))
+    explored = exploration.run()
+    traces = [*explored.traces.values(), explored.stuck_trace]
+    assert not explored.num_bad + explored.num_stuck, "\n\n".join(say(exploration.world, trace) for trace in traces)
+    assert explored.num_states > num_states, "the model has shrunk: does it still do everything?"
+
+
+def test_the_situation_of_a_shadow_that_outlives_its_attempt_is_reached_from_the_beginning() -> None:
+    world = World(CALM_AGAIN, SHIPPED)
+    exploration = Exploration(world)
+    exploration.run()
+    ends = tuple(world.ends.of(end) for end in SHADOW_OUTLIVES_ITS_ATTEMPT.ends[:2])
+    wanted = SHADOW_OUTLIVES_ITS_ATTEMPT.state(world)[:ENDS]
+    assert any(state[:ENDS][:4] == wanted[:4] and _alike(world, state, ends) for state in exploration.states)
+
+
+def _alike(world: World, state: tuple[int, ...], ends: tuple[int, ...]) -> bool:
+    """Compare what both ends hold; what the destination waits to be told is left open."""
+    found = [_plain(world.ends.values[number]) for number in state[ENDS:]]
+    return found == [_plain(world.ends.values[number]) for number in ends]
+
+
+def _plain(end: End) -> End:
+    return end._replace(question=-1, landed=False, left=0)
+
+
+def test_a_channel_alone_leads_to_every_phase_of_both_ends_but_those_that_a_fault_needs() -> None:
+    world = World(CALM, SHIPPED)
+    exploration = Exploration(world)
+    exploration.run()
+    phases = {world.ends.values[number].phase for state in exploration.states for number in state[ENDS:]}
+    assert {*SourcePhase} - phases == {SourcePhase.SUPERSEDED, SourcePhase.NONE}
+    assert {*DestinationPhase} - phases == {DestinationPhase.VERIFIED, DestinationPhase.LIVE, DestinationPhase.RETIRED}
+
+
+def test_the_large_runs_that_are_on_file_found_nothing_and_had_the_bounds_of_today() -> None:
+    bounds = {f"model {name}": asdict(NAMED[name]) for name in SHIPPED_BOUNDS}
+    filed = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("model-*.json"))]
+    assert filed
+    assert [(found["bad"], found["stuck"], found["broken"]) for found in filed] == [(0, 0, {})] * len(filed)
+    assert [found["bounds"] for found in filed] == [bounds[found["name"]] for found in filed]
