@@ -260,7 +260,7 @@ def test_debug_shows_where_an_error_came_from() -> None:
 def test_every_command_documents_its_exit_status_and_opens_its_help_with_examples() -> None:
     commands = [
         (name,) for name in ("demo", "serve", "workers", "sessions", "moves", "open", "move", "close", "doctor")
-    ]
+    ] + [(name,) for name in ("record", "verify", "save", "inspect")]
     for command in [*commands, ("bench", "move")]:
         ran = worldmove(*command, "--help")
         assert ran.status == ExitCode.DONE
