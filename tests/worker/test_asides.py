@@ -236,7 +236,7 @@ def test_a_state_that_is_whole_and_makes_no_session_ends_nothing_but_its_opening
 
     trial = opened(run)
     assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [
-        ("s-2", "state_refused"),
+        ("s-2", "bad_manifest"),
         ("s-3", "state_refused"),
     ]
     assert trial.blocks() == [0]

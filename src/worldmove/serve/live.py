@@ -341,7 +341,8 @@ class Live:
                 continue
             shown = await self.screen.take(worker, block, arrived)
             if isinstance(shown, Shown):
-                self.journal.block(worker, block, self.sequencer.closed(block.block))
+                if self.journal.begun:  # else it is an earlier server's session, whose lists may not be here
+                    self.journal.block(worker, block, self.sequencer.closed(block.block))
                 self._after(shown)
             else:
                 self._metrics.block_dropped(shown)
