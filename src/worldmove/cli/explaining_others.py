@@ -28,7 +28,7 @@ def ledger(path: Path, size: int) -> Found:
     address = f"{path.resolve().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(address, uri=True)) as connection:
-            (version,) = connection.execute("SELECT version FROM worldmove_schema").fetchone() or (None,)
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
             columns = ", ".join(LEDGER_COLUMNS)
             rows = connection.execute(f"SELECT {columns} FROM worldmove_ledger ORDER BY session").fetchall()
     except sqlite3.Error as error:
