@@ -8,6 +8,7 @@
     |- ProtocolError           an event that the table does not know: a bug, never weather
     |- TransportError          bytes did not arrive; says nothing about ownership
     |- WeightsError            weights that are missing, damaged or not the pinned ones
+    |- FileRefused             a record or a saved session that is damaged, not one of ours, or of another version
     |- MoveRefused             before a byte travelled; the session goes on at its source
     |- LedgerError             the ledger does not answer; nothing moves meanwhile
     `- UserError               a request that cannot be met, said in one sentence
@@ -89,6 +90,13 @@ class WeightsError(WorldMoveError):
     """Weights that are missing, damaged, or not the pinned ones."""
 
     code = "bad_weights"
+
+
+class FileRefused(WorldMoveError):
+    """A file that cannot be read as what it was taken for: foreign, damaged, too short, of another version."""
+
+    code = "bad_file"
+    fault = Fault.REMOTE
 
 
 class MoveRefused(WorldMoveError):

@@ -261,7 +261,7 @@ def test_every_command_documents_its_exit_status_and_opens_its_help_with_example
     commands = [
         (name,)
         for name in ("demo", "serve", "workers", "sessions", "moves", "open", "move", "close", "doctor", "audit")
-    ]
+    ] + [(name,) for name in ("record", "verify", "save", "inspect")]
     for command in [*commands, ("bench", "move")]:
         ran = worldmove(*command, "--help")
         assert ran.status == ExitCode.DONE

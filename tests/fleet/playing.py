@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from worldmove.engine.base import Engine, KeyChange
-from worldmove.fleet.ports import Fleet, Owner
+from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.move.ledger_messages import MarkShown
 from worldmove.worker.messages import (
     Acknowledge,
     BlockDone,
     Change,
     CheckDone,
-    Failed,
-    Freed,
     Inputs,
-    Left,
     Note,
     Opened,
 )
@@ -81,7 +78,7 @@ class PlayingGateway:
 
     # what the controller asks
 
-    def take(self, worker: str, message: BlockDone | CheckDone | Left | Opened | Failed | Freed) -> None:
+    def take(self, worker: str, message: Played) -> None:
         if isinstance(message, BlockDone):
             self._arrived.put_nowait(message)
         elif isinstance(message, CheckDone):

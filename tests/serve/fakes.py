@@ -7,11 +7,22 @@ from dataclasses import dataclass, field, replace
 
 from worldmove.engine.base import EngineSpec
 from worldmove.errors import LedgerError, UserError
-from worldmove.fleet.ports import Gateway, Owner
+from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
 from worldmove.fleet.views import SessionState, SessionView, WorkerState, WorkerView
 from worldmove.move.ledger_messages import Answer, Denied, Done, MarkShown, Operation
-from worldmove.worker.messages import Acknowledge, BlockDone, CheckDone, Inputs, Note, Opened, ToWorker
+from worldmove.state.leaf_sizes import LeafSize
+from worldmove.worker.messages import (
+    Acknowledge,
+    BlockDone,
+    CheckDone,
+    Described,
+    Inputs,
+    Note,
+    Opened,
+    Saved,
+    ToWorker,
+)
 
 SPEC = EngineSpec(
     name="fake",
@@ -106,10 +117,20 @@ class FakeFleet:
     async def stop(self) -> None:
         return
 
-    async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
+    async def open(
+        self, session: str, seed: int, on: str | None = None, *, beginning: Beginning | None = None
+    ) -> SessionView:
         if self.num_places is not None and len(self.sessions_by_name) >= self.num_places:
             raise UserError("every slot is taken; close a session first", code="no_slot", status=409)
         return self._open(session, seed, on or self._names[0], epoch=1, throwaway=False)
+
+    async def describe(self, session: str) -> Described:
+        leaves = (LeafSize("state", "bytes", (), 32), LeafSize("number", "int", (), 1))
+        next_block = self.sessions_by_name[session].worlds[self._names[0]].next_block
+        return Described(session=session, request=1, block=next_block, leaves=leaves)
+
+    async def save(self, session: str, path: str) -> Saved:
+        raise UserError("a fake has no state to save", code="moving", status=409)
 
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
         assert len(picture) == SPEC.width * SPEC.height * 3

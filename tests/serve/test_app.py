@@ -1,6 +1,7 @@
 """HTTP and WebSockets over real sockets, the fleet behind them a fake."""
 
 import asyncio
+import io
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -26,6 +27,8 @@ from worldmove.serve.metrics import Metrics
 from worldmove.serve.origin import OwnOnly
 from worldmove.serve.page import PageFile
 from worldmove.serve.player import CloseCode
+from worldmove.serve.record_entries import BlockEntry
+from worldmove.serve.record_file import RecordReader
 from worldmove.serve.tempo import NO_KEY
 from worldmove.serve.wording import engine_info
 
@@ -352,13 +355,76 @@ def test_health_metrics_and_the_schema_say_what_is_served() -> None:
             "/api/environment",
             "/api/moves",
             "/api/sessions",
+            "/api/sessions/restore",
             "/api/sessions/{session}",
             "/api/sessions/{session}/cancel",
+            "/api/sessions/{session}/leaves",
             "/api/sessions/{session}/move",
+            "/api/sessions/{session}/record",
             "/api/sessions/{session}/recover",
+            "/api/sessions/{session}/saved",
             "/api/workers",
         }
         assert "from" in schema["components"]["schemas"]["Move"]["properties"]
+
+    on_site(work)
+
+
+def test_a_record_is_streamed_from_the_first_block_and_ends_after_as_many_as_were_asked_for() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open(seed=7)
+        async with site.play(session) as socket:
+            await message(socket, "hello")
+            await socket.send(json.dumps({"type": "keys", "changes": [[1, "up", True]]}))
+            data = (
+                await site.http.get(f"/api/sessions/{session}/record", params={"blocks": 5, "follow": True})
+            ).content
+        reader = RecordReader(io.BytesIO(data), len(data))
+        blocks = [entry.block for entry in reader if isinstance(entry, BlockEntry)]
+        assert blocks == [0, 1, 2, 3, 4]
+        assert (reader.header.seed, reader.header.environment["device"]) == (7, "cpu")
+        assert reader.progress.why == "5 blocks were asked for"
+        so_far = (await site.http.get(f"/api/sessions/{session}/record")).content
+        assert so_far.startswith(data[: reader.progress.num_bytes - 60])
+        assert (await site.http.get(f"/api/sessions/{session}/record", params={"blocks": 0})).status_code == 422
+
+    on_site(work)
+
+
+def test_leaves_are_listed_and_what_cannot_be_saved_says_why() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        leaves = (await site.http.get(f"/api/sessions/{session}/leaves")).json()
+        assert leaves["leaves"][0] == {"path": "state", "kind": "bytes", "shape": [], "num_bytes": 32}
+        assert leaves["num_bytes"] == 33
+        saved = await site.http.get(f"/api/sessions/{session}/saved")
+        assert (saved.status_code, saved.json()["error"]["code"]) == (409, "moving")
+        assert (await site.http.get("/api/sessions/s-none/record")).status_code == 404
+
+    on_site(work)
+
+
+def test_what_is_no_saved_session_is_not_opened_and_nothing_of_it_stays() -> None:
+    async def work(site: Site) -> None:
+        async def restore(data: bytes, **headers: str) -> tuple[int, str]:
+            answer = await site.http.post("/api/sessions/restore", content=data, headers=headers)
+            return answer.status_code, answer.json()["error"]["code"]
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b"no length is said"
+
+        assert await restore(b"no saved session") == (422, "bad_file")
+        assert await restore(b"") == (422, "bad_file")
+        chunked = await site.http.post("/api/sessions/restore", content=pieces())
+        assert (chunked.status_code, chunked.json()["error"]["code"]) == (411, "usage")
+        host = site.url.removeprefix("http://")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        request = ("POST /api/sessions/restore HTTP/1.1", f"Host: {host}", f"Content-Length: {1 << 40}", "", "")
+        writer.write("\r\n".join(request).encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413")
+        writer.close()
+        assert (await restore(b"x", origin="http://elsewhere.test"))[0] == 403
+        assert site.gateway.lives == {}
 
     on_site(work)
 

@@ -167,3 +167,36 @@ def test_a_log_that_does_not_reach_the_next_block_reaches_nowhere_from_before_it
     sequencer.resume(8, {5: ()})
     assert sequencer.reach_from(5) == 5
     assert sequencer.reach_from(8) == 8
+
+
+def test_a_saved_session_goes_on_at_its_block_with_its_numbers_and_lets_go_of_what_was_down() -> None:
+    sequencer = Sequencer()
+    sequencer.go_on(40, 7, ("up", "left"))
+    assert (sequencer.reaches, sequencer.next_number) == (40, 8)
+    assert sequencer.take(KeyChange(number=7, key="down", down=True)) is Taken.OLD
+    assert [(change.number, change.key, change.down) for change in sequencer.close()] == [
+        (7, "up", False),
+        (7, "left", False),
+    ]
+    assert sequencer.reaches == 41
+    with pytest.raises(IndexError):
+        sequencer.closed(39)
+    assert len(sequencer.closed(40)) == 2
+
+
+def test_a_position_is_the_newest_number_and_the_keys_down_by_the_lists_before_it() -> None:
+    sequencer = Sequencer()
+    for number, key, down in ((1, "up", True), (2, "left", True), (3, "up", False)):
+        sequencer.take(KeyChange(number=number, key=key, down=down))
+        sequencer.close()
+    assert [sequencer.position(block) for block in range(4)] == [
+        (0, ()),
+        (1, ("up",)),
+        (2, ("up", "left")),
+        (3, ("left",)),
+    ]
+    again = Sequencer()
+    again.go_on(3, 3, ("left",))
+    assert again.position(3) == (3, ("left",))
+    again.close()
+    assert again.position(4) == (3, ())

@@ -1,5 +1,6 @@
 """``open``, ``move``, ``cancel``, ``close``: what is done to a session."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -7,8 +8,10 @@ import typer
 from worldmove.cli.client import Client, ServerError
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import BY_OUTCOME, ExitCode, epilog
+from worldmove.cli.files import open_file
 from worldmove.cli.options import DEFAULT_SERVER, Json, Server, Session
 from worldmove.cli.output import Output
+from worldmove.errors import UserError
 
 HELP = epilog(ExitCode.DONE, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE)
 HELP_OF_MOVE = epilog(
@@ -46,18 +49,28 @@ def open_session(
     *,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="Equal seeds begin equal worlds.")] = None,
     worker: Annotated[str | None, typer.Option("--worker", help="Where; left out: the one with most room.")] = None,
+    saved: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Go on from what `worldmove save` wrote.")
+    ] = None,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Begin a world and print its name.
+    """Begin a world, or go on with a saved one, and print its name.
 
     \b
     worldmove open
     worldmove open --seed 7 --worker worker-2
+    worldmove open --from world.saved
     """
     output = output_of(context, as_json=as_json)
     client = Client(server)
-    answer = client.post("sessions", body={"seed": seed, "worker": worker})
+    if saved is None:
+        answer = client.post("sessions", body={"seed": seed, "worker": worker})
+    elif seed is None:
+        with open_file(saved) as (file, size):
+            answer = client.upload("sessions", "restore", query={"worker": worker}, file=file, num_bytes=size)
+    else:
+        raise UserError("A saved world has its seed; leave --seed or --from out.")
     output.document("session", answer)
     output.text(answer["session"])
     output.note(f"Play it at {client.server}/play/{answer['session']}")

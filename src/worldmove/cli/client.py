@@ -1,16 +1,19 @@
 """The server as a client sees it: JSON over HTTP, with the standard library. No proxy is asked."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPException
+from typing import Any, BinaryIO
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 from worldmove.errors import Fault, UserError
 
 TIMEOUT_S = 120.0
 """A move is answered when it has ended."""
+PIECE_BYTES = 64 << 10
 
 
 class Unreachable(UserError):
@@ -63,19 +66,56 @@ class Client:
         """End something."""
         self._ask("DELETE", path, None)
 
+    @contextmanager
+    def download(self, *path: str, query: Mapping[str, object], endless: bool = False) -> Iterator[Iterator[bytes]]:
+        """Give bytes as they come. ``endless``: there may be long silences between them."""
+        with self._open(Request(self._url(path, query)), None if endless else TIMEOUT_S) as answer:
+            yield self._pieces(answer)
+
+    def upload(self, *path: str, query: Mapping[str, object], file: BinaryIO, num_bytes: int) -> dict[str, Any]:
+        """Send a file's bytes."""
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(num_bytes)}
+        return self._object_of(Request(self._url(path, query), data=file, method="POST", headers=headers))
+
     def _ask(self, method: str, path: tuple[str, ...], body: Mapping[str, Any] | None) -> dict[str, Any]:
-        url = "/".join((self.server, "api", *(quote(part, safe="") for part in path)))
         data = None if body is None else json.dumps(body).encode()
-        request = Request(url, data=data, method=method, headers={"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"}
+        return self._object_of(Request(self._url(path, {}), data=data, method=method, headers=headers))
+
+    def _url(self, path: tuple[str, ...], query: Mapping[str, object]) -> str:
+        url = "/".join((self.server, "api", *(quote(part, safe="") for part in path)))
+        said = {name: value for name, value in query.items() if value is not None}
+        return f"{url}?{urlencode(said)}" if said else url
+
+    def _object_of(self, request: Request) -> dict[str, Any]:
+        with self._open(request, TIMEOUT_S) as answer, self._reachable():
+            return _object(answer.read(), request.full_url)
+
+    def _open(self, request: Request, timeout_s: float | None) -> Any:
+        """Return the answer to a request, which whoever reads it closes. Raises ServerError where it is an error."""
+        with self._reachable():
+            try:
+                return self._opener.open(request, timeout=timeout_s)
+            except HTTPError as error:
+                with error:
+                    raise ServerError(error.code, _object(error.read(), request.full_url)) from error
+
+    def _pieces(self, answer: Any) -> Iterator[bytes]:
+        while True:
+            with self._reachable():
+                piece: bytes = answer.read1(PIECE_BYTES)
+            if not piece:
+                return
+            yield piece
+
+    @contextmanager
+    def _reachable(self) -> Iterator[None]:
+        """Say of a connection that fails inside that the server does not answer."""
         try:
-            with self._opener.open(request, timeout=TIMEOUT_S) as answer:
-                return _object(answer.read(), url)
-        except HTTPError as error:
-            with error:
-                raise ServerError(error.code, _object(error.read(), url)) from error
+            yield
         except URLError as error:
             raise Unreachable(self.server, _reason(error.reason)) from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             raise Unreachable(self.server, _reason(error)) from error
 
 

@@ -22,6 +22,8 @@ class ExitCode(IntEnum):
     """No complete copy is left."""
     UNREACHABLE = 7
     """The server does not answer."""
+    DIFFERENT = 8
+    """``verify``: what was computed anew is not what was recorded."""
     INTERRUPTED = 130
 
 
@@ -39,6 +41,12 @@ BY_CODE = {
     "no_slot": ExitCode.REFUSED,
     "no_worker": ExitCode.REFUSED,
     "worker_gone": ExitCode.REFUSED,
+    "silent": ExitCode.REFUSED,
+    "environment": ExitCode.REFUSED,
+    "no_record": ExitCode.REFUSED,
+    "arena_full": ExitCode.REFUSED,
+    "state_refused": ExitCode.REFUSED,
+    "bad_file": ExitCode.USAGE,
     "moving": ExitCode.REFUSED,
     "resuming": ExitCode.REFUSED,
     "not_moving": ExitCode.REFUSED,
@@ -50,6 +58,7 @@ BY_CODE = {
     "state_refused": ExitCode.REFUSED,
     "worker_start": ExitCode.FAILED,
     "no_space": ExitCode.FAILED,
+    "cannot_write": ExitCode.FAILED,
     "internal": ExitCode.FAILED,
 }
 
@@ -71,5 +80,6 @@ def epilog(*codes: ExitCode) -> str:
         ExitCode.IN_DOUBT: "in doubt: ask again",
         ExitCode.LOST: "lost",
         ExitCode.UNREACHABLE: "the server does not answer",
+        ExitCode.DIFFERENT: "different from what was recorded",
     }
     return "Exit status: " + "; ".join(f"{int(code)} {words[code]}" for code in codes) + "."

@@ -28,6 +28,8 @@ class FleetConfig:
     """Silence after which a shadow that has not asked for the commit frees itself."""
     open_s: float = 30.0
     close_s: float = 5.0
+    save_s: float = 60.0
+    """How long a worker may take to say what a session's state is, or to write it to a file."""
     poll_s: float = 2.0
     """How long a poll waits for one worker's answer."""
     recover_every_s: float = 0.25

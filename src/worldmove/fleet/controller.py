@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from worldmove.errors import LedgerError, ProtocolError, WorldMoveError
+from worldmove.fleet.asking import Asking
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
@@ -16,7 +17,7 @@ from worldmove.fleet.inheritance import Inheritance
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.notes import MemoryNotes, Notes, NoteStore
 from worldmove.fleet.opener import Opener
-from worldmove.fleet.ports import Gateway, Hosts, Owner
+from worldmove.fleet.ports import Beginning, Gateway, Hosts, Owner
 from worldmove.fleet.recovery import Recovery
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.sessions import HOLDING, SessionRecord, SessionTable, view
@@ -33,6 +34,7 @@ from worldmove.worker.messages import (
     CheckDone,
     Close,
     Copies,
+    Described,
     Failed,
     Freed,
     Held,
@@ -40,8 +42,11 @@ from worldmove.worker.messages import (
     LedgerAnswer,
     LedgerAsk,
     Left,
+    NotDone,
     Opened,
     Reported,
+    Saved,
+    StateDone,
     ToServer,
     ToWorker,
 )
@@ -105,6 +110,7 @@ class Controller:
             gateway=self._playing,
             history=self._history,
         )
+        self._asking = Asking(config=config, workers=self._workers, sessions=self._sessions, desk=self._desk)
         self._recovering: dict[str, asyncio.Task[None]] = {}
         self._workforce = Workforce(
             config=config,
@@ -148,8 +154,16 @@ class Controller:
             raise
         self._recover_orphans()
 
-    async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
-        return await self._opener.open(session, seed, on)
+    async def open(
+        self, session: str, seed: int, on: str | None = None, *, beginning: Beginning | None = None
+    ) -> SessionView:
+        return await self._opener.open(session, seed, on, beginning)
+
+    async def describe(self, session: str) -> Described:
+        return await self._asking.describe(session)
+
+    async def save(self, session: str, path: str) -> Saved:
+        return await self._asking.save(session, path)
 
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
         return await self._opener.open_throwaway(session, picture, seed)
@@ -202,8 +216,10 @@ class Controller:
 
     def _heard(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
-            case BlockDone() | CheckDone() | Left():
+            case BlockDone() | StateDone() | CheckDone() | Left():
                 self._playing().take(worker.name, message)
+            case Described() | Saved() | NotDone():
+                self._asking.heard(worker, message)
             case Held():
                 self._playing().held(message.session, message.block, message.changes)
             case Reported():
@@ -334,6 +350,7 @@ class Controller:
         """A worker is dead: its moves and openings hear of it, and its sessions are looked after."""
         self._ports.counters.died(worker.name)
         self._mover.died(worker.name)
+        self._asking.died(worker.name, worker.incarnation)
         self._opener.died(worker.name, worker.incarnation)
         self._refresh_holders()
         self._recover_orphans()

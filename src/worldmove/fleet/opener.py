@@ -8,11 +8,12 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.notes import Notes
-from worldmove.fleet.ports import Gateway, Owner
+from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.views import SessionView
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_row import Row
+from worldmove.state.environment import Environment
 from worldmove.worker.messages import Close, Failed, Freed, Open, Opened
 
 FIRST_EPOCH = 1
@@ -38,11 +39,14 @@ class Opener:
         self._notes = notes
         self._gateway = gateway
 
-    async def open(self, session: str, seed: int, on: str | None) -> SessionView:
-        """Begin a world, and return once it is open and its row is written."""
+    async def open(self, session: str, seed: int, on: str | None, beginning: Beginning | None = None) -> SessionView:
+        """Begin a world, or go on with a saved one; return once it is open and its row is written."""
         worker = self._workers.with_most_room() if on is None else self._workers.get(on)
+        if beginning is not None:
+            require_equal(beginning, worker)
         record = self._begin(session, seed, worker, throwaway=False)
-        await self._opened(record, Open(session=session, epoch=FIRST_EPOCH, seed=seed))
+        saved = "" if beginning is None else beginning.path
+        await self._opened(record, Open(session=session, epoch=FIRST_EPOCH, seed=seed, saved=saved))
         row = Row(session=session, owner=worker.name, incarnation=worker.incarnation, epoch=FIRST_EPOCH)
         record.noted = ((worker.name, worker.incarnation),)
         created = False
@@ -135,3 +139,14 @@ class Opener:
             self._sessions.drop(record.name)
             raise UserError(f"The session {record.name} was not opened: {answer.message}", code=answer.code, status=409)
         record.opened = answer
+
+
+def require_equal(beginning: Beginning, worker: WorkerRecord) -> None:
+    """Raise UserError, naming the fields, unless a worker computes as the one that a session was saved by."""
+    here = Environment(fields=worker.hello.environment if worker.hello else {})
+    differences = here.difference(Environment(fields=beginning.environment))
+    if differences:
+        said = "; ".join(str(difference) for difference in differences[:8])
+        more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
+        why = f"Not opened: {worker.name} would not go on as the saved session would have. {said}{more}."
+        raise UserError(why, code="environment", status=409)

@@ -4,7 +4,7 @@ The controller knows workers, attempts and the ledger; the gateway knows players
 live in one event loop; each call here returns at once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +12,31 @@ from worldmove.errors import LedgerError
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.move.ledger_rules import Answer, Operation
-from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Freed, Left, Opened, ToServer, ToWorker
+from worldmove.worker.messages import (
+    BlockDone,
+    Change,
+    CheckDone,
+    Described,
+    Failed,
+    Freed,
+    Left,
+    Opened,
+    Saved,
+    StateDone,
+    ToServer,
+    ToWorker,
+)
+
+Played = BlockDone | StateDone | CheckDone | Left | Opened | Failed | Freed
+"""What a worker says about a session's play."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beginning:
+    """A saved session to go on from: a file that the workers can read, and the environment that it needs."""
+
+    path: str
+    environment: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +51,7 @@ class Owner:
 class Gateway(Protocol):
     """What the controller asks of the gateway."""
 
-    def take(self, worker: str, message: BlockDone | CheckDone | Left | Opened | Failed | Freed) -> None:
+    def take(self, worker: str, message: Played) -> None:
         """Take a worker's message about a session's play."""
         ...
 
@@ -99,11 +123,22 @@ class Fleet(Protocol):
         """Start every worker and return when all have said hello. Raises UserError if one cannot start."""
         ...
 
-    async def open(self, session: str, seed: int, on: str | None = None) -> SessionView:
+    async def open(
+        self, session: str, seed: int, on: str | None = None, *, beginning: Beginning | None = None
+    ) -> SessionView:
         """Begin a world in ``on``, else in the worker with most free slots, and return once it is open.
 
-        ``Gateway.owned`` is called before it returns. Raises UserError: name taken, unknown worker, no slot.
+        ``Gateway.owned`` is called before it returns. Raises UserError: name taken, unknown worker, no slot, or a
+        saved session of another environment.
         """
+        ...
+
+    async def describe(self, session: str) -> Described:
+        """Return the leaves of a session, as its owner holds them now. Raises UserError: unknown, moving, silent."""
+        ...
+
+    async def save(self, session: str, path: str) -> Saved:
+        """Have a session's owner write its state to a new file. Raises UserError: unknown, moving, silent, no space."""
         ...
 
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:

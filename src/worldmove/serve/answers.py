@@ -10,8 +10,9 @@ from worldmove.serve import http_models as body
 from worldmove.serve.live import Live
 from worldmove.serve.results import milliseconds, missed_frames, proof, sentence
 from worldmove.serve.wording import num_sessions
+from worldmove.worker.messages import Described
 
-RETRY_AFTER_S = {"no_slot": 5.0, "worker_gone": 2.0, "busy": 10.0, "moving": 2.0, "resuming": 1.0}
+RETRY_AFTER_S = {"no_slot": 5.0, "worker_gone": 2.0, "busy": 10.0, "moving": 2.0, "resuming": 1.0, "silent": 5.0}
 """Codes of errors that go away by themselves, and how soon one may ask again."""
 
 
@@ -88,6 +89,16 @@ def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
     )
 
 
+def leaves_body(described: Described) -> body.Leaves:
+    """Return a session's leaves."""
+    leaves = [
+        body.Leaf(path=leaf.path, kind=leaf.kind, shape=list(leaf.shape), num_bytes=leaf.num_bytes)
+        for leaf in described.leaves
+    ]
+    total = sum(leaf.num_bytes for leaf in leaves)
+    return body.Leaves(session=described.session, block=described.block, num_bytes=total, leaves=leaves)
+
+
 def environment_body(workers: Sequence[WorkerView]) -> body.Environment:
     """Return every worker's environment, and each field in which they are not all equal."""
     fields = {view.name: dict(view.environment) for view in workers if view.environment}
@@ -115,4 +126,4 @@ def status_of(error: WorldMoveError) -> int:
     """Return the HTTP status of an error."""
     if isinstance(error, UserError):
         return error.status
-    return {"lost": 410, "ledger": 503, "refused": 409}.get(error.code, 500)
+    return {"lost": 410, "ledger": 503, "refused": 409, "bad_file": 422}.get(error.code, 500)

@@ -1,12 +1,12 @@
 """The routes, and nothing but the routes. See docs/http.md; /openapi.json has the models."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request, Response, WebSocket
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
 
 from worldmove import __version__
@@ -17,6 +17,7 @@ from worldmove.serve import http_models as body
 from worldmove.serve.answers import (
     environment_body,
     error_fields,
+    leaves_body,
     move_body,
     session_body,
     status_of,
@@ -25,14 +26,26 @@ from worldmove.serve.answers import (
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway
 from worldmove.serve.metrics import Metrics
+from worldmove.serve.origin import RESTORE
 from worldmove.serve.page import PageFile
 from worldmove.serve.play_socket import play
+from worldmove.serve.records import Records
+from worldmove.serve.spool import Spool
 
 ReceivedBlock = Annotated[int | None, Query(ge=0, lt=1 << 53)]
 
 Responses = dict[int | str, dict[str, Any]]
 
-ERRORS: Responses = {status: {"model": body.ErrorAnswer} for status in (400, 403, 404, 409, 422, 503)}
+ERRORS: Responses = {
+    status: {"model": body.ErrorAnswer} for status in (400, 403, 404, 409, 410, 411, 413, 422, 503, 507)
+}
+OCTETS = "application/octet-stream"
+BYTES: Responses = {200: {"content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}}}
+OCTETS_IN = {
+    "requestBody": {"required": True, "content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}},
+}
+BlocksQuery = Annotated[int | None, Query(ge=1, description="End after so many blocks, counted from the first.")]
+WorkerQuery = Annotated[str | None, Query(min_length=1, max_length=64, description="Left out: the roomiest.")]
 REFUSED: Responses = {**ERRORS, 409: {"model": body.RefusedMove | body.ErrorAnswer}}
 
 
@@ -44,6 +57,7 @@ class Parts:
     gateway: Gateway
     metrics: Metrics
     page: Mapping[str, PageFile]
+    spool: Spool = field(default_factory=Spool)
 
 
 def build_app(parts: Parts) -> FastAPI:
@@ -51,6 +65,7 @@ def build_app(parts: Parts) -> FastAPI:
     app = FastAPI(title="WorldMove", version=__version__, docs_url=None, redoc_url=None, responses=ERRORS)
     _errors(app)
     _sessions(app, parts)
+    _records(app, parts)
     _play(app, parts)
     _fleet(app, parts)
     _page(app, parts)
@@ -83,6 +98,35 @@ def _sessions(app: FastAPI, parts: Parts) -> None:
     async def close_session(session: str) -> None:
         """End a world."""
         await desk.close(session)
+
+
+def _records(app: FastAPI, parts: Parts) -> None:
+    records = Records(desk=parts.desk, gateway=parts.gateway, spool=parts.spool)
+
+    @app.get("/api/sessions/{session}/record", response_class=Response, responses=BYTES)
+    async def record(session: str, *, blocks: BlocksQuery = None, follow: bool = False) -> Response:
+        """Send a world's record from its first block on: what there is, or, following it, as it grows."""
+        return StreamingResponse(records.record(session, blocks, follow=follow), media_type=OCTETS)
+
+    @app.get("/api/sessions/{session}/leaves")
+    async def leaves(session: str) -> body.Leaves:
+        """List what a world's state consists of."""
+        return leaves_body(await records.leaves(session))
+
+    @app.get("/api/sessions/{session}/saved", response_class=Response, responses=BYTES)
+    async def saved(session: str) -> Response:
+        """Save a world: its whole state at a block boundary, exactly; see docs/records.md."""
+        found = await records.save(session)
+        return StreamingResponse(found.parts, media_type=OCTETS, headers={"content-length": str(found.num_bytes)})
+
+    @app.post(RESTORE, status_code=201, openapi_extra=OCTETS_IN)
+    async def restore(request: Request, worker: WorkerQuery = None) -> body.Session:
+        """Begin a world where a saved one had come to. The body is the saved session, and says its length."""
+        length = request.headers.get("content-length", "")
+        if not (length.isascii() and length.isdigit() and len(length) <= 18):
+            raise UserError("A saved session's request says its Content-Length.", code="usage", status=411)
+        view = await records.restore(request.stream(), int(length), on=worker)
+        return session_body(view, parts.gateway.lives.get(view.name))
 
 
 def _play(app: FastAPI, parts: Parts) -> None:

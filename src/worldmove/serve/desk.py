@@ -6,10 +6,11 @@ from difflib import get_close_matches
 from typing import Protocol
 
 from worldmove.errors import MessageError, UserError
+from worldmove.fleet.ports import Beginning
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerState, WorkerView
 from worldmove.serve.gateway import Gateway
-from worldmove.serve.live import Live
+from worldmove.serve.live import Live, Start
 from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Lost, Ping, Pong, Received, Resting, decode
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
@@ -39,24 +40,30 @@ class Desk:
 
     async def open(self, *, seed: int | None, on: str | None) -> SessionView:
         """Begin a world. Raises UserError: unknown worker, no slot."""
+        return await self._begin(Start(seed=self._ids.seed() if seed is None else seed), on, None)
+
+    async def go_on(self, start: Start, beginning: Beginning, *, on: str | None) -> SessionView:
+        """Open a world where a saved one had come to. Raises UserError: unknown worker, no slot, environment."""
+        return await self._begin(start, on, beginning)
+
+    async def _begin(self, start: Start, on: str | None, beginning: Beginning | None) -> SessionView:
         session = self._ids.session()
         on = None if on is None else self._worker(on)
-        self._gateway.begin(session)
-        seed = self._ids.seed() if seed is None else seed
+        self._gateway.begin(session, start)
         try:
-            return await self._open(session, seed, on)
+            return await self._open(session, start.seed, on, beginning)
         except BaseException:
             self._gateway.forget(session, "This world could not be opened.")
             raise
 
-    async def _open(self, session: str, seed: int, on: str | None) -> SessionView:
+    async def _open(self, session: str, seed: int, on: str | None, beginning: Beginning | None) -> SessionView:
         """Open it; where every place is taken, in that of a session which nobody watches."""
         try:
-            return await self._fleet.open(session, seed, on)
+            return await self._fleet.open(session, seed, on, beginning=beginning)
         except UserError as error:
             if error.code != "no_slot" or not await self._gateway.make_room():
                 raise
-            return await self._fleet.open(session, seed, on)
+            return await self._fleet.open(session, seed, on, beginning=beginning)
 
     async def close(self, session: str) -> None:
         """End a session. Raises UserError: unknown, or a move of it is under way."""

@@ -30,13 +30,16 @@ class Feed:
         fleet: Fleet,
         look: Look,
         on_rest: Callable[[str | None], None],
+        account_every: int = 0,
     ) -> None:
+        """``account_every``: after how many blocks the owner accounts for its state; 0 for never."""
         self._session = session
         self._sequencer = sequencer
         self._tempo = tempo
         self._fleet = fleet
         self._look = look
         self._on_rest = on_rest
+        self._account_every = account_every
         self._next: dict[str, int] = {}
         """By holder: the next block whose list it is to be sent."""
         self._changed = asyncio.Event()
@@ -107,7 +110,9 @@ class Feed:
         for worker, first in self._next.items():
             for block in range(first, reaches):
                 changes = tuple(change_of(change) for change in self._sequencer.closed(block))
-                self._fleet.send(worker, Inputs(session=self._session, block=block, changes=changes))
+                account = bool(self._account_every) and (block + 1) % self._account_every == 0
+                inputs = Inputs(session=self._session, block=block, changes=changes, account=account)
+                self._fleet.send(worker, inputs)
             self._next[worker] = max(first, reaches)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import structlog
 
 from worldmove.errors import LedgerError, UserError
-from worldmove.fleet.ports import Fleet, Owner
+from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.views import WorkerState
-from worldmove.serve.live import Live, LiveConfig
+from worldmove.serve.live import Live, LiveConfig, Start
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Error, MovePhase, Workers
 from worldmove.serve.player import CloseCode
@@ -24,8 +24,8 @@ from worldmove.serve.recover import Recovery
 from worldmove.serve.results import MOVED, result_of, visitor_phase
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import ResumptionConfig
-from worldmove.serve.wording import owner_now, workers_now
-from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Freed, Left, Opened
+from worldmove.serve.wording import owner_now, record_header, workers_now
+from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Left, Opened, StateDone
 
 WITH_GAP = (Outcome.COMMITTED, Outcome.ABORTED)
 """Outcomes of moves in which the world stood still."""
@@ -67,12 +67,14 @@ class Gateway:
         self._told: dict[str, Workers] = {}
         self._unwatched_since: dict[str, float] = {}
 
-    def begin(self, session: str) -> Live:
+    def begin(self, session: str, start: Start | None = None) -> Live:
         """Make room for a session, before the controller names its owner."""
-        return self._begin(session, None)
+        return self._begin(session, start=start)
 
-    def _begin(self, session: str, resuming: Resuming | None) -> Live:
-        live = Live(session, config=self.config.live, fleet=self.fleet, metrics=self._metrics, resuming=resuming)
+    def _begin(self, session: str, *, start: Start | None = None, resuming: Resuming | None = None) -> Live:
+        live = Live(
+            session, config=self.config.live, fleet=self.fleet, metrics=self._metrics, start=start, resuming=resuming
+        )
         self.lives[session] = live
         self._playing[session] = self.spawn(self._play(live))
         return live
@@ -158,14 +160,16 @@ class Gateway:
 
     # For the controller: ``fleet.ports.Gateway``.
 
-    def take(self, worker: str, message: BlockDone | CheckDone | Left | Opened | Failed | Freed) -> None:
+    def take(self, worker: str, message: Played) -> None:
         match message:
             case Left(session=name, block=block):
                 self._recall(name, block)
             case BlockDone(session=name) if (recovery := self._recovery(name)) is not None:
                 recovery.take(message)
-            case BlockDone(session=name) | CheckDone(session=name) | Opened(session=name) if name in self.lives:
+            case BlockDone(session=name) | StateDone(session=name) | CheckDone(session=name) if name in self.lives:
                 self.lives[name].take(worker, message)
+            case Opened(session=name) if name in self.lives:
+                self._opened(self.lives[name], worker, message)
             case Failed(session=name, code=code, message=why):
                 log.warning("failed", session=name, worker=worker, code=code, why=why)
                 if live := self.lives.get(name):
@@ -185,7 +189,7 @@ class Gateway:
             live.screen.close_epoch(epoch)
 
     def resume(self, session: str, opened: Opened) -> None:
-        self._begin(session, Resuming(self.config.resumption)).take("", opened)
+        self._begin(session, resuming=Resuming(self.config.resumption)).take("", opened)
 
     def held(self, session: str, block: int, changes: Sequence[Change]) -> None:
         if resuming := self._resuming(session):
@@ -239,6 +243,11 @@ class Gateway:
 
     # Behind these.
 
+    def _opened(self, live: Live, worker: str, opened: Opened) -> None:
+        live.take(worker, opened)
+        environment = next((view.environment for view in self.fleet.workers() if view.name == worker), {})
+        live.journal.begin(record_header(live, opened, environment))
+
     def _runs_at(self, session: str) -> str | None:
         """Return who owns a session by the ledger's row, if that worker lives."""
         owner = self.fleet.owner(session)
@@ -252,6 +261,7 @@ class Gateway:
         if settled.gap_s is not None and settled.outcome is Outcome.COMMITTED:
             self._metrics.moved_with_gap(settled.gap_s)
         live.count(settled.outcome)
+        live.journal.move(live.screen.next_block, settled)
         if settled.outcome is Outcome.COMMITTED:
             live.audience.say(MovePhase(attempt=settled.attempt, phase=MOVED, to=settled.destination))
         live.audience.say(result_of(settled, 1 / live.spec.frames_per_s))

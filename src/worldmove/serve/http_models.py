@@ -121,6 +121,20 @@ class Moves(Answer):
     moves: list[Move]
 
 
+class Leaf(Answer):
+    path: str
+    kind: str = Field(description="What it is: tensor float32, int, generator.")
+    shape: list[int]
+    num_bytes: int = Field(description="That it uses; memory that two leaves share is counted at each.")
+
+
+class Leaves(Answer):
+    session: str
+    block: int = Field(description="The next block.")
+    num_bytes: int
+    leaves: list[Leaf]
+
+
 class Recovered(Answer):
     name: str
 

@@ -19,6 +19,7 @@ from worldmove.serve.audience import Audience
 from worldmove.serve.checks import CheckBook, digests_of
 from worldmove.serve.feed import Feed
 from worldmove.serve.gap import Gap
+from worldmove.serve.journal import Journal
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Check, Counts, Error, Keys, KeysTaken, Lost, Resting
 from worldmove.serve.player import CloseCode, Player
@@ -26,7 +27,7 @@ from worldmove.serve.resuming import Resuming
 from worldmove.serve.screen import Screen, Shown
 from worldmove.serve.sequencer import Sequencer, Taken
 from worldmove.serve.tempo import Situation, Tempo, TempoConfig, horizon_s
-from worldmove.worker.messages import BlockDone, CheckDone, Opened
+from worldmove.worker.messages import BlockDone, CheckDone, Opened, StateDone
 
 RECENT_BLOCKS = 16
 
@@ -43,22 +44,50 @@ class LiveConfig:
     spec: EngineSpec
     server_life: int
     rest_after_s: float = 4.0
+    engine: str = ""
+    """As a worker's configuration names it."""
+    account_every: int = 16
+    """After how many blocks a session's owner accounts for its state, for the record; 0: never."""
     check_blocks: int = 2
     queue_limit: int = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a session begins: from its seed, or where a saved one had come to."""
+
+    seed: int
+    first_block: int = 0
+    number: int = 0
+    """Of the newest key change before ``first_block``."""
+    down: tuple[str, ...] = ()
+    """Keys that were down by then."""
 
 
 class Live:
     """One session. Calls return at once; ``run`` closes lists and shows blocks until it is cancelled."""
 
     def __init__(
-        self, name: str, *, config: LiveConfig, fleet: Fleet, metrics: Metrics, resuming: Resuming | None = None
+        self,
+        name: str,
+        *,
+        config: LiveConfig,
+        fleet: Fleet,
+        metrics: Metrics,
+        start: Start | None = None,
+        resuming: Resuming | None = None,
     ) -> None:
         self.name = name
+        self.start = start or Start(seed=0)
+        self.config = config
         self.resuming = resuming
         """What is waited for of a session of an earlier server; None for one of this server's, and afterwards."""
         self.spec = config.spec
         self.audience = Audience()
         self.sequencer = Sequencer()
+        if self.start.first_block:
+            self.sequencer.go_on(self.start.first_block, self.start.number, self.start.down)
+        self.journal = Journal()
         self.opened: Opened | None = None
         self.counts = Counts(moved=0, refused=0, aborted=0, lost=0, blocks_late=0)
         self.lost_why: str | None = None
@@ -75,7 +104,13 @@ class Live:
         period_s = config.spec.period_s
         self._tempo = Tempo(TempoConfig(period_s=period_s, lead_s=period_s, rest_after_s=config.rest_after_s))
         self.feed = Feed(
-            name, sequencer=self.sequencer, tempo=self._tempo, fleet=fleet, look=self._look, on_rest=self._rested
+            name,
+            sequencer=self.sequencer,
+            tempo=self._tempo,
+            fleet=fleet,
+            look=self._look,
+            on_rest=self._rested,
+            account_every=config.account_every,
         )
         self.screen = Screen(
             name,
@@ -85,8 +120,9 @@ class Live:
             audience=self.audience,
             tempo=self._tempo,
             acknowledge=self._acknowledge,
+            first_block=self.start.first_block,
         )
-        self._arrived: asyncio.Queue[tuple[str, BlockDone, float]] = asyncio.Queue()
+        self._arrived: asyncio.Queue[tuple[str, BlockDone | StateDone, float]] = asyncio.Queue()
         self._compute_s: deque[float] = deque(maxlen=RECENT_BLOCKS)
         self._progress = asyncio.Event()
 
@@ -128,10 +164,10 @@ class Live:
 
     # What the workers and the controller say.
 
-    def take(self, worker: str, message: BlockDone | CheckDone | Opened) -> None:
+    def take(self, worker: str, message: BlockDone | StateDone | CheckDone | Opened) -> None:
         """Take a worker's word about this session."""
         match message:
-            case BlockDone():
+            case BlockDone() | StateDone():
                 self._arrived.put_nowait((worker, message, asyncio.get_running_loop().time()))
             case CheckDone(block=block, attempt=attempt):
                 self._tell(self._checks.stepped(block, attempt, digests_of(message)))
@@ -174,7 +210,8 @@ class Live:
             self._count(field)
 
     def end(self, why: str) -> None:
-        """Close every connection, saying why."""
+        """Close every connection, saying why; the record ends too."""
+        self.journal.end(why)
         if self.lost_why is not None:
             self.audience.say(Lost(sentence=why))
         self.dismiss(CloseCode.SESSION_ENDED, why[:120])
@@ -299,8 +336,13 @@ class Live:
     async def _show_blocks(self) -> None:
         while True:
             worker, block, arrived = await self._arrived.get()
+            if isinstance(block, StateDone):  # in turn, so that it follows the block that it speaks of
+                self.journal.state(worker, block)
+                continue
             shown = await self.screen.take(worker, block, arrived)
             if isinstance(shown, Shown):
+                if self.journal.begun:  # else it is an earlier server's session, whose lists may not be here
+                    self.journal.block(worker, block, self.sequencer.closed(block.block))
                 self._after(shown)
             else:
                 self._metrics.block_dropped(shown)

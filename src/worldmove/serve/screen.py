@@ -55,6 +55,7 @@ class Screen:
         audience: Audience,
         tempo: Tempo,
         acknowledge: Callable[[int, int], None],
+        first_block: int = 0,
     ) -> None:
         self._session = session
         self._spec = spec
@@ -63,7 +64,7 @@ class Screen:
         self._audience = audience
         self._tempo = tempo
         self._acknowledge = acknowledge
-        self._next_block = 0
+        self._next_block = first_block
         self._closed_epoch: int | None = None
         self._shown_epoch: int | None = None
         self._recent = Recent()

@@ -17,7 +17,7 @@ The log is kept whole: it is the session's history. Measured (CPython 3.11): an 
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 
@@ -44,13 +44,16 @@ class Sequencer:
     """One session's changes and closed lists."""
 
     def __init__(self, *, max_list: int = 64, max_waiting: int = 1024, max_gap: int = 1_000_000) -> None:
+        self._first = 0
+        """The block of the log's first list."""
+        self._began: tuple[int, tuple[str, ...]] = (0, ())
+        """The newest number before it, and the keys that were down."""
         self._max_list = max_list
         self._max_waiting = max_waiting
         self._max_gap = max_gap
         self._waiting: deque[KeyChange] = deque()
         self._down: dict[str, None] = {}
         self._log: list[tuple[KeyChange, ...]] = []
-        self._first = 0
         self._newest = 0
 
     @property
@@ -99,6 +102,7 @@ class Sequencer:
         Which keys were down is not known here, and who held them is gone.
         """
         self._newest = max(self._newest, newest + NUMBER_GAP)
+        self._began = (newest, ())
         for key in keys:
             self._append(KeyChange(number=self._newest, key=key, down=False))
 
@@ -127,6 +131,28 @@ class Sequencer:
         if block < self._first:
             raise IndexError(block)
         return self._log[block - self._first]
+
+    def go_on(self, first: int, newest: int, down: Sequence[str]) -> None:
+        """Take up a saved session before anything else: its log begins at block ``first``.
+
+        Whoever held the keys that are down is not here, so they are released.
+        """
+        self._first, self._newest, self._began = first, newest, (newest, tuple(down))
+        self._down = dict.fromkeys(down)
+        self.release()
+
+    def position(self, block: int) -> tuple[int, tuple[str, ...]]:
+        """Return the newest change's number by the lists before ``block``, and which keys are down by them."""
+        newest, down = self._began
+        held = dict.fromkeys(down)
+        for closed in self._log[: block - self._first]:
+            for change in closed:
+                newest = max(newest, change.number)
+                if change.down:
+                    held[change.key] = None
+                else:
+                    held.pop(change.key, None)
+        return newest, tuple(held)
 
     def _append(self, change: KeyChange) -> None:
         self._newest = change.number

@@ -37,6 +37,7 @@ from worldmove.serve.metrics import Metrics
 from worldmove.serve.origin import OwnOnly
 from worldmove.serve.page import read_page
 from worldmove.serve.server_config import Hooks, ServerConfig
+from worldmove.serve.spool import Spool
 from worldmove.serve.state_folder import LEDGER, state_folder
 from worldmove.serve.wording import engine_info
 from worldmove.worker.engines import build_engine
@@ -52,6 +53,7 @@ class House:
     app: ASGIApp
     gateway: Gateway
     controller: Controller
+    spool: Spool
     url: str
 
 
@@ -164,6 +166,8 @@ def _house(
     ids = RandomIds()
     live = LiveConfig(
         spec=engine.spec,
+        engine=config.worker.engine,
+        account_every=config.account_every,
         server_life=life,
         rest_after_s=config.rest_after_s,
         check_blocks=config.worker.check_blocks,
@@ -177,9 +181,10 @@ def _house(
     )
     metrics.gauge("worldmove_sessions", "Sessions that are open.", lambda: len(gateway.lives))
     desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
-    app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page()))
+    spool = Spool()
+    app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page(), spool=spool))
     own = OwnOnly(app, names=config.names, loopback_only=is_loopback(config.host))
-    return House(app=own, gateway=gateway, controller=controller, url=url)
+    return House(app=own, gateway=gateway, controller=controller, spool=spool, url=url)
 
 
 @asynccontextmanager
@@ -193,6 +198,7 @@ async def _started(house: House) -> AsyncIterator[None]:
         looking.cancel()
         await house.gateway.end()
         await house.controller.stop()
+        house.spool.close()
 
 
 @contextmanager

@@ -21,6 +21,8 @@ class ServerConfig:
     worker: WorkerConfig
     keep_s: float = 600.0
     rest_after_s: float = 4.0
+    account_every: int = 16
+    """After how many blocks a session's owner accounts for its state, for its record; 0: never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

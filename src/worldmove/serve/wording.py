@@ -1,12 +1,15 @@
-"""What the controller knows, in the messages of the play wire."""
+"""What the controller knows, in the messages of the play wire; and how a record begins."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from worldmove import __version__
 from worldmove.engine.base import EngineSpec
 from worldmove.fleet.ports import Owner
 from worldmove.fleet.views import WorkerView
 from worldmove.serve.live import Live
 from worldmove.serve.play_messages import EngineInfo, Hello, OwnerInfo, OwnerNow, WorkerInfo, Workers
+from worldmove.serve.record_entries import RecordHeader
+from worldmove.worker.messages import Opened
 
 
 def engine_info(spec: EngineSpec, memory_blocks: int | None) -> EngineInfo:
@@ -47,6 +50,23 @@ def hello(
         num_parts=None if opened is None else opened.num_leaves,
         num_bytes=None if opened is None else opened.num_bytes,
         controls=controls,
+    )
+
+
+def record_header(live: Live, opened: Opened, environment: Mapping[str, str]) -> RecordHeader:
+    """Return the first entry of a session's record."""
+    spec = live.spec
+    return RecordHeader(
+        worldmove=__version__,
+        engine=live.config.engine or f"{spec.name}:{spec.preset}",
+        num_threads=spec.num_threads,
+        frames_per_block=spec.frames_per_block,
+        frames_per_s=spec.frames_per_s,
+        session=live.name,
+        seed=live.start.seed,
+        first_block=live.start.first_block,
+        state_digest=opened.state_digest,
+        environment=dict(environment),
     )
 
 

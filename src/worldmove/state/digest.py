@@ -6,7 +6,7 @@ the digest of every group of 1 MiB under the attempt's nonce: it shows that thes
 
 import hashlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -100,18 +100,29 @@ def group_digests(capture: Capture, digester: Digester, nonce: bytes, layout_dig
 
 def state_digest(capture: Capture, digester: Digester) -> StateDigest:
     """Return the digest of manifest, lengths and every used byte, under the published seed."""
-    text = capture.manifest.to_bytes()
-    parts = [b"worldmove state 1\0", struct.pack("<Q", len(text)), text]
-    for group in groups(capture.manifest):
-        digest = digester.digest(_group_bytes(capture, group), STATE_SEED)
-        parts += (struct.pack("<QQQ", group.index, group.storage, group.num_bytes), digest)
-    return StateDigest(text=f"{digester.name}:{digester.digest(b''.join(parts), STATE_SEED).hex()}")
+    return _of_groups(capture.manifest, lambda group: _group_bytes(capture, group), digester)
+
+
+def state_digest_of_bytes(
+    manifest: Manifest, read: Callable[[int], memoryview | bytes], digester: Digester
+) -> StateDigest:
+    """Return what ``state_digest`` does, from a state's used bytes alone. ``read``: returns the next so many."""
+    return _of_groups(manifest, lambda group: read(group.num_bytes), digester)
 
 
 def _group_seed(group: Group, nonce: bytes, layout_digest: bytes) -> int:
     text = struct.pack("<QQ", group.index, group.num_bytes)
     seed = hashlib.sha256(b"worldmove group 1\0" + _sized(nonce) + _sized(layout_digest) + text).digest()
     return int.from_bytes(seed[:8], "little")
+
+
+def _of_groups(manifest: Manifest, bytes_of: Callable[[Group], memoryview | bytes], digester: Digester) -> StateDigest:
+    text = manifest.to_bytes()
+    parts = [b"worldmove state 1\0", struct.pack("<Q", len(text)), text]
+    for group in groups(manifest):
+        digest = digester.digest(bytes_of(group), STATE_SEED)
+        parts += (struct.pack("<QQQ", group.index, group.storage, group.num_bytes), digest)
+    return StateDigest(text=f"{digester.name}:{digester.digest(b''.join(parts), STATE_SEED).hex()}")
 
 
 def _parts(used: tuple[Extent, ...]) -> Iterator[tuple[Extent, ...]]:

@@ -13,6 +13,8 @@ import msgspec
 from worldmove.errors import ManifestError
 
 MAX_SCALAR_BYTES = 1 << 20
+LEAF_DIGEST_BYTES = 8
+"""Of one leaf's digest: it names a leaf where the state's own digest has found a difference."""
 
 Scalar = None | bool | int | float | complex | str | bytes
 

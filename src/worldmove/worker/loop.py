@@ -6,6 +6,7 @@ Rules:
 2. The turn is taken before the last look at the phase: a freeze that was asked while this copy waited for the
    engine is met without a further block.
 3. A retired copy sends checks, never blocks; what it computed is kept, since it may have to take over.
+4. An account of the state, for the session's record, is taken when nothing waits (``worker.accounts``).
 """
 
 import asyncio
@@ -16,12 +17,13 @@ from functools import partial
 from typing import Any
 
 from worldmove.engine.base import Block, Engine, KeyChange
+from worldmove.errors import StateRefused
 from worldmove.move.hosts import Blocking
 from worldmove.worker.courtesy import Courtesy
-from worldmove.worker.messages import BlockDone, CheckDone, Note, ToServer
+from worldmove.worker.messages import BlockDone, CheckDone, Note, StateDone, ToServer
 from worldmove.worker.meter import Meter
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import digest_of
+from worldmove.worker.states import Account, account_of, digest_of
 from worldmove.worker.turns import Turn, Turns
 
 
@@ -56,7 +58,9 @@ async def play(copy: SessionCopy, tools: Tools) -> None:
     """Step a copy whenever it can, until its slot may be given back."""
     while copy.phase is not CopyPhase.FREEING:
         copy.wake.clear()
-        if not copy.can_step:
+        if copy.accounts.is_due(copy.next_block, list_waits=copy.can_step):
+            await _give_account(copy, tools)
+        elif not copy.can_step:
             await copy.wake.wait()
         elif copy.is_spare:
             await tools.courtesy.permission(unless=lambda: not copy.is_spare)
@@ -76,6 +80,26 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
             job = partial(step, tools.engine, copy.engine_session, changes, tools.clock, wants_digest=wants_digest)
             stepped = await engine_thread(job)
         _record(copy, tools, stepped)
+    finally:
+        copy.end_step()
+
+
+async def _give_account(copy: SessionCopy, tools: Tools) -> None:
+    """Send the digests of the state as it is now, unless a list came while this waited for the engine.
+
+    A copy that owns nothing any more gives none, and a state that cannot be carried has none.
+    """
+    copy.begin_step()
+    try:
+        async with tools.turns.take(Turn.OWNER) as engine_thread:
+            if not copy.accounts.is_due(copy.next_block, list_waits=copy.can_step):
+                return
+            copy.accounts.given()
+            if copy.phase is CopyPhase.LIVE:
+                account = await engine_thread(partial(account_of, tools.engine, copy.engine_session))
+                tools.send(state_done(copy, account))
+    except StateRefused:
+        return
     finally:
         copy.end_step()
 
@@ -115,6 +139,7 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
     if copy.phase is not CopyPhase.THROWAWAY:
         tools.courtesy.owner_ended()
     tools.meter.block(stepped.compute_s)
+    copy.accounts.stepped(number)
     copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
     if number >= copy.skip_before:
         copy.outbox.send(done)
@@ -132,6 +157,18 @@ def block_done(copy: SessionCopy, number: int, stepped: Stepped) -> BlockDone:
         notes=tuple(Note(y=n.pose[0], x=n.pose[1], action=n.action, number=n.number) for n in notes),
         compute_s=stepped.compute_s,
         state_digest=stepped.state_digest,
+    )
+
+
+def state_done(copy: SessionCopy, account: Account) -> StateDone:
+    """Return the message of an account at this copy's boundary."""
+    return StateDone(
+        session=copy.name,
+        epoch=copy.epoch,
+        block=copy.next_block - 1,
+        state_digest=account.state_digest,
+        paths=account.paths,
+        leaf_digests=account.leaf_digests,
     )
 
 

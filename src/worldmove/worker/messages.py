@@ -13,6 +13,7 @@ import msgspec
 
 from worldmove.move.ledger_rules import Answer, Operation
 from worldmove.move.messages import AnyMoveMessage, Blob, Count, Name, Text
+from worldmove.state.leaf_sizes import LeafSize
 
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 
@@ -62,6 +63,8 @@ class Open(Message, frozen=True, kw_only=True, tag="open"):
     seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
     picture: Blob | None = None
     """A raw RGB frame: begin from this picture alone (a throw-away copy, never in the ledger)."""
+    saved: Text = ""
+    """A file of this host that holds a saved session: go on from it."""
 
 
 class Close(Message, frozen=True, kw_only=True, tag="close"):
@@ -74,6 +77,23 @@ class Inputs(Message, frozen=True, kw_only=True, tag="inputs"):
     session: Name
     block: Count
     changes: tuple[Change, ...]
+    account: bool = False
+    """Whether the owner is to send a StateDone after this block."""
+
+
+class Describe(Message, frozen=True, kw_only=True, tag="describe"):
+    """Say which leaves a session that is played here has. The answer is Described, or NotDone."""
+
+    session: Name
+    request: Count
+
+
+class Save(Message, frozen=True, kw_only=True, tag="save"):
+    """Write a session's state at its next boundary to a new file of this host. The answer is Saved, or NotDone."""
+
+    session: Name
+    request: Count
+    path: Text
 
 
 class Acknowledge(Message, frozen=True, kw_only=True, tag="acknowledge"):
@@ -175,6 +195,49 @@ class Reported(Message, frozen=True, kw_only=True, tag="reported"):
     incarnation: Count
 
 
+class StateDone(Message, frozen=True, kw_only=True, tag="state_done"):
+    """What the owner's state was after a block: for records."""
+
+    session: Name
+    epoch: Count
+    block: Count
+    state_digest: Text
+    paths: tuple[str, ...]
+    leaf_digests: bytes
+    """Of each path, in order: ``state.leaf_digests``."""
+
+
+class Described(Message, frozen=True, kw_only=True, tag="described"):
+    session: Name
+    request: Count
+    block: Count
+    """The next block."""
+    leaves: tuple[LeafSize, ...]
+
+
+class Saved(Message, frozen=True, kw_only=True, tag="saved"):
+    """The file holds manifest and bytes of the state before ``block``."""
+
+    session: Name
+    request: Count
+    epoch: Count
+    block: Count
+    state_digest: Text
+    manifest_sha256: Sha256
+    manifest_bytes: Count
+    num_bytes: Count
+    remainders: bytes
+
+
+class NotDone(Message, frozen=True, kw_only=True, tag="not_done"):
+    """A Describe or Save could not be met; ``code`` is that of the error."""
+
+    session: Name
+    request: Count
+    code: Name
+    message: Text
+
+
 class CheckDone(Message, frozen=True, kw_only=True, tag="check_done"):
     """A retired copy has stepped one block from the input log alone."""
 
@@ -213,7 +276,9 @@ class LedgerAnswer(Message, frozen=True, kw_only=True, tag="ledger_answer"):
     answer: Answer
 
 
-ToWorker = Open | Close | Inputs | Acknowledge | TakeOver | Poll | Shutdown | LedgerAnswer | AnyMoveMessage
+ToWorker = (
+    Open | Close | Inputs | Describe | Save | Acknowledge | TakeOver | Poll | Shutdown | LedgerAnswer | AnyMoveMessage
+)
 ToServer = (
     Hello
     | Held
@@ -222,7 +287,11 @@ ToServer = (
     | Opened
     | Failed
     | BlockDone
+    | StateDone
     | CheckDone
+    | Described
+    | Saved
+    | NotDone
     | Copies
     | Freed
     | LedgerAsk

@@ -1,22 +1,36 @@
-"""Opening a session in a slot, from a seed or from one picture."""
+"""Opening a session in a slot: from a seed, from one picture, or from a saved session."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from worldmove.engine.base import Engine
-from worldmove.errors import ArenaFull, MoveRefused, StateRefused, UserError, WorldMoveError
+from worldmove.errors import (
+    ArenaFull,
+    FileRefused,
+    ManifestError,
+    MoveRefused,
+    StateRefused,
+    UserError,
+    WorldMoveError,
+)
+from worldmove.state.arena import Arena, Placement
+from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
+from worldmove.state.manifest import Manifest
+from worldmove.state.saved import SavedHeader
+from worldmove.state.saved_state import load
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Failed, Open, Opened
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import DIGESTER, open_in
+from worldmove.worker.states import DIGESTER, engine_asked, install_in, open_in
 from worldmove.worker.turns import Turn
 
-EXPECTED = (ArenaFull, MoveRefused, StateRefused, UserError)
+EXPECTED = (ArenaFull, FileRefused, ManifestError, MoveRefused, StateRefused, UserError)
 
 
 async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened | Failed:
@@ -26,8 +40,7 @@ async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened |
     except MoveRefused as error:
         return _failed(asked, error, error.reason)
     try:
-        async with tools.turns.take(Turn.OPEN) as engine_thread:
-            opened = await engine_thread(partial(_open, asked, copy, tools.engine))
+        opened = await (_go_on(asked, copy, tools) if asked.saved else _begin(asked, copy, tools))
     except EXPECTED as error:
         copy.enter(CopyPhase.FREEING)
         return _failed(asked, error, error.code)
@@ -36,15 +49,50 @@ async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened |
     return opened
 
 
+async def _begin(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
+    async with tools.turns.take(Turn.OPEN) as engine_thread:
+        return await engine_thread(partial(_open, asked, copy, tools.engine))
+
+
+async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
+    """Read a saved session beside whatever plays; then install it, and see that what will be played is what was saved.
+
+    Raises FileRefused, ArenaFull, StateRefused.
+    """
+    header, manifest, placement = await tools.copying(partial(_load, asked.saved, copy.slot.arena))
+    async with tools.turns.take(Turn.OPEN) as engine_thread:
+        with engine_asked("take up the saved state"):  # whoever wrote it, it ends nothing but this opening
+            job = partial(install_in, tools.engine, manifest, placement, copy.slot.arena)
+            copy.engine_session, captured = await engine_thread(job)
+        digest = await engine_thread(partial(state_digest, captured, DIGESTER))
+    if digest.text != header.state_digest:
+        raise StateRefused("", f"installed it is {digest.text}, and {header.state_digest} was saved")
+    copy.next_block = header.block
+    copy.inputs.forget_before(header.block)
+    return _opened(asked, captured, digest.text)
+
+
+def _load(path: str, arena: Arena) -> tuple[SavedHeader, Manifest, Placement]:
+    try:
+        with Path(path).open("rb") as file:
+            return load(file, arena, DIGESTER)
+    except OSError as error:
+        raise FileRefused(f"The saved session cannot be read here ({error.strerror}).") from error
+
+
 def _open(asked: Open, copy: SessionCopy, engine: Engine[Any]) -> Opened:
     session = engine.open(asked.seed) if asked.picture is None else _recover(engine, asked.picture, asked.seed)
     copy.engine_session, captured = open_in(engine, session, copy.slot.arena)
+    return _opened(asked, captured, state_digest(captured, DIGESTER).text)
+
+
+def _opened(asked: Open, captured: Capture, digest: str) -> Opened:
     return Opened(
         session=asked.session,
         epoch=asked.epoch,
         num_bytes=captured.num_bytes,
         num_leaves=len(captured.manifest.leaves),
-        state_digest=state_digest(captured, DIGESTER).text,
+        state_digest=digest,
     )
 
 

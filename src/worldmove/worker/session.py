@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Any
 
 from worldmove.errors import ProtocolError
+from worldmove.worker.accounts import Accounts
 from worldmove.worker.inputs import InputLists
 from worldmove.worker.outbox import Outbox
 from worldmove.worker.slots import Slot
@@ -43,6 +44,7 @@ class SessionCopy:
         self.name = name
         self.slot = slot
         self.inputs = InputLists()
+        self.accounts = Accounts()
         self.outbox = outbox
         self.phase = CopyPhase.SHADOW
         self.epoch = 0
@@ -168,6 +170,7 @@ class SessionCopy:
         """Play from ``block`` on, as the owner in ``epoch``."""
         self.epoch, self.next_block, self.num_digests_owed = epoch, block, num_digests
         self.inputs.forget_before(block)
+        self.accounts.forget_before(block)
         self.enter(CopyPhase.LIVE)
 
     def thaw(self, epoch: int) -> None:

@@ -6,6 +6,7 @@ arena, and installed. So a session that was never moved plays from the same kind
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from worldmove.engine.base import Engine, Tree
@@ -13,6 +14,7 @@ from worldmove.errors import StateRefused, WorldMoveError
 from worldmove.state.arena import Arena, Placement, adopt, gather, materialise
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, state_digest
+from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Layout, Manifest
 
 DIGESTER = Xxh3Digester()
@@ -56,6 +58,28 @@ def digest_of(engine: Engine[Any], session: Any) -> str:
     """Return the state digest of a session at a boundary."""
     engine.quiesce(session)
     return state_digest(capture(engine.state(session), engine.state_types), DIGESTER).text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """What a state is at a boundary, short enough for a record."""
+
+    state_digest: str
+    paths: tuple[str, ...]
+    leaf_digests: bytes
+
+
+def account_of(engine: Engine[Any], session: Any) -> Account:
+    """Return the digests of a session's state, and of each of its leaves, at a boundary. Raises StateRefused."""
+    with engine_asked("account for its state"):
+        engine.quiesce(session)
+        state = engine.state(session)
+    captured = capture(state, engine.state_types)
+    return Account(
+        state_digest=state_digest(captured, DIGESTER).text,
+        paths=captured.manifest.paths(),
+        leaf_digests=leaf_digests(captured, DIGESTER),
+    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from worldmove.engine.base import KeyChange
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
+from worldmove.worker.asides import answer
 from worldmove.worker.background import Background
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
@@ -14,6 +15,7 @@ from worldmove.worker.loop import Tools
 from worldmove.worker.messages import (
     Acknowledge,
     Close,
+    Describe,
     Failed,
     Freed,
     Hello,
@@ -22,6 +24,7 @@ from worldmove.worker.messages import (
     Open,
     Poll,
     Reported,
+    Save,
     Shutdown,
     TakeOver,
     ToWorker,
@@ -100,10 +103,8 @@ class Worker:
                 self._drivers.take(message)
             case LedgerAnswer():
                 self._answered(message)
-            case Open():
-                self._background.start(f"open {message.session}", self._open(message))
-            case Close():
-                self._background.start(f"close {message.session}", self._close(message))
+            case Open() | Close() | Describe() | Save():
+                self._begin(message)
             case TakeOver():
                 self._drivers.taken_over(message.session, message.epoch, message.block)
             case Poll():
@@ -116,11 +117,23 @@ class Worker:
         if not self._ledger.take(message) and isinstance(answer, Yours):
             self._drivers.granted_unasked(answer.session, answer.epoch)
 
+    def _begin(self, message: Open | Close | Describe | Save) -> None:
+        """Begin what takes a while, beside everything else."""
+        match message:
+            case Open():
+                self._background.start(f"open {message.session}", self._open(message))
+            case Close():
+                self._background.start(f"close {message.session}", self._close(message))
+            case Describe() | Save():
+                self._background.start(f"answer {message.request}", self._answer(message))
+
     def _inputs(self, message: Inputs) -> None:
         copy = self.copies.get(message.session)
         if copy is not None:
             changes = tuple(KeyChange(number=c.number, key=c.key, down=c.down) for c in message.changes)
             copy.inputs.put(message.block, changes)
+            if message.account and message.block >= copy.next_block:
+                copy.accounts.ask(message.block)
             copy.wake.set()
 
     def _acknowledge(self, message: Acknowledge) -> None:
@@ -136,6 +149,9 @@ class Worker:
         if copy is not None and copy.phase is CopyPhase.LIVE and not isinstance(answer, Failed):
             self._drivers.play(copy)
         self.tools.send(answer)
+
+    async def _answer(self, message: Describe | Save) -> None:
+        self.tools.send(await answer(message, self.copies, self.tools))
 
     async def _close(self, message: Close) -> None:
         copy = self.copies.get(message.session)

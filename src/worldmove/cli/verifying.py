@@ -1,0 +1,203 @@
+"""Computes a record anew: one engine, one arena, no move; and compares every frame and state with what was recorded.
+
+The file is read twice: first whole, so that damage is found before anything is computed and the moves are known
+when their boundaries come; then block by block.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from worldmove.cli.files import open_file
+from worldmove.cli.progress import Bar
+from worldmove.cli.verdict import Difference, Verdict, ending_notes
+from worldmove.engine.base import Engine, KeyChange
+from worldmove.errors import FileRefused, UserError
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.serve.record_entries import BlockEntry, LeavesEntry, MoveEntry, RecordHeader, StateEntry
+from worldmove.serve.record_file import Progress, RecordReader
+from worldmove.state.arena import Arena
+from worldmove.state.environment import Environment
+from worldmove.state.leaf_digests import first_difference
+from worldmove.state.saved_state import load
+from worldmove.worker.engines import PRESETS, build_engine
+from worldmove.worker.states import DIGESTER, account_of, digest_of, install_in, open_in
+from worldmove.worker.warm_up import WarmUp, warm_up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be verified. ``engine``: the name that the user trusts, where the record's is not one of ours."""
+
+    path: Path
+    saved: Path | None = None
+    engine: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Survey:
+    """What a first reading found."""
+
+    header: RecordHeader
+    read: Progress
+    moves: dict[int, MoveReport] = field(default_factory=dict)
+    """Committed moves by the epoch that they began."""
+    num_moves: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Replay:
+    """A session that is computed anew, and where it stands in its record."""
+
+    engine: Engine[Any]
+    session: Any
+    epoch: int | None = None
+    paths: tuple[str, ...] = ()
+
+
+def verify_record(asked: Asked, bar: Bar) -> Verdict:
+    """Verify a file. Raises FileRefused, UserError('environment' | 'no_file' | 'usage'), WeightsError."""
+    survey = look_through(asked.path)
+    header = survey.header
+    engine = build_engine(_engine_name(header, asked.engine), header.num_threads)
+    warm = warm_up(engine, time.perf_counter)
+    _require_environment(header, warm)
+    verdict = Verdict(session=header.session, read=survey.read, num_moves_recorded=survey.num_moves)
+    verdict.notes.extend(ending_notes(survey.read))
+    with _arena(warm) as arena:
+        replay = Replay(engine=engine, session=_begin(engine, header, asked.saved, arena))
+        if digest_of(engine, replay.session) != header.state_digest:
+            verdict.difference = Difference(block=None, what="opening state")
+        else:
+            bar.of(survey.read.num_blocks)
+            with open_file(asked.path) as (file, size):
+                _follow(replay, RecordReader(file, size), survey, verdict, bar)
+        del replay
+    return verdict
+
+
+def look_through(path: Path) -> Survey:
+    """Read a record whole. Raises FileRefused at damage, UserError where there is no such file."""
+    with open_file(path) as (file, size):
+        reader = RecordReader(file, size)
+        survey = Survey(header=reader.header, read=reader.progress)
+        for entry in reader:
+            if isinstance(entry, MoveEntry):
+                survey.num_moves += 1
+                if entry.report.outcome is Outcome.COMMITTED:
+                    survey.moves[entry.report.epoch] = entry.report
+    return survey
+
+
+def _follow(replay: Replay, reader: RecordReader, survey: Survey, verdict: Verdict, bar: Bar) -> None:
+    """Step through the record until its end; after a first difference only until a state tells the leaf."""
+    for entry in reader:
+        match entry:
+            case BlockEntry():
+                _compare_move(replay, entry, survey, verdict)
+                _compare_block(replay, entry, verdict)
+                bar.done()
+            case LeavesEntry(paths=paths):
+                replay.paths = paths
+            case StateEntry():
+                _compare_state(replay, entry, verdict)
+                if verdict.difference is not None:
+                    return
+
+
+def _compare_move(replay: Replay, entry: BlockEntry, survey: Survey, verdict: Verdict) -> None:
+    """Where the epoch changes by a move, the state is to be the one that both of its ends had."""
+    before, replay.epoch = replay.epoch, entry.epoch
+    move = survey.moves.get(entry.epoch)
+    if verdict.difference is not None or before in (None, entry.epoch) or move is None:
+        return
+    here = digest_of(replay.engine, replay.session)
+    if {here} != {move.source_digest, move.destination_digest}:
+        verdict.difference = Difference(block=entry.block, what="move", attempt=move.attempt)
+    else:
+        verdict.num_moves += 1
+
+
+def _compare_block(replay: Replay, entry: BlockEntry, verdict: Verdict) -> None:
+    unknown = next((key for _, key, _ in entry.changes if key not in replay.engine.spec.keys), None)
+    if unknown is not None:
+        raise FileRefused(f"The record's block {entry.block} has the key {unknown!r}, which the engine does not have.")
+    changes = [KeyChange(number=number, key=key, down=down) for number, key, down in entry.changes]
+    block = replay.engine.step(replay.session, changes)
+    if verdict.difference is not None:
+        return
+    for index, (frame, sha256) in enumerate(zip(block.frames, entry.frame_sha256, strict=True)):
+        if hashlib.sha256(frame.data).digest() != sha256:
+            verdict.difference = Difference(block=entry.block, what="frame", frame=index)
+            return
+    verdict.num_blocks += 1
+    verdict.num_frames += len(entry.frame_sha256)
+
+
+def _compare_state(replay: Replay, entry: StateEntry, verdict: Verdict) -> None:
+    account = account_of(replay.engine, replay.session)
+    leaf = first_difference(replay.paths, entry.leaf_digests, account.paths, account.leaf_digests)
+    if verdict.difference is not None:
+        verdict.difference = _with_leaf(verdict.difference, leaf, entry.block)
+        if leaf is None:
+            verdict.notes.append(f"The state after block {entry.block} is equal: only what was shown differs.")
+    elif account.state_digest != entry.state_digest or leaf is not None:
+        verdict.difference = Difference(block=entry.block, what="state", leaf=leaf, leaf_after=entry.block)
+    else:
+        verdict.num_states += 1
+
+
+def _with_leaf(found: Difference, leaf: str | None, after: int) -> Difference:
+    return Difference(
+        block=found.block, what=found.what, frame=found.frame, leaf=leaf, leaf_after=after, attempt=found.attempt
+    )
+
+
+def _engine_name(header: RecordHeader, trusted: str | None) -> str:
+    """Return the engine to build. One that is not ours is imported, so it must be named by the user, not by a file."""
+    if trusted is not None:
+        return trusted
+    if header.engine in [f"reference:{preset}" for preset in PRESETS]:
+        return header.engine
+    raise UserError(
+        f"The record was made by {header.engine[:200]}, which is not part of WorldMove; "
+        "name it with --engine if you trust it."
+    )
+
+
+def _require_environment(header: RecordHeader, warm: WarmUp) -> None:
+    here, there = Environment(fields=warm.environment), Environment(fields=header.environment)
+    differences = here.difference(there)
+    if differences:
+        said = "; ".join(f"{d.field} is {d.here or 'not set'} here and was {d.there or 'not set'}" for d in differences)
+        why = f"Not verified: this machine would compute something else. {said}."
+        raise UserError(why, code="environment", status=409)
+
+
+@contextmanager
+def _arena(warm: WarmUp) -> Iterator[Arena]:
+    """Give memory like a worker's slot."""
+    arena = Arena(warm.arena_bytes, "worldmove-verify")
+    try:
+        yield arena
+    finally:
+        arena.close()
+
+
+def _begin(engine: Engine[Any], header: RecordHeader, saved: Path | None, arena: Arena) -> Any:
+    """Make the session that the record begins with. Raises UserError where it went on from one that is not given."""
+    if header.first_block == 0:
+        return open_in(engine, engine.open(header.seed), arena)[0]
+    if saved is None:
+        raise UserError(
+            f"The recorded world went on from a saved one at block {header.first_block}; name that file with --from."
+        )
+    with open_file(saved) as (file, _):
+        found, manifest, placement = load(file, arena, DIGESTER)
+    if (found.block, found.state_digest) != (header.first_block, header.state_digest):
+        raise UserError(f"{saved} is not the saved world that the recorded one went on from.")
+    return install_in(engine, manifest, placement, arena)[0]

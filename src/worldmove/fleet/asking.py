@@ -1,0 +1,90 @@
+"""Questions to a session's owner about its state, by number: each has one answer, or the asker is told why not."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from worldmove.errors import UserError
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.sessions import SessionTable
+from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.worker.messages import Describe, Described, NotDone, Save, Saved
+
+AnswerT = TypeVar("AnswerT", Described, Saved)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Question:
+    """One that waits for its answer."""
+
+    worker: str
+    incarnation: int
+    answer: "asyncio.Future[Described | Saved | NotDone]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+class Asking:
+    """Asks owners, and waits."""
+
+    def __init__(self, *, config: FleetConfig, workers: WorkerTable, sessions: SessionTable, desk: LedgerDesk) -> None:
+        self._config = config
+        self._workers = workers
+        self._sessions = sessions
+        self._desk = desk
+        self._asked = 0
+        self._waiting: dict[int, _Question] = {}
+
+    async def describe(self, session: str) -> Described:
+        """Return a session's leaves. Raises UserError: unknown, lost, moving, silent."""
+        return await self._ask(Describe(session=session, request=self._number()), Described)
+
+    async def save(self, session: str, path: str) -> Saved:
+        """Have a session's state written to a new file. Raises UserError: unknown, lost, moving, silent, no space."""
+        return await self._ask(Save(session=session, request=self._number(), path=path), Saved)
+
+    def heard(self, worker: WorkerRecord, answer: Described | Saved | NotDone) -> None:
+        """Take an answer; one that nobody waits for any more is dropped."""
+        question = self._waiting.get(answer.request)
+        if question is None or question.answer.done():
+            return
+        if (question.worker, question.incarnation) == (worker.name, worker.incarnation):
+            question.answer.set_result(answer)
+
+    def died(self, worker: str, incarnation: int) -> None:
+        """A worker is dead: what it was asked has no answer."""
+        for number, question in self._waiting.items():
+            if (question.worker, question.incarnation) == (worker, incarnation) and not question.answer.done():
+                why = f"{worker} ended before it had answered; try again."
+                question.answer.set_result(NotDone(session="-", request=number, code="worker_gone", message=why))
+
+    def _number(self) -> int:
+        self._asked += 1
+        return self._asked
+
+    async def _ask(self, asked: Describe | Save, kind: type[AnswerT]) -> AnswerT:
+        worker = self._owner(asked.session)
+        question = _Question(worker=worker.name, incarnation=worker.incarnation)
+        self._waiting[asked.request] = question
+        self._workers.send(worker.name, asked)
+        try:
+            async with asyncio.timeout(self._config.save_s):
+                answer = await question.answer
+        except TimeoutError:
+            why = f"{worker.name} has not answered within {self._config.save_s:.0f} s; try again."
+            raise UserError(why, code="silent", status=503) from None
+        finally:
+            del self._waiting[asked.request]
+        if isinstance(answer, kind):
+            return answer
+        code, why = (answer.code, answer.message) if isinstance(answer, NotDone) else ("silent", "No answer.")
+        raise UserError(why, code=code, status=507 if code in ("no_space", "cannot_write") else 409)
+
+    def _owner(self, session: str) -> WorkerRecord:
+        """Return the worker that plays a session. Raises UserError."""
+        self._sessions.get(session)
+        owner = self._desk.owner(session)
+        if owner is None:
+            raise UserError(f"The session {session} is lost: no copy of it is left.", code="lost", status=410)
+        return self._workers.get(owner.worker)

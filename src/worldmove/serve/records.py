@@ -1,0 +1,111 @@
+"""What HTTP asks about a session's past and its state: its record, its leaves, its saved copy; and the way back."""
+
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from worldmove import __version__
+from worldmove.errors import FileRefused, UserError
+from worldmove.fleet.ports import Beginning
+from worldmove.fleet.views import SessionView
+from worldmove.serve.desk import Desk
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.live import Live, Start
+from worldmove.serve.spool import Spool
+from worldmove.state.checked_frame import MAX_HEADER_BYTES
+from worldmove.state.manifest import MAX_MANIFEST_BYTES
+from worldmove.state.saved import SavedHeader, pack_header, read_header
+from worldmove.worker.messages import Described, Saved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedSession:
+    """A saved session on its way out. ``parts`` is to be read to its end, or closed: the file ends with it."""
+
+    num_bytes: int
+    parts: AsyncIterator[bytes]
+
+
+class Records:
+    """Raises UserError for what cannot be met."""
+
+    def __init__(self, *, desk: Desk, gateway: Gateway, spool: Spool) -> None:
+        self._desk = desk
+        self._gateway = gateway
+        self._fleet = gateway.fleet
+        self._spool = spool
+
+    def record(self, session: str, num_blocks: int | None, *, follow: bool) -> AsyncIterator[bytes]:
+        """Yield a session's record: what there is, or until it has so many blocks or the session ends."""
+        live = self._gateway.live(session)
+        if not live.journal.begun:
+            why = f"There is no record of {session}: its beginning is not known to this server."
+            raise UserError(why, code="no_record", status=409)
+        return live.journal.follow(num_blocks, wait=follow)
+
+    async def leaves(self, session: str) -> Described:
+        """Return a session's leaves as they are now."""
+        self._gateway.live(session)
+        return await self._fleet.describe(session)
+
+    async def save(self, session: str) -> SavedSession:
+        """Have a session's state written as it is at a boundary."""
+        live = self._gateway.live(session)
+        with ExitStack() as stack:
+            path = stack.enter_context(self._spool.file())
+            saved = await self._fleet.save(session, str(path))
+            header = pack_header(self._header(live, saved))
+            kept = stack.pop_all()
+
+        async def parts() -> AsyncIterator[bytes]:
+            with kept:
+                yield header
+                async for part in self._spool.read(path):
+                    yield part
+
+        return SavedSession(num_bytes=len(header) + saved.manifest_bytes + saved.num_bytes, parts=parts())
+
+    async def restore(self, parts: AsyncIterator[bytes], num_bytes: int, *, on: str | None) -> SessionView:
+        """Open a new session that goes on where a saved one, which comes as so many bytes, had come to."""
+        largest = max((view.arena_bytes for view in self._fleet.workers()), default=0)
+        if num_bytes > largest + MAX_MANIFEST_BYTES + MAX_HEADER_BYTES:
+            why = f"The saved session has {num_bytes:,} bytes, and a slot here holds {largest:,}."
+            raise UserError(why, code="too_large", status=413)
+        with self._spool.file() as path:
+            await self._spool.write(path, parts, num_bytes)
+            with path.open("rb") as file:
+                header = read_header(file, num_bytes)
+            self._require_engine(header)
+            start = Start(seed=header.seed, first_block=header.block, number=header.number, down=header.down)
+            beginning = Beginning(path=str(path), environment=header.environment)
+            return await self._desk.go_on(start, beginning, on=on)
+
+    def _require_engine(self, header: SavedHeader) -> None:
+        spec = self._gateway.config.live.spec
+        unknown = [key for key in header.down if key not in spec.keys]
+        if unknown:
+            raise FileRefused(f"This saved session holds the key {unknown[0]!r}, which {spec.name} does not have.")
+
+    def _header(self, live: Live, saved: Saved) -> SavedHeader:
+        number, down = live.sequencer.position(saved.block)
+        owner = self._fleet.owner(live.name)
+        worker = "" if owner is None else owner.worker
+        environment = next((view.environment for view in self._fleet.workers() if view.name == worker), {})
+        return SavedHeader(
+            worldmove=__version__,
+            engine=live.config.engine or f"{live.spec.name}:{live.spec.preset}",
+            num_threads=live.spec.num_threads,
+            session=live.name,
+            worker=worker,
+            epoch=saved.epoch,
+            seed=self._desk.view(live.name).seed,
+            block=saved.block,
+            number=number,
+            down=down,
+            environment=dict(environment),
+            state_digest=saved.state_digest,
+            manifest_sha256=saved.manifest_sha256,
+            manifest_bytes=saved.manifest_bytes,
+            num_bytes=saved.num_bytes,
+            remainders=saved.remainders,
+        )

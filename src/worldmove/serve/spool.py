@@ -1,0 +1,77 @@
+"""The edge that keeps saved sessions on this host's disk while they pass between a worker and a client.
+
+One private folder, made when it is first needed and removed at the end. A file is named by its number and lives for
+one request.
+"""
+
+import asyncio
+import errno
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from worldmove.errors import UserError
+
+PIECE_BYTES = 1 << 20
+
+
+class Spool:
+    """A folder of short-lived files."""
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._made = 0
+
+    @contextmanager
+    def file(self) -> Iterator[Path]:
+        """Give the path of a file that is not there yet, and remove whatever is there at the end."""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="worldmove-saved-")
+        self._made += 1
+        path = Path(self._folder.name) / f"{self._made}.saved"
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    async def write(self, path: Path, parts: AsyncIterator[bytes], num_bytes: int) -> None:
+        """Write what comes, which is to be so many bytes. Raises UserError: another number of them, no space."""
+        written = 0
+        with path.open("xb") as file:
+            async for part in parts:
+                written += len(part)
+                if written > num_bytes:
+                    break
+                with _space():
+                    await asyncio.to_thread(file.write, part)
+            with _space():
+                file.flush()
+        if written != num_bytes:
+            why = f"The request says {num_bytes:,} bytes and has {'more' if written > num_bytes else f'{written:,}'}."
+            raise UserError(why, code="bad_file", status=422)
+
+    async def read(self, path: Path) -> AsyncIterator[bytes]:
+        """Yield a file's bytes."""
+        with path.open("rb") as file:
+            while part := await asyncio.to_thread(file.read, PIECE_BYTES):
+                yield part
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+@contextmanager
+def _space() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        where = tempfile.gettempdir()
+        why = f"No space is left for the saved session in the server's {where} ({os.strerror(error.errno)})."
+        raise UserError(why, code="no_space", status=507) from error

@@ -1,0 +1,82 @@
+"""A state copied aside, written to a file, and read from one into an arena: every byte of it under one digest."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import numpy as np
+
+from worldmove.errors import ArenaFull, FileRefused
+from worldmove.state.arena import Arena, Placement, landed
+from worldmove.state.capture import Capture, HostStorage
+from worldmove.state.digest import Digester, state_digest, state_digest_of_bytes
+from worldmove.state.manifest import Manifest
+from worldmove.state.saved import SavedHeader, read_header, read_manifest
+from worldmove.units import ALIGNMENT_BYTES, round_up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """A state copied into memory of its own, so that its session may go on."""
+
+    capture: Capture
+    remainders: bytes
+    """Where the live storages lay, modulo 256."""
+
+
+def copy_aside(capture: Capture) -> Aside:
+    """Copy a state."""
+    copied = Capture(manifest=capture.manifest, storages=tuple(_copied(storage) for storage in capture.storages))
+    return Aside(capture=copied, remainders=bytes(storage.address % ALIGNMENT_BYTES for storage in capture.storages))
+
+
+def payload(aside: Aside) -> Iterator[bytes | memoryview]:
+    """Yield what stands in a file behind the header: the manifest, and the used bytes in order."""
+    yield aside.capture.manifest.to_bytes()
+    for storage in aside.capture.storages:
+        yield from (storage.view(extent) for extent in storage.used)
+
+
+def require_intact(stream: BinaryIO, header: SavedHeader, digester: Digester) -> Manifest:
+    """Read manifest and state, which come next, and return the manifest. Raises FileRefused unless both are whole."""
+    manifest = read_manifest(stream, header)
+    _require(state_digest_of_bytes(manifest, stream.read, digester).text, header)
+    return manifest
+
+
+def load(stream: BinaryIO, arena: Arena, digester: Digester) -> tuple[SavedHeader, Manifest, Placement]:
+    """Read a saved session's state into an arena. Raises FileRefused unless it is whole, ArenaFull."""
+    header = read_header(stream, os.fstat(stream.fileno()).st_size)
+    manifest = read_manifest(stream, header)
+    placement = laid_out(manifest, header.remainders, arena.size)
+    for storage, place in zip(manifest.storages, placement, strict=True):
+        for extent in storage.used:
+            part = arena.memory[place + extent.offset : place + extent.end].data
+            if stream.readinto(part) != len(part):  # type: ignore[attr-defined]
+                raise FileRefused("This saved session became shorter while it was read.")
+    _require(state_digest(landed(manifest, placement, arena), digester).text, header)
+    return header, manifest, placement
+
+
+def laid_out(manifest: Manifest, remainders: bytes, arena_bytes: int) -> Placement:
+    """Return a place for every storage, with its old address modulo 256. Raises ArenaFull."""
+    places, end = [], 0
+    for storage, remainder in zip(manifest.storages, remainders, strict=True):
+        places.append(round_up(max(end - remainder, 0), ALIGNMENT_BYTES) + remainder)
+        end = places[-1] + storage.num_bytes
+    if end > arena_bytes:
+        raise ArenaFull(end, arena_bytes)
+    return tuple(places)
+
+
+def _require(found: str, header: SavedHeader) -> None:
+    if found != header.state_digest:
+        raise FileRefused(f"This saved session is damaged: its state is {found}, not {header.state_digest}.")
+
+
+def _copied(storage: HostStorage) -> HostStorage:
+    copied = np.empty_like(storage.memory)
+    for extent in storage.used:
+        np.copyto(copied[extent.offset : extent.end], storage.memory[extent.offset : extent.end])
+    return HostStorage(memory=copied, used=storage.used)

@@ -1,0 +1,115 @@
+"""A record on its way into a file, however it ends: the file is a whole record, or there is none."""
+
+import io
+import os
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.serve.test_record_file import HEADER, encoded
+from worldmove.cli.client import Unreachable
+from worldmove.cli.files import whole_file
+from worldmove.cli.recording import record_to
+from worldmove.errors import FileRefused, UserError
+from worldmove.serve.record_entries import BlockEntry, EndEntry, Entry
+from worldmove.serve.record_file import Ending, Progress, RecordReader
+
+ENTRIES: list[Entry] = [BlockEntry(HEADER.first_block + at, 1, "w", (), (bytes(32),) * 2) for at in range(4)]
+OPEN = encoded(ENTRIES)
+WHOLE = encoded([*ENTRIES, EndEntry("closed", 4, 0)])
+
+
+def pieces(data: bytes, error: BaseException | None = None) -> Iterator[bytes]:
+    for at in range(0, len(data), 50):
+        yield data[at : at + 50]
+    if error is not None:
+        raise error
+
+
+def read(path: Path) -> Progress:
+    data = path.read_bytes()
+    reader = RecordReader(io.BytesIO(data), len(data))
+    for _ in reader:
+        pass
+    return reader.progress
+
+
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
+    return tmp_path / "walk.record"
+
+
+def test_a_record_that_ends_by_itself_is_kept_as_it_came(path: Path) -> None:
+    assert record_to(path, pieces(WHOLE)).num_blocks == 4
+    assert path.read_bytes() == WHOLE
+
+
+def test_ctrl_c_in_the_middle_of_an_entry_drops_that_entry_and_says_why_the_record_ends(path: Path) -> None:
+    progress = record_to(path, pieces(OPEN[:-5], KeyboardInterrupt()))
+    assert (progress.num_blocks, progress.why, progress.num_bytes) == (3, "it was stopped", path.stat().st_size)
+    assert (read(path).ending, read(path).num_blocks, read(path).why) == (Ending.WHOLE, 3, "it was stopped")
+
+
+def test_what_came_before_the_server_went_away_is_kept_and_the_error_is_told(path: Path) -> None:
+    with pytest.raises(Unreachable):
+        record_to(path, pieces(OPEN, Unreachable("http://x", "reset")))
+    assert (read(path).ending, read(path).num_blocks, read(path).why) == (Ending.WHOLE, 4, "the server went away")
+
+
+def test_what_is_no_record_leaves_no_file(path: Path) -> None:
+    with pytest.raises(FileRefused):
+        record_to(path, pieces(b"an error page"))
+    with pytest.raises(FileRefused):
+        record_to(path, pieces(OPEN[:20], KeyboardInterrupt()))
+    assert list(path.parent.iterdir()) == []
+
+
+def write_record(path: Path) -> None:
+    record_to(path, pieces(OPEN))
+
+
+def write_saved(path: Path) -> None:
+    with whole_file(path) as file:
+        file.write(OPEN)
+
+
+@pytest.mark.parametrize("write", [write_record, write_saved])
+def test_a_full_disk_is_one_sentence_and_leaves_nothing_half(path: Path, write: Callable[[Path], None]) -> None:
+    """The limit on a file's size stands for the disk's."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(OPEN) - 30, hard))
+    try:
+        with pytest.raises(UserError) as full:
+            write(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert full.value.code == "no_space"
+    if write is write_saved:
+        assert str(full.value) == f"No space is left for {path}; nothing was written."
+        assert list(path.parent.iterdir()) == []
+    else:
+        assert str(full.value) == f"No space is left for {path}; it has the first 3 blocks."
+        assert (read(path).num_blocks, os.listdir(path.parent)) == (3, [path.name])
+
+
+def test_a_file_is_replaced_only_by_a_whole_one(path: Path) -> None:
+    path.write_bytes(b"before")
+    with suppress(ZeroDivisionError), whole_file(path) as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"before"
+    with whole_file(path) as file:
+        file.write(b"after")
+    assert (path.read_bytes(), os.listdir(path.parent)) == (b"after", [path.name])
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be written") as refused, whole_file(tmp_path / "no" / "x"):
+        pass
+    assert refused.value.code == "cannot_write"

@@ -1,0 +1,101 @@
+"""Questions about a session's state: one answer each, from its owner, or the reason why there is none."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from tests.fleet.fakes import ENVIRONMENT, Server, server_of
+from worldmove.errors import UserError
+from worldmove.fleet.asking import Asking
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.opener import require_equal
+from worldmove.fleet.ports import Beginning
+from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.worker.messages import Describe, Described, NotDone, Save
+
+Act = Callable[[Server, Asking, Describe], None]
+
+
+def asked(act: Act, save_s: float = 5.0) -> Described:
+    """Ask for a session's leaves; ``act`` sees the question that its owner gets."""
+
+    async def run() -> Described:
+        server, sessions = await server_of("a", "b"), SessionTable()
+        sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
+        asking = Asking(config=FleetConfig(save_s=save_s), workers=server.workers, sessions=sessions, desk=server.desk)
+        server.wires["a"].react = lambda question: act(server, asking, question)
+        return await asking.describe("s")
+
+    return asyncio.run(run())
+
+
+def described(request: int) -> Described:
+    return Described(session="s", request=request, block=3, leaves=())
+
+
+def test_the_owners_answer_is_the_answer() -> None:
+    def act(server: Server, asking: Asking, question: Describe) -> None:
+        asking.heard(server.workers.get("b"), described(question.request))  # it was not asked
+        asking.heard(server.workers.get("a"), described(question.request + 1))
+        asking.heard(server.workers.get("a"), described(question.request))
+
+    assert asked(act) == described(1)
+
+
+def test_what_cannot_be_done_is_said_in_the_workers_words() -> None:
+    def act(server: Server, asking: Asking, question: Describe) -> None:
+        why = NotDone(session="s", request=question.request, code="moving", message="The session s is frozen here.")
+        asking.heard(server.workers.get("a"), why)
+
+    with pytest.raises(UserError, match="frozen here") as refused:
+        asked(act)
+    assert (refused.value.code, refused.value.status) == ("moving", 409)
+
+
+def test_an_owner_that_dies_or_stays_silent_is_said_to() -> None:
+    with pytest.raises(UserError, match="a ended before it had answered"):
+        asked(lambda server, asking, question: asking.died("a", 1))
+    with pytest.raises(UserError, match="has not answered") as silent:
+        asked(lambda server, asking, question: None, save_s=0.01)
+    assert (silent.value.code, silent.value.status) == ("silent", 503)
+
+
+def test_a_session_that_there_is_not_is_not_asked_about() -> None:
+    async def run() -> None:
+        server = await server_of("a")
+        asking = Asking(config=FleetConfig(), workers=server.workers, sessions=SessionTable(), desk=server.desk)
+        await asking.save("s", "/tmp/x")
+
+    with pytest.raises(UserError, match="There is no session s"):
+        asyncio.run(run())
+
+
+def test_a_saved_session_of_another_environment_is_refused_by_field() -> None:
+    async def run(environment: dict[str, str]) -> None:
+        server = await server_of("a")
+        require_equal(Beginning(path="x", environment=environment), server.workers.get("a"))
+
+    asyncio.run(run(dict(ENVIRONMENT)))
+    with pytest.raises(UserError, match=r"torch is 2\.13\.0 here and 2\.12\.0 there\.$") as refused:
+        asyncio.run(run({**ENVIRONMENT, "torch": "2.12.0"}))
+    assert (refused.value.code, refused.value.status) == ("environment", 409)
+    with pytest.raises(UserError, match=r"engine\.weights_sha256 is not set here and abc there"):
+        asyncio.run(run({**ENVIRONMENT, "engine.weights_sha256": "abc"}))
+    with pytest.raises(UserError, match="and 4 more"):
+        asyncio.run(run({**ENVIRONMENT, **{f"field {number}": "x" for number in range(12)}}))
+
+
+def test_a_question_about_a_save_names_the_file() -> None:
+    saved: list[Save] = []
+
+    async def run() -> None:
+        server, sessions = await server_of("a"), SessionTable()
+        sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
+        asking = Asking(config=FleetConfig(save_s=0.01), workers=server.workers, sessions=sessions, desk=server.desk)
+        server.wires["a"].react = saved.append
+        await asking.save("s", "/spool/1")
+
+    with pytest.raises(UserError, match="has not answered"):
+        asyncio.run(run())
+    assert [message.path for message in saved] == ["/spool/1"]

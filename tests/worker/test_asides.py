@@ -1,0 +1,243 @@
+"""What a worker says of a session's state: accounts between blocks, its leaves, a saved copy, and the way back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.state.test_saved import saved as write_saved
+from tests.worker.bench_worker import Bench, bench
+from tests.worker.counting import CountingEngine
+from worldmove.state.capture import Capture, capture
+from worldmove.state.digest import state_digest_of_bytes
+from worldmove.state.leaf import GeneratorRecord
+from worldmove.state.manifest import Manifest
+from worldmove.state.saved import SavedHeader, pack_header
+from worldmove.worker.accounts import PATIENCE, Accounts
+from worldmove.worker.messages import (
+    BlockDone,
+    Change,
+    Describe,
+    Described,
+    Failed,
+    Inputs,
+    NotDone,
+    Open,
+    Opened,
+    Save,
+    Saved,
+    StateDone,
+)
+from worldmove.worker.source_copy import SourceOfMove
+from worldmove.worker.states import DIGESTER, account_of, digest_of
+
+
+def opened(run: Callable[[Bench], Awaitable[None]]) -> Bench:
+    async def main() -> Bench:
+        trial = bench()
+        trial.worker.take(Open(session="s-1", epoch=1, seed=5))
+        await trial.settle()
+        await run(trial)
+        await trial.settle()
+        return trial
+
+    return asyncio.run(main())
+
+
+def lists(trial: Bench, *blocks: int, account_after: int | None = None, session: str = "s-1") -> None:
+    for block in blocks:
+        changes = tuple(Change(number=block, key="up", down=True) for _ in range(block % 2))
+        trial.worker.take(Inputs(session=session, block=block, changes=changes, account=block == account_after))
+
+
+def unmoved(num_blocks: int) -> tuple[str, bytes]:
+    """Return state and leaf digests of the bare engine after so many blocks."""
+    engine = CountingEngine()
+    session = engine.open(5)
+    for block in range(num_blocks):
+        engine.step(session, [Change(number=block, key="up", down=True) for _ in range(block % 2)])  # type: ignore[misc]
+    account = account_of(engine, session)
+    return account.state_digest, account.leaf_digests
+
+
+def test_an_account_follows_its_block_and_says_what_the_bare_engine_has_there() -> None:
+    async def run(trial: Bench) -> None:
+        for block in range(4):
+            lists(trial, block, account_after=2)
+            await trial.settle()
+
+    trial = opened(run)
+    (account,) = trial.of(StateDone)
+    assert (account.block, (account.state_digest, account.leaf_digests)) == (2, unmoved(3))
+    assert account.paths == ("numbers", "generator", "block", "number")
+    order = [message.block for message in trial.sent if isinstance(message, BlockDone | StateDone)]
+    assert order == [0, 1, 2, 2, 3]
+
+
+def test_an_account_is_put_off_while_lists_wait_and_says_of_which_block_it_is() -> None:
+    async def run(trial: Bench) -> None:
+        lists(trial, *range(5), account_after=1)
+        await trial.settle()
+
+    (account,) = opened(run).of(StateDone)
+    assert (account.block, account.state_digest) == (4, unmoved(5)[0])
+
+
+def test_an_account_is_not_put_off_for_ever() -> None:
+    accounts = Accounts()
+    accounts.ask(3)
+    assert not accounts.is_due(3, list_waits=False)
+    accounts.stepped(3)
+    assert accounts.is_due(4, list_waits=False)
+    assert not accounts.is_due(4, list_waits=True)
+    assert not accounts.is_due(3 + PATIENCE, list_waits=True)
+    assert accounts.is_due(4 + PATIENCE, list_waits=True)
+    accounts.given()
+    assert not accounts.is_due(99, list_waits=False)
+
+
+def test_a_state_that_cannot_be_carried_has_no_account_and_the_session_plays_on() -> None:
+    async def run(trial: Bench) -> None:
+        lists(trial, 0, account_after=0)
+        trial.engine.state = lambda session: {"number": object()}  # type: ignore[method-assign]
+        await trial.settle()
+        lists(trial, 1)
+
+    trial = opened(run)
+    assert (trial.of(StateDone), trial.blocks()) == ([], [0, 1])
+
+
+def test_what_was_asked_of_an_earlier_owner_is_not_owed_by_the_next() -> None:
+    accounts = Accounts()
+    accounts.ask(3)
+    accounts.ask(7)
+    accounts.forget_before(5)
+    accounts.stepped(5)
+    assert not accounts.is_due(6, list_waits=False)
+    accounts.stepped(7)
+    assert accounts.is_due(8, list_waits=False)
+
+
+def test_leaves_are_described_while_the_session_goes_on() -> None:
+    async def run(trial: Bench) -> None:
+        lists(trial, 0)
+        await trial.settle()
+        trial.worker.take(Describe(session="s-1", request=4))
+
+    (described,) = opened(run).of(Described)
+    assert (described.request, described.block) == (4, 1)
+    assert (described.leaves[0].path, described.leaves[0].num_bytes) == ("numbers", 16)
+
+
+def header_of(saved: Saved, environment: dict[str, str]) -> SavedHeader:
+    return SavedHeader(
+        worldmove="0",
+        engine="none",
+        num_threads=1,
+        session="s-1",
+        worker="w-1",
+        epoch=saved.epoch,
+        seed=5,
+        block=saved.block,
+        number=1,
+        down=(),
+        environment=environment,
+        state_digest=saved.state_digest,
+        manifest_sha256=saved.manifest_sha256,
+        manifest_bytes=saved.manifest_bytes,
+        num_bytes=saved.num_bytes,
+        remainders=saved.remainders,
+    )
+
+
+def test_a_saved_session_goes_on_beside_the_original_with_the_same_blocks(tmp_path: Path) -> None:
+    async def run(trial: Bench) -> None:
+        lists(trial, 0, 1, 2)
+        await trial.settle()
+        spool = tmp_path / "1.saved"
+        trial.worker.take(Save(session="s-1", request=1, path=str(spool)))
+        await trial.settle()
+        (saved,) = trial.of(Saved)
+        manifest = Manifest.from_bytes(spool.read_bytes()[: saved.manifest_bytes])
+        with spool.open("rb") as file:
+            file.seek(saved.manifest_bytes)
+            assert state_digest_of_bytes(manifest, file.read, DIGESTER).text == saved.state_digest == unmoved(3)[0]
+        whole = tmp_path / "world.saved"
+        whole.write_bytes(pack_header(header_of(saved, {})) + spool.read_bytes())
+        trial.worker.take(Open(session="s-2", epoch=1, seed=5, saved=str(whole)))
+        await trial.settle()
+        for session in ("s-1", "s-2"):
+            lists(trial, 3, 4, 5, session=session)
+            await trial.settle()
+
+    trial = opened(run)
+    assert [message.state_digest for message in trial.of(Opened)][1] == unmoved(3)[0]
+    blocks = {(done.session, done.block): done.frame_sha256 for done in trial.of(BlockDone)}
+    assert [blocks["s-2", block] for block in (3, 4, 5)] == [blocks["s-1", block] for block in (3, 4, 5)]
+    assert ("s-2", 2) not in blocks
+    copies = [trial.worker.copies.get(session) for session in ("s-1", "s-2")]
+    assert len({digest_of(trial.engine, copy.engine_session) for copy in copies if copy is not None}) == 1
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: data[:-1] + bytes([data[-1] ^ 1])])
+def test_a_damaged_saved_session_is_not_opened_and_its_slot_is_free_again(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    async def run(trial: Bench) -> None:
+        spool, whole = tmp_path / "1.saved", tmp_path / "world.saved"
+        trial.worker.take(Save(session="s-1", request=1, path=str(spool)))
+        await trial.settle()
+        whole.write_bytes(damage(pack_header(header_of(trial.of(Saved)[0], {})) + spool.read_bytes()))
+        trial.worker.take(Open(session="s-2", epoch=1, seed=5, saved=str(whole)))
+
+    trial = opened(run)
+    (failed,) = trial.of(Failed)
+    assert (failed.session, failed.code) == ("s-2", "bad_file")
+    assert trial.copies().slots_free == 1
+
+
+def test_what_cannot_be_met_is_answered_and_leaves_no_file(tmp_path: Path) -> None:
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Save(session="s-9", request=1, path=str(tmp_path / "a")))
+        trial.worker.take(Save(session="s-1", request=2, path=str(tmp_path / "no folder" / "b")))
+        await trial.settle()
+        copy = trial.worker.copies.get("s-1")
+        assert copy is not None
+        await SourceOfMove(copy, trial.worker.tools).freeze()
+        trial.worker.take(Describe(session="s-1", request=3))
+
+    trial = opened(run)
+    assert [(answer.request, answer.code) for answer in trial.of(NotDone)] == [
+        (1, "moving"),
+        (2, "cannot_write"),
+        (3, "moving"),
+    ]
+    assert "frozen here" in trial.of(NotDone)[-1].message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_that_is_whole_and_makes_no_session_ends_nothing_but_its_opening(tmp_path: Path) -> None:
+    """Its digests are right, but its generator's state is one that torch refuses."""
+
+    async def run(trial: Bench) -> None:
+        engine = CountingEngine()
+        state = capture(engine.state(engine.open(5)))
+        parts = state.manifest
+        wrong = [GeneratorRecord(record.kind, bytes(len(record.state))) for record in parts.generators]
+        manifest = Manifest.of(parts.structure, parts.paths(), [leaf.content for leaf in parts.leaves], wrong)
+        lie = Capture(manifest=manifest, storages=state.storages)
+        for number, lying in enumerate((lie, capture({"another": "engine's"})), 2):
+            path = tmp_path / f"{number}.saved"
+            write_saved(lying, path)
+            trial.worker.take(Open(session=f"s-{number}", epoch=1, seed=5, saved=str(path)))
+            await trial.settle()
+        lists(trial, 0)
+
+    trial = opened(run)
+    assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [
+        ("s-2", "bad_manifest"),
+        ("s-3", "state_refused"),
+    ]
+    assert trial.blocks() == [0]
+    assert trial.copies().slots_free == 1
