@@ -21,6 +21,7 @@ from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import ShadowSlot
 from worldmove.move.messages import CONTROLLER, Boundary, Landed, Offer, Proof, Reserved
 from worldmove.move.protocol import DestinationEvent
+from worldmove.move.window import WriteWindow
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
@@ -150,12 +151,14 @@ class Incoming:
         if self._channel is None:
             raise TransportError("there is no channel")
         with self._attempt.times.phase("land"):
-            window = memoryview(self._slot.arena.buffer)
+            window = WriteWindow(self._slot.arena)
             try:
                 async with asyncio.timeout(self._transfer_s):
-                    await self._channel.pull(extents(manifest, placement), window)
-            finally:
-                _close_window(window)
+                    await self._channel.pull(extents(manifest, placement), window.view)
+            except BaseException:
+                window.abandon()
+                raise
+            window.close()
         self._landed = True
         self._attempt.send(self._attempt.peer, Landed)
 
@@ -196,14 +199,6 @@ class Incoming:
         differences = ours.compare(theirs, manifest)
         if differences:
             raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences))
-
-
-def _close_window(window: memoryview) -> None:
-    """Release what a path was given to write to. Raises TransportError if it holds on to it."""
-    try:
-        window.release()
-    except BufferError as error:
-        raise TransportError("the path still holds the memory that it was given to write to") from error
 
 
 def _say(differences: tuple[Mismatch, ...]) -> str:
