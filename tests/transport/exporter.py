@@ -6,6 +6,7 @@ Takes ``export``, ``write OFFSET HEX``, ``withdraw``; answers each with a line; 
 """
 
 import asyncio
+import functools
 import sys
 from pathlib import Path
 
@@ -54,6 +55,7 @@ async def main(kind: str, where: str, size: int) -> None:
     await path.close()
 
 
+@functools.cache
 def pattern(size: int) -> bytes:
     """Bytes in which every place is told from its neighbours."""
     words = b"".join(((number * 2654435761) % (1 << 32)).to_bytes(4, "little") for number in range(16384))

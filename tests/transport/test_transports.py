@@ -14,7 +14,7 @@ from tests.transport.exporter import pattern
 from worldmove.state.arena import Arena
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
-from worldmove.transport.lossy import Lossy, LossPlan
+from worldmove.transport.lossy import LossPlan, Lossy
 from worldmove.transport.shm import SharedMemory, ShmConfig
 from worldmove.transport.slow import Delay, Slow
 from worldmove.transport.tcp import Tcp, TcpConfig

@@ -1,6 +1,6 @@
 """Options that mean the same in every command."""
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +9,11 @@ import typer
 DEFAULT_SERVER = "http://127.0.0.1:8787"
 
 
-class PathName(str, Enum):
+class PathName(StrEnum):
     """The paths that a move may take."""
 
     SHM = "shm"
     TCP = "tcp"
-
 
 
 Json = Annotated[bool, typer.Option("--json", help="Write JSON on standard output, errors too.")]

@@ -1,9 +1,9 @@
 """What the two ends of a TCP path say to each other, as bytes. ``docs/transports.md`` has it in words.
 
-    destination  hello      magic, token
-    source       welcome    the size of the arena          or the connection is closed
-    destination  request    how many runs, then each one's offset and length
-    source       answer     how many bytes follow, then these bytes, in the order of the runs
+destination  hello      magic, token
+source       welcome    the size of the arena          or the connection is closed
+destination  request    how many runs, then each one's offset and length
+source       answer     how many bytes follow, then these bytes, in the order of the runs
 """
 
 import struct
