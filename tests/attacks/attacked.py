@@ -9,7 +9,7 @@ import msgspec
 
 from tests.attacks import pond
 from tests.attacks.pond import Pond
-from tests.move.harness import BLOCK_S, Copy, Fleet, Plays, Worker, World, inputs_of
+from tests.move.harness import BLOCK_S, Copy, Fleet, Outcome, Plays, Worker, World, inputs_of
 from tests.move.virtual import inline
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.messages import AnyMoveMessage, Boundary
@@ -68,6 +68,8 @@ class Attacked(Fleet):
         self.wrong: list[str] = []
         """What was played, or promoted, and is not what the oracle has."""
         self.undecodable = 0
+        self.stale_slot = b""
+        """The source's memory at the boundary before."""
         self.manifest: Manifest | None = None
         """Of the boundary that was sent last."""
         self.placement: tuple[int, ...] = ()
@@ -137,6 +139,22 @@ class Attacked(Fleet):
         self.keep_up()
         if copy.world.bytes_of() != self.oracle.bytes_of():  # type: ignore[attr-defined]
             self.wrong.append(f"{copy.worker.name} plays a state that is not the one that was frozen")
+
+    def spend(self, outcome: Outcome) -> None:
+        """Let no later move use the attempt's id again: one that was declined has left no trace in the row."""
+        self.decide(self._close(outcome))
+
+    def live(self) -> list[Copy]:
+        """The copies that play."""
+        return self.copies(Plays.LIVE)
+
+    async def alone(self) -> bool:
+        """Play on until nobody but the owner holds a copy. False if that does not come about."""
+        for _ in range(400):
+            if sum(len(worker.copies) for worker in self.workers.values()) == 1:
+                return True
+            await self.play(1)
+        return False
 
     def move_is_over(self) -> None:
         """Remember its messages, forget what would only grow."""

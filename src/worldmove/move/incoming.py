@@ -13,6 +13,7 @@ closed before the verifying pass stays closed.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -198,13 +199,19 @@ class Incoming:
         )
         differences = ours.compare(theirs, manifest)
         if differences:
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences))
+            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences, len(ours.groups)))
 
 
-def _say(differences: tuple[Mismatch, ...]) -> str:
+def _say(differences: tuple[Mismatch, ...], num_groups: int) -> str:
+    """Name what differs: the groups by number, and the leaves that lie in them; else the first other difference."""
+    groups = [difference.group for difference in differences if difference.group is not None]
     paths = list(dict.fromkeys(path for difference in differences for path in difference.paths))
-    groups = sum(difference.group is not None for difference in differences)
     if not paths:
         return str(differences[0])
-    named = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
-    return f"{groups} of its groups arrived damaged: {named}"
+    which = f"group {_some(groups)} of {num_groups}" if len(groups) == 1 else f"groups {_some(groups)} of {num_groups}"
+    return f"{which} arrived damaged: {_some(paths)}"
+
+
+def _some(items: Sequence[object]) -> str:
+    """Write out the first few."""
+    return ", ".join(map(str, items[:4])) + (f" and {len(items) - 4} more" if len(items) > 4 else "")
