@@ -148,6 +148,13 @@ class Attacked(Fleet):
         """The copies that play."""
         return self.copies(Plays.LIVE)
 
+    def crashed(self) -> list[str]:
+        """What ended a driver that should have gone on: a lie is never a reason to."""
+        tasks = [task for worker in self.workers.values() for task in worker.tasks if task.done()]
+        for worker in self.workers.values():
+            worker.tasks[:] = [task for task in worker.tasks if not task.done()]
+        return [f"a driver ended: {task.exception()!r}" for task in tasks if task.exception() is not None]
+
     async def alone(self) -> bool:
         """Play on until nobody but the owner holds a copy. False if that does not come about."""
         for _ in range(400):

@@ -85,6 +85,8 @@ def field_of_message(fleet: Attacked, case: Case, rng: random.Random, donors: Do
 
     def change(message: AnyMoveMessage) -> AnyMoveMessage:
         value = getattr(message, name)
+        if case.how not in mutators_of(value):
+            return message
         other = next((getattr(m, name) for m in rng.sample(others, 2) if m is not None), value)
         changed = mutators_of(value)[case.how](rng, value, other)
         if type(changed) is type(value) and _same(changed, value):

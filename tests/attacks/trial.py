@@ -67,6 +67,7 @@ class Trials:
         complaints = [] if len(fleet.gateway.shown) == shown + 2 else ["the session does not play on"]
         if fleet.owner.world.bytes_of() != fleet.oracle.bytes_of():  # type: ignore[attr-defined]
             complaints.append(f"{fleet.owner.worker.name} plays another world")
+        complaints += fleet.crashed()
         if not await fleet.alone():
             complaints.append("a slot is neither free nor played")
         if not all(equal for _, equal in fleet.checked[num_checked:]):
