@@ -143,6 +143,8 @@ class Attacked(Fleet):
     def spend(self, outcome: Outcome) -> None:
         """Let no later move use the attempt's id again: one that was declined has left no trace in the row."""
         self.decide(self._close(outcome))
+        if self.row.attempt is not None:  # a controller closes what was left open, by the name that the row has
+            self.decide(self._close(Outcome(attempt=self.row.attempt.attempt)))
 
     def live(self) -> list[Copy]:
         """The copies that play."""

@@ -48,12 +48,12 @@ class Tally:
         )
 
 
-def campaign(first: int, count: int, seed: int) -> Tally:
+def campaign(first: int, count: int, seed: int, *, then_move: bool = False) -> Tally:
     """Try out the cases from ``first`` on of the endless list that ``seed`` gives."""
     known = sites()
     cases = [_case(known, number, seed) for number in range(first, first + count)]
     tally = Tally(num_sites=len(known))
-    for result in try_out(cases, shared_donors()):
+    for result in try_out(cases, shared_donors(), then_move=then_move):
         tally.add(result)
     return tally
 

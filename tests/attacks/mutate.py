@@ -72,7 +72,7 @@ def scaled(rng: random.Random, value: float, other: Any) -> float:
     return value * rng.choice([1e-9, 0.5, 2.0, 1e9])
 
 
-def opposite(rng: random.Random, value: bool, other: Any) -> bool:  # noqa: FBT001
+def opposite(rng: random.Random, value: bool, other: Any) -> bool:
     return not value
 
 
@@ -126,5 +126,10 @@ def mutators_of(value: Any) -> dict[str, Mutator]:
         case tuple():
             return ({"inside": inside} if value else {}) | sequence
         case dict():
-            return {"key lost": key_lost, "entry changed": entry_changed, "entry added": entry_added, "foreign": foreign}
+            return {
+                "key lost": key_lost,
+                "entry changed": entry_changed,
+                "entry added": entry_added,
+                "foreign": foreign,
+            }
     return {"foreign": foreign}

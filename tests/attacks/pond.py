@@ -12,6 +12,7 @@ import numpy as np
 from worldmove.state import Manifest
 from worldmove.state.arena import Arena, Placement, materialise
 from worldmove.state.capture import Capture, capture
+from worldmove.worker.states import engine_asked
 
 
 class Pond:
@@ -81,4 +82,6 @@ def _plain(value: Any) -> object:
 
 def install(manifest: Manifest, placement: Placement, arena: Arena) -> Pond:
     """Make a session over what landed in an arena."""
-    return Pond.of(materialise(manifest, placement, arena, {}))
+    tree = materialise(manifest, placement, arena, {})
+    with engine_asked("install"):
+        return Pond.of(tree)

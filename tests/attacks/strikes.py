@@ -215,7 +215,7 @@ def bytes_on_their_way(fleet: Attacked, case: Case, rng: random.Random, donors: 
     async def pull(inner: Channel, wanted: Sequence[Extent], into: memoryview) -> None:
         before = bytes(into)
         await inner.pull(wanted, into)
-        _spoil(fleet, case, rng, donors, struck, into, wanted, before)
+        _spoil(fleet, case, rng, donors, struck, memory=into, wanted=wanted, before=before)
 
     fleet.pull = pull
 
@@ -226,6 +226,7 @@ def _spoil(
     rng: random.Random,
     donors: Donors,
     struck: Struck,
+    *,
     memory: memoryview,
     wanted: Sequence[Extent],
     before: bytes,
@@ -247,9 +248,7 @@ def _spoil(
     _note(fleet, struck, right, memory, wanted)
 
 
-def _note(
-    fleet: Attacked, struck: Struck, right: bytes, memory: memoryview, wanted: Sequence[Extent]
-) -> None:
+def _note(fleet: Attacked, struck: Struck, right: bytes, memory: memoryview, wanted: Sequence[Extent]) -> None:
     there = np.frombuffer(bytes(memory), dtype=np.uint8) != np.frombuffer(right, dtype=np.uint8)
     differing = [at for e in wanted for at in (np.flatnonzero(there[e.offset : e.end])[:1] + e.offset).tolist()]
     if differing:
@@ -291,7 +290,7 @@ def _late(fleet: Attacked, case: Case, rng: random.Random, struck: Struck) -> An
 def landed_memory(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
     def alter(copy: Copy, manifest: Manifest, placement: Placement) -> None:
         poisoned = bytes([0xA5]) * copy.arena.size
-        _spoil(fleet, case, rng, donors, struck, copy.arena.buffer, fleet.used(), poisoned)
+        _spoil(fleet, case, rng, donors, struck, memory=copy.arena.buffer, wanted=fleet.used(), before=poisoned)
 
     fleet.on_reserve = lambda copy: setattr(copy, "before_install", alter)
 

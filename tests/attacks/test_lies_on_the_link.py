@@ -23,7 +23,7 @@ ENCODER = msgspec.msgpack.Encoder()
 UNIONS = (Union, UnionType)
 
 
-def sample(annotation: Any) -> Any:  # noqa: PLR0911
+def sample(annotation: Any) -> Any:
     """A value of a field's type, none of whose parts is empty."""
     if get_origin(annotation) in UNIONS:
         return sample(next(each for each in get_args(annotation) if each is not type(None)))

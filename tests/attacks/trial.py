@@ -4,12 +4,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tests.attacks.attacked import Attacked
+from tests.attacks.attacked import SLOT_BYTES, Attacked
 from tests.attacks.case import Case, Result, Verdict, Where
+from tests.attacks.pond import Pond
 from tests.attacks.strikes import ABA, Donors, Struck, arm, calm
 from tests.move.harness import Outcome
 from tests.move.virtual import run
 from worldmove.move.messages import AnyMoveMessage
+from worldmove.state import gather
+from worldmove.state.arena import Arena
 
 LIMIT_S = 8.0
 CALM_S = 90.0
@@ -61,7 +64,9 @@ class Trials:
     async def _complaints(self, case: Case, struck: Struck, outcome: Outcome, *, plays: bool) -> list[str]:
         fleet = self.fleet
         if not plays:
-            return [f"{len(fleet.live())} copies play: {[c.plays.value for w in fleet.workers.values() for c in w.copies]}"]
+            return [
+                f"{len(fleet.live())} copies play: {[c.plays.value for w in fleet.workers.values() for c in w.copies]}"
+            ]
         shown, num_checked = len(fleet.gateway.shown), len(fleet.checked)
         await fleet.play(2)
         complaints = [] if len(fleet.gateway.shown) == shown + 2 else ["the session does not play on"]
@@ -144,17 +149,10 @@ def donors() -> Donors:
 
 
 def _renamed(message: AnyMoveMessage) -> AnyMoveMessage:
-    import msgspec
-
     return msgspec.structs.replace(message, session="s-2")
 
 
 def _another_slot() -> bytes:
-    from tests.attacks.attacked import SLOT_BYTES
-    from tests.attacks.pond import Pond
-    from worldmove.state import gather
-    from worldmove.state.arena import Arena
-
     other, arena = Pond(99), Arena(SLOT_BYTES, "other")
     for block in range(9):
         other.step((f"other {block}",))
