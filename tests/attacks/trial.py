@@ -36,6 +36,8 @@ class Trials:
         fleet.installed_wrong = 0
         struck = arm(fleet, case, self.donors)
         outcome = await fleet.move("B" if at == "A" else "A", limit_s=LIMIT_S)
+        if case.target.startswith("Reclaim"):
+            await fleet.wait(1.0)  # nobody plays, so the old owner asks for the session back
         fleet.at_ease()
         fleet.spend(outcome)
         plays = await calm(fleet, CALM_S)
