@@ -188,6 +188,9 @@ class Incoming:
             )
         )
 
+    def _path(self) -> str:
+        return f"from {self._attempt.peer} over {self._offer.transport}"
+
     def _compare(self, ours: MoveProof, proof: Proof, manifest: Manifest) -> None:
         theirs = MoveProof(
             attempt=proof.attempt,
@@ -199,17 +202,17 @@ class Incoming:
         )
         differences = ours.compare(theirs, manifest)
         if differences:
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences, len(ours.groups)))
+            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences, len(ours.groups), self._path()))
 
 
-def _say(differences: tuple[Mismatch, ...], num_groups: int) -> str:
-    """Name what differs: the groups by number, and the leaves that lie in them; else the first other difference."""
+def _say(differences: tuple[Mismatch, ...], num_groups: int, path: str) -> str:
+    """Name what differs: the groups by number, the leaves that lie in them, and the path; or the first other thing."""
     groups = [difference.group for difference in differences if difference.group is not None]
     paths = list(dict.fromkeys(path for difference in differences for path in difference.paths))
     if not paths:
         return str(differences[0])
     which = f"group {_some(groups)} of {num_groups}" if len(groups) == 1 else f"groups {_some(groups)} of {num_groups}"
-    return f"{which} arrived damaged: {_some(paths)}"
+    return f"{which} arrived damaged {path}: {_some(paths)}"
 
 
 def _some(items: Sequence[object]) -> str:
