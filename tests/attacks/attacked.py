@@ -12,7 +12,7 @@ from tests.attacks.pond import Pond
 from tests.move.harness import BLOCK_S, Copy, Fleet, Outcome, Plays, Worker, World, inputs_of
 from tests.move.virtual import inline
 from worldmove.move.ledger_messages import Answer, Operation
-from worldmove.move.messages import AnyMoveMessage, Boundary
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Boundary
 from worldmove.state import Manifest
 from worldmove.state.arena import Arena, Extent, extents
 from worldmove.state.geometry import overlap
@@ -84,6 +84,7 @@ class Attacked(Fleet):
         self.pull: Pull = honest_pull
         self.deliver: Callable[[AnyMoveMessage], Deliveries] = lambda message: [(0.0005, message)]
         self.question: Callable[[Operation], Operation] = lambda operation: operation
+        self.answer: Callable[[Operation, Answer | None], Answer | None] = lambda operation, answer: answer
         self.on_post = lambda message: None
         self.on_reserve = lambda copy: None
         self.path, self.strategy = "loopback", "boundary copy"
@@ -119,7 +120,8 @@ class Attacked(Fleet):
                 return None
             if asked.session != self.row.session:
                 return None  # the ledger has no such row
-        return super().decide(asked)
+        answer = super().decide(asked)
+        return answer if getattr(operation, "worker", CONTROLLER) == CONTROLLER else self.answer(operation, answer)
 
     async def play(self, num_blocks: int) -> None:
         for _ in range(num_blocks):

@@ -1,7 +1,7 @@
 """Ways in which one value of a message may be another: every one that its type can have, each drawn from a seed."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Mutator = Callable[[random.Random, Any, Any], Any]
@@ -103,7 +103,7 @@ def entry_added(rng: random.Random, value: dict[str, Any], other: Any) -> dict[s
     return value | {"more": "x"}
 
 
-def mutators_of(value: Any) -> dict[str, Mutator]:
+def mutators_of(value: Any) -> Mapping[str, Mutator]:
     """Return the ways in which such a value may be changed, by name."""
     sequence = {"truncate": truncate, "repeat": repeat, "swap": swap, "zeros": zeros, "foreign": foreign}
     match value:

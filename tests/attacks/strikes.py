@@ -62,7 +62,7 @@ def _setting(fleet: Attacked, kind: str) -> None:
     if kind == "Declined":
         fleet.strategy = "teleport"
     elif kind == "Abandon":
-        fleet.on_reserve = lambda copy: setattr(copy, "before_install", _break)
+        fleet.on_reserve = lambda copy: setattr(copy, "before_install", break_one_byte)
     elif kind == "Cancel":
 
         def cancel(message: AnyMoveMessage) -> None:
@@ -73,7 +73,7 @@ def _setting(fleet: Attacked, kind: str) -> None:
         fleet.on_post = cancel
 
 
-def _break(copy: Copy, manifest: Manifest, placement: Placement) -> None:
+def break_one_byte(copy: Copy, manifest: Manifest, placement: Placement) -> None:
     copy.arena.buffer[placement[0]] ^= 1
 
 
@@ -417,7 +417,7 @@ DIGESTS = ("of an earlier attempt", "zeros", "of another group", "flipped")
 def questions(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
     kind, _, name = case.target.partition(".")
     if kind == "CloseAttempt":
-        fleet.on_reserve = lambda copy: setattr(copy, "before_install", _break)
+        fleet.on_reserve = lambda copy: setattr(copy, "before_install", break_one_byte)
 
     def question(operation: Operation) -> Operation:
         if not isinstance(operation, QUESTIONS[kind]) or struck.times:

@@ -6,17 +6,34 @@ differed the move is aborted, and its report names group and leaf; where the eng
 """
 
 import dataclasses
+from collections.abc import Callable
 
 import msgspec
 import pytest
 
+from tests.attacks.attacked import Attacked
 from tests.attacks.campaign import campaign, shared_donors
 from tests.attacks.case import Case, Result, Verdict, Where
+from tests.attacks.pond import Pond
 from tests.attacks.sites import ASKED, NUM_EXTENTS, sites
-from tests.attacks.strikes import KINDS, QUESTIONS
+from tests.attacks.strikes import KINDS, QUESTIONS, break_one_byte
 from tests.attacks.trial import try_out
+from tests.move.harness import SEED, inputs_of
+from tests.move.virtual import run
 from worldmove.move import incoming, ledger_messages, messages, outgoing
 from worldmove.move.attempt import Attempt
+from worldmove.move.ledger_messages import (
+    Answer,
+    CloseAttempt,
+    Closed,
+    CommitAttempt,
+    Denied,
+    Done,
+    Operation,
+    Reclaim,
+    Theirs,
+    Yours,
+)
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.window import WriteWindow
 from worldmove.state.proof import MoveProof
@@ -81,6 +98,59 @@ def test_five_hundred_seeded_lies_are_aborted_dropped_or_harmless() -> None:
     tally = campaign(0, 500, 20_260)
     assert tally.failures == []
     assert tally.struck > 400
+
+
+LIES: dict[str, Callable[[Operation, int], Answer]] = {
+    "closed": lambda asked, epoch: Closed(session="s-1", attempt=getattr(asked, "attempt", "-")),
+    "yours, as it is": lambda asked, epoch: Yours(session="s-1", epoch=epoch),
+    "yours, next": lambda asked, epoch: Yours(session="s-1", epoch=epoch + 1),
+    "yours, far ahead": lambda asked, epoch: Yours(session="s-1", epoch=epoch + 40),
+    "theirs": lambda asked, epoch: Theirs(session="s-1", epoch=epoch, passed=False),
+    "theirs, passed": lambda asked, epoch: Theirs(session="s-1", epoch=epoch, passed=True),
+    "theirs, far ahead": lambda asked, epoch: Theirs(session="s-1", epoch=epoch + 40, passed=True),
+    "denied": lambda asked, epoch: Denied(session="s-1", reason="no"),
+    "done": lambda asked, epoch: Done(session="s-1", epoch=epoch),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("kind", [CommitAttempt, CloseAttempt, Reclaim], ids=lambda kind: kind.__name__)
+def test_a_ledger_that_lies_makes_nobody_play_what_was_not_verified_or_show_what_is_not_due(
+    kind: type, lie: str
+) -> None:
+    """Who owns a session is what the ledger says, so with a lying one the world may stand still; but no more than that.
+
+    On its way an answer cannot be made another: see ``test_lies_on_the_link``.
+    """
+    told: list[Answer] = []
+
+    async def story() -> None:
+        fleet = Attacked()
+        await fleet.play(4)
+        if kind is CloseAttempt:
+            fleet.on_reserve = lambda copy: setattr(copy, "before_install", break_one_byte)
+
+        def answer(asked: Operation, true: Answer | None) -> Answer | None:
+            if not isinstance(asked, kind) or told:
+                return true
+            told.append(LIES[lie](asked, fleet.row.epoch))
+            return told[0]
+
+        fleet.answer = answer
+        await fleet.move("B", limit_s=8.0)
+        await fleet.wait(1.0)
+        await fleet.play(3)
+        assert fleet.wrong == []
+        assert fleet.gateway.shown == frames_shown(len(fleet.gateway.shown))
+
+    run(story())
+    assert len(told) == 1
+
+
+def frames_shown(num_blocks: int) -> list[str]:
+    """What a world that never moved shows."""
+    world = Pond(SEED)
+    return [world.step(inputs_of(block)) for block in range(num_blocks)]
 
 
 # the judge is not asleep
