@@ -53,4 +53,4 @@ def _sample(annotation: object) -> object:
     """A value of a field's type: what it can be turned into depends on nothing else."""
     kind = getattr(annotation, "__origin__", annotation)
     kind = getattr(kind, "__origin__", kind)
-    return _SAMPLES[kind.__name__]  # type: ignore[union-attr]
+    return _SAMPLES[str(getattr(kind, "__name__", kind))]

@@ -50,8 +50,8 @@ class Donors:
     other_slot: bytes
 
 
-KINDS: dict[str, type] = {kind.__name__: kind for kind in AnyMoveMessage.__args__}  # type: ignore[attr-defined]
-QUESTIONS: dict[str, type] = {kind.__name__: kind for kind in Operation.__args__}  # type: ignore[attr-defined]
+KINDS: dict[str, type] = {kind.__name__: kind for kind in AnyMoveMessage.__args__}
+QUESTIONS: dict[str, type] = {kind.__name__: kind for kind in Operation.__args__}
 
 
 # messages
@@ -199,7 +199,7 @@ def _of_bytes(how: str, message: AnyMoveMessage, rng: random.Random) -> AnyMoveM
         for _ in range(rng.choice([1, 1, 1, 2, 5])):
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
     try:
-        return msgspec.msgpack.decode(bytes(data), type=AnyMoveMessage)  # type: ignore[no-any-return]
+        return msgspec.msgpack.decode(bytes(data), type=AnyMoveMessage)
     except (msgspec.MsgspecError, UnicodeError):
         return None
 
@@ -427,7 +427,7 @@ def questions(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, s
         if _same(changed, value) and type(changed) is type(value):
             return operation
         struck.times += 1
-        return msgspec.structs.replace(operation, **{name: changed})  # type: ignore[no-any-return]
+        return msgspec.structs.replace(operation, **{name: changed})
 
     fleet.question = question
 

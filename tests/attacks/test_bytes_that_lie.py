@@ -21,7 +21,7 @@ from tests.attacks.trial import try_out
 from tests.move.harness import SEED, inputs_of
 from tests.move.virtual import run
 from worldmove.move import incoming, ledger_messages, messages, outgoing
-from worldmove.move.attempt import Attempt
+from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.ledger_messages import (
     Answer,
     CloseAttempt,
@@ -209,8 +209,8 @@ def test_a_report_that_blames_the_path_for_the_engine_is_found_out(monkeypatch: 
     async def blames(self, frozen, first):  # type: ignore[no-untyped-def]
         try:
             await check(self, frozen, first)
-        except outgoing.GaveUpError as error:
-            raise outgoing.GaveUpError(SourceEvent.PASSES_DIFFER, "mismatch", "it arrived damaged") from error
+        except GaveUpError as error:
+            raise GaveUpError(SourceEvent.PASSES_DIFFER, "mismatch", "it arrived damaged") from error
 
     monkeypatch.setattr(outgoing.Outgoing, "_check_still", blames)
     assert any("does not blame the engine" in complaint for complaint in complaints(found(Where.ENGINE, "landed")))

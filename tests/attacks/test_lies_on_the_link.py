@@ -145,7 +145,8 @@ def test_a_flipped_bit_alone_would_often_be_read_as_another_message() -> None:
 
 
 def subclasses(root: type) -> set[type]:
-    return {kind for each in root.__subclasses__() for kind in (each, *subclasses(each))}
+    found: set[type] = set(root.__subclasses__())
+    return found.union(*(subclasses(kind) for kind in found))
 
 
 def test_every_kind_of_message_and_every_field_of_it_is_among_them() -> None:

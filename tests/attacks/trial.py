@@ -33,7 +33,6 @@ class Trials:
         fleet = self.fleet
         at = fleet.owner.worker.name
         source = fleet.owner
-        fleet.installed_wrong = 0
         struck = arm(fleet, case, self.donors)
         outcome = await fleet.move("B" if at == "A" else "A", limit_s=LIMIT_S)
         if case.target.startswith("Reclaim"):
@@ -139,11 +138,13 @@ def donors() -> Donors:
 
     async def record() -> Donors:
         fleet = Attacked()
-        fleet.oracle.block = 1 << 30  # nobody compares this session
-        fleet.oracle = type(fleet.oracle)(11)
         await fleet.play(5)
         said: dict[type, AnyMoveMessage] = {}
-        fleet.on_post = lambda message: said.setdefault(type(message), message) and None
+
+        def note(message: AnyMoveMessage) -> None:
+            said.setdefault(type(message), message)
+
+        fleet.on_post = note
         await fleet.move("B")
         return Donors(messages={kind: _renamed(each) for kind, each in said.items()}, other_slot=_another_slot())
 
@@ -180,7 +181,7 @@ async def _some(left: list[Case], shared: Donors, *, then_move: bool) -> list[Re
     trials = Trials(fleet=Attacked(), donors=shared, then_move=then_move)
     await trials.fleet.play(BLOCKS_FIRST)
     await trials.one(Case(where=Where.MESSAGE, target="Inquire", how="dropped"))  # so that there is an earlier move
-    results = []
+    results: list[Result] = []
     while left and len(results) < FLEET_CASES:
         results.append(await trials.one(left.pop()))
         if results[-1].complaints:

@@ -77,7 +77,9 @@ async def path_of(kind: str, folder: Path) -> AsyncIterator[Transport]:
     await shared.start()
     await tcp.start()
     *wrapped, last = kind.split()
-    inner: Transport = {"loopback": Loopback(blocking=thread, tokens=Tokens(0)), "shm": shared, "tcp": tcp}[last]
+    loopback = Loopback(blocking=thread, tokens=Tokens(0))
+    paths: dict[str, Transport] = {"loopback": loopback, "shm": shared, "tcp": tcp}
+    inner = paths[last]
     try:
         yield WRAPPERS[wrapped[0]](inner) if wrapped else inner
     finally:

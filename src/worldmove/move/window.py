@@ -18,7 +18,7 @@ class WriteWindow:
     def __init__(self, arena: Arena) -> None:
         # A part of a view outlives the view's release, so the loan is of an object that every part keeps alive.
         self._lender = arena.memory.view()
-        self.view = memoryview(self._lender)
+        self.view = self._lender.data
 
     def close(self) -> None:
         """Take the loan back. Raises TransportError if the path holds on to any of it."""
