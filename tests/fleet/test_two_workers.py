@@ -6,6 +6,7 @@ import pytest
 
 from tests.fleet.fleet_of_two import Fleet, fleet_of_two
 from tests.fleet.playing import Play, every_change_used_once, replayed
+from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.worker.engines import build_engine
 
@@ -34,18 +35,20 @@ def unmoved(play: Play) -> list[tuple[bytes, ...]]:
 
 
 @pytest.mark.slow
-def test_twenty_moves_under_play_leave_every_frame_as_in_a_session_that_never_moved() -> None:
-    async def run() -> tuple[Play, list[MoveReport]]:
-        async with fleet_of_two() as fleet:
-            return await move_under_play(fleet, 20, 5)
+def test_worlds_move_over_tcp_and_one_that_is_damaged_on_its_way_stays_where_it_is() -> None:
+    async def run() -> tuple[Play, list[MoveReport], Play, MoveReport]:
+        async with fleet_of_two(config=FleetConfig(transport="tcp", damaged_tries=2)) as fleet:
+            play, reports = await move_under_play(fleet, 4, 3)
+            await fleet.controller.open("s-2", SEED, on="worker-1")
+            playing = asyncio.create_task(fleet.gateway.play("s-2", 12))
+            await fleet.gateway.until("s-2", 3)
+            damaged = await fleet.controller.move("s-2", "worker-2", damage=True)
+            return play, reports, await playing, damaged
 
-    play, reports = asyncio.run(run())
-    assert [report.epoch for report in reports] == list(range(2, 22))
+    play, reports, stayed, damaged = asyncio.run(run())
+    assert {report.transport for report in reports} == {"tcp"}
     assert all(report.source_digest == report.destination_digest != "" for report in reports)
-    assert [shown.block for shown in play.shown] == list(range(len(play.lists)))
     assert play.frames == unmoved(play)
     assert every_change_used_once(play)
-    checked = play.checked()
-    assert len(checked) >= 38  # two after each move; those after the last may be under way when the test ends
-    assert all(checked)
-    assert all(report.pause_s is not None and 0 < report.pause_s < 1 for report in reports)
+    assert (damaged.outcome, damaged.reason, damaged.transport) == (Outcome.ABORTED, "mismatch", "corrupting-tcp")
+    assert stayed.frames == unmoved(stayed)

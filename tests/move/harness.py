@@ -80,7 +80,7 @@ class Copy:
 
     def __init__(self, worker: "Worker", toy: Toy | None, plays: Plays, epoch: int) -> None:
         self.worker = worker
-        self.arena = Arena(ARENA_BYTES, "toy")
+        self.arena = worker.fleet.take_arena()
         self.toy = toy
         self.plays = plays
         self.epoch = epoch
@@ -180,7 +180,7 @@ class Copy:
 
     async def install(self) -> Capture:
         self.before_install(self, *self.landing)
-        self.toy = install(*self.landing, self.arena)
+        self.toy = self.worker.fleet.world.install(*self.landing, self.arena)
         self.after_install(self)
         return self.toy.capture()
 
@@ -225,7 +225,7 @@ class Worker:
 
     def open(self) -> Copy:
         """Begin the world here."""
-        copy = Copy(self, Toy(SEED), Plays.LIVE, 1)
+        copy = Copy(self, self.fleet.world.first(SEED), Plays.LIVE, 1)
         self.copies.append(copy)
         self._drive_source(Source(host=self.host, session=SESSION, copy=copy, epoch=1, config=self.fleet.source_config))
         self.fleet.note_live(copy)
@@ -244,6 +244,7 @@ class Worker:
 
     def drop(self, copy: Copy) -> None:
         self.copies.remove(copy)
+        self.fleet.give_arena(copy)
 
     def deliver(self, message: AnyMoveMessage) -> None:
         """What arrives on this worker's link."""
@@ -381,10 +382,19 @@ class Outcome:
         return tuple(end.outcome if (end := self.of(side)) else "" for side in ("source", "destination"))  # type: ignore[return-value]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What kind of sessions a fleet plays."""
+
+    first: Callable[[int], Toy] = Toy
+    install: Callable[[Manifest, Placement, Arena], Toy] = install
+
+
 class Fleet:
     """Everything, and the faults of it."""
 
-    def __init__(self, *, transports: dict[str, Transport] | None = None) -> None:
+    def __init__(self, *, transports: dict[str, Transport] | None = None, world: World | None = None) -> None:
+        self.world = world or World()
         tokens = iter(range(1 << 40))
         loopback = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
         self.transports = transports or {"loopback": loopback}
@@ -407,6 +417,13 @@ class Fleet:
         self.workers = {name: Worker(self, name) for name in "AB"}
         self.workers["A"].open()
         self._timers: list[asyncio.TimerHandle] = []
+
+    def take_arena(self) -> Arena:
+        """Return a slot's memory."""
+        return Arena(ARENA_BYTES, "toy")
+
+    def give_arena(self, copy: Copy) -> None:
+        """A slot is free."""
 
     # the server's part
 

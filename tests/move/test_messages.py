@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worldmove.move.ledger_messages import Answer, Operation
+from worldmove.move.ledger_messages import Answer, CloseAttempt, Operation
 from worldmove.move.messages import MAX_BLOB_BYTES, AnyMoveMessage, Boundary, Ended, Offer, Prepared, Proof
 
 HEAD: dict[str, Any] = {
@@ -98,6 +98,28 @@ def test_a_nonce_of_another_length_is_refused() -> None:
 def test_an_environment_of_too_many_fields_is_refused() -> None:
     environment = {f"field {number}": "x" for number in range(513)}
     refused(Prepared, {**HEAD, "layout": b"", "environment": environment, "ticket": b"", "block_s": 0.1})
+
+
+@pytest.mark.parametrize("attempt", ["", "t", "0000001-t", "0000000A-t", "00000001", "00000001-", "00000001-\x00", "~"])
+def test_an_attempt_whose_id_is_none_is_refused_in_messages_and_questions(attempt: str) -> None:
+    """Ids are ordered: ``~`` would be newer than every attempt to come, and the session could never be moved again."""
+    refused(Ended, {**ENDED, "attempt": attempt})
+    asked = CloseAttempt(session="s", attempt=attempt, epoch=1, worker="A", incarnation=1, boundary=0)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(msgspec.msgpack.encode(asked), type=Operation)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0, 1e9])
+def test_a_lease_that_nobody_could_wait_for_is_refused(number: float) -> None:
+    fields = {"layout": b"", "environment": {}, "ticket": b"", "source": "A", "source_incarnation": 1}
+    fields |= {"transport": "shm", "strategy": "boundary copy", "nonce": bytes(32)}
+    refused(Offer, {**HEAD, **fields, "lease_s": number})
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_time_that_is_no_number_is_refused(number: float) -> None:
+    refused(Ended, {**ENDED, "clock": number})
+    refused(Ended, {**ENDED, "phases": (("freeze", 0.0, number),)})
 
 
 def test_an_unknown_field_or_kind_is_refused() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.transport.exporter import pattern
 from worldmove.errors import TransportError
+from worldmove.move.window import WriteWindow
 from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
 from worldmove.transport.base import MAX_TICKET_BYTES, Transport
@@ -149,6 +150,27 @@ async def writes_nothing_after_a_cancelled_pull(bench: Bench) -> None:
     await channel.close()
 
 
+async def keeps_nothing_of_what_it_was_lent(bench: Bench) -> None:
+    """A part of a view outlives the release of the view: a path that keeps one could write to a session played."""
+    channel = await bench.transport.connect(await bench.export())
+    window = WriteWindow(target())
+    await channel.pull([extent(0, 1), extent(4097, 3), extent(8192, 70_000)], window.view)
+    window.close()
+    await channel.close()
+
+
+async def pulls_what_is_scattered_over_hundreds_of_extents(bench: Bench) -> None:
+    into = target()
+    channel = await bench.transport.connect(await bench.export())
+    extents = [extent(offset, 1 + offset % 3) for offset in range(0, SIZE - 4, 1023)]
+    await channel.pull(extents, into.buffer)
+    expected = bytearray([POISON]) * into.size
+    for run in extents:
+        expected[run.offset : run.end] = pattern(SIZE)[run.offset : run.end]
+    assert bytes(into.buffer) == bytes(expected)
+    await channel.close()
+
+
 SUITE = (
     brings_every_extent_and_nothing_else,
     brings_everything_in_one_pull,
@@ -162,4 +184,6 @@ SUITE = (
     gives_small_tickets_that_differ,
     pulls_nothing_once_closed,
     writes_nothing_after_a_cancelled_pull,
+    keeps_nothing_of_what_it_was_lent,
+    pulls_what_is_scattered_over_hundreds_of_extents,
 )

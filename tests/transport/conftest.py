@@ -15,10 +15,9 @@ ROOT = Path(__file__).parents[2]
 class OtherProcess:
     """The exporting process, by its standard input and output."""
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "source.sock"
+    def __init__(self, kind: str, where: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.transport.exporter", str(self.path), str(SIZE)],
+            [sys.executable, "-m", "tests.transport.exporter", kind, where, str(SIZE)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -46,6 +45,13 @@ class OtherProcess:
 
 @pytest.fixture(scope="session")
 def other_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherProcess]:
-    process = OtherProcess(tmp_path_factory.mktemp("exporter"))
+    process = OtherProcess("shm", str(tmp_path_factory.mktemp("exporter") / "source.sock"))
+    yield process
+    process.join()
+
+
+@pytest.fixture(scope="session")
+def other_process_by_tcp() -> Iterator[OtherProcess]:
+    process = OtherProcess("tcp", "127.0.0.1")
     yield process
     process.join()

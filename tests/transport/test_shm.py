@@ -194,7 +194,7 @@ def test_nothing_is_exported_before_the_start_or_after_the_end(tmp_path: Path) -
 
 
 def test_what_is_mapped_outlives_its_source(tmp_path: Path) -> None:
-    other = OtherProcess(tmp_path)
+    other = OtherProcess("shm", str(tmp_path / "other.sock"))
     ticket = bytes.fromhex(other.ask("export"))
 
     async def story() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -13,7 +14,10 @@ from tests.transport.exporter import pattern
 from worldmove.state.arena import Arena
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
+from worldmove.transport.lossy import LossPlan, Lossy
 from worldmove.transport.shm import SharedMemory, ShmConfig
+from worldmove.transport.slow import Delay, Slow
+from worldmove.transport.tcp import Tcp, TcpConfig
 from worldmove.transport.wrappers import Throttled
 from worldmove.worker.threads import OneThread
 
@@ -65,35 +69,61 @@ def there(transport: Transport, other: OtherProcess) -> Bench:
 
 
 @asynccontextmanager
-async def bench_of(path: str, folder: Path, other: OtherProcess) -> AsyncIterator[Bench]:
+async def path_of(kind: str, folder: Path) -> AsyncIterator[Transport]:
+    """A started path of a kind: a wrapped one wraps what the last word of its name says."""
     thread = OneThread("copy")
     shared = SharedMemory(config=ShmConfig(path=folder / "own.sock"), blocking=thread, tokens=Tokens(1 << 40))
-    inner: Transport = Loopback(blocking=thread, tokens=Tokens(0)) if "loopback" in path else shared
-    transport = Throttled(inner, rate_bytes_per_s=1e9, piece_bytes=50_000) if "throttled" in path else inner
+    tcp = Tcp(config=TcpConfig(), tokens=Tokens(1 << 40))
     await shared.start()
+    await tcp.start()
+    *wrapped, last = kind.split()
+    loopback = Loopback(blocking=thread, tokens=Tokens(0))
+    paths: dict[str, Transport] = {"loopback": loopback, "shm": shared, "tcp": tcp}
+    inner = paths[last]
     try:
-        yield there(transport, other) if "two processes" in path else here(transport)
+        yield WRAPPERS[wrapped[0]](inner) if wrapped else inner
     finally:
+        await tcp.close()
         await shared.close()
         thread.close()
 
 
+WRAPPERS: dict[str, Callable[[Transport], Transport]] = {
+    "throttled": lambda inner: Throttled(inner, rate_bytes_per_s=1e9, piece_bytes=50_000),
+    "lucky-lossy": lambda inner: Lossy(inner, rng=Random(1), plan=LossPlan(cut=0.0, silence=0.0, piece_bytes=50_000)),
+    "slow": lambda inner: Slow(inner, rng=Random(1), delay=Delay(most_s=1e-5, piece_bytes=50_000)),
+}
+
 PATHS = (
-    "loopback",
-    "throttled loopback",
-    "shared memory",
-    "shared memory, two processes",
-    "throttled shared memory, two processes",
+    ("loopback", "one process"),
+    ("throttled loopback", "one process"),
+    ("lucky-lossy loopback", "one process"),
+    ("slow loopback", "one process"),
+    ("shm", "one process"),
+    ("shm", "two processes"),
+    ("throttled shm", "two processes"),
+    ("tcp", "one process"),
+    ("tcp", "two processes"),
+    ("throttled tcp", "two processes"),
+    ("lucky-lossy tcp", "two processes"),
+    ("slow tcp", "two processes"),
 )
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("kind", "where"), PATHS)
 @pytest.mark.parametrize("behaviour", SUITE, ids=lambda behaviour: behaviour.__name__)
 def test_a_path(
-    behaviour: Callable[[Bench], Awaitable[None]], path: str, tmp_path: Path, other_process: OtherProcess
+    behaviour: Callable[[Bench], Awaitable[None]],
+    kind: str,
+    where: str,
+    tmp_path: Path,
+    other_process: OtherProcess,
+    other_process_by_tcp: OtherProcess,
 ) -> None:
+    other = other_process_by_tcp if kind.endswith("tcp") else other_process
+
     async def story() -> None:
-        async with bench_of(path, tmp_path, other_process) as bench:
-            await behaviour(bench)
+        async with path_of(kind, tmp_path) as path:
+            await behaviour(there(path, other) if where == "two processes" else here(path))
 
     asyncio.run(story())

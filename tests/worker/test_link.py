@@ -60,13 +60,15 @@ def test_a_dead_link_drops_what_is_sent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "frame",
     [
-        struct.pack(">I", link.MAX_FRAME_BYTES + 1),
-        struct.pack(">I", 3) + b"\xc1\xc1\xc1",
-        struct.pack(">I", 4) + b"\x93\x01\x02\x03",
-        struct.pack(">I", 16) + b"\x82\xa4type\xa4poll\xa4poll\xff",
-        struct.pack(">I", 23) + b"\x83\xa4type\xa4poll\xa4poll\x01\xa4more\x01\xc0",
+        struct.pack(">II8x", link.MAX_FRAME_BYTES + 1, ~(link.MAX_FRAME_BYTES + 1) & 0xFFFFFFFF),
+        struct.pack(">II8x", 3, 3) + b"\xc1\xc1\xc1",
+        struct.pack(">II8x", 3, ~3 & 0xFFFFFFFF) + b"\xc1\xc1\xc1",
+        link.frame(b"\xc1\xc1\xc1"),
+        link.frame(b"\x93\x01\x02\x03"),
+        link.frame(b"\x82\xa4type\xa4poll\xa4poll\xff"),
+        link.frame(b"\x83\xa4type\xa4poll\xa4poll\x01\xa4more\x01\xc0"),
     ],
-    ids=["too long", "no msgpack", "no message", "below its bound", "an unknown field"],
+    ids=["too long", "no frame", "damaged", "no msgpack", "no message", "below its bound", "an unknown field"],
 )
 def test_what_is_no_message_of_ours_ends_the_link(tmp_path: Path, frame: bytes) -> None:
     async def run() -> None:

@@ -1,11 +1,20 @@
 """Options that mean the same in every command."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 DEFAULT_SERVER = "http://127.0.0.1:8787"
+
+
+class PathName(StrEnum):
+    """The paths that a move may take."""
+
+    SHM = "shm"
+    TCP = "tcp"
+
 
 Json = Annotated[bool, typer.Option("--json", help="Write JSON on standard output, errors too.")]
 Server = Annotated[
@@ -30,6 +39,9 @@ Slots = Annotated[int, typer.Option("--slots", min=1, max=64, help="Sessions tha
 Engine = Annotated[
     str,
     typer.Option("--engine", metavar="NAME", help="reference:PRESET, or python:package.module:factory."),
+]
+Transport = Annotated[
+    PathName, typer.Option("--transport", help="How bytes travel: shm is memory shared on one host, tcp a connection.")
 ]
 Keep = Annotated[float, typer.Option("--keep-s", min=1, help="Seconds that a session nobody watches is kept.")]
 

@@ -7,7 +7,20 @@ import typer
 
 from worldmove.cli.context import output_of, verbosity_of
 from worldmove.cli.exits import ExitCode, epilog
-from worldmove.cli.options import DEFAULT_ENGINE, Engine, Host, Json, Keep, Port, Slots, State, Threads, Workers
+from worldmove.cli.options import (
+    DEFAULT_ENGINE,
+    Engine,
+    Host,
+    Json,
+    Keep,
+    PathName,
+    Port,
+    Slots,
+    State,
+    Threads,
+    Transport,
+    Workers,
+)
 from worldmove.cli.start import Start, start
 from worldmove.serve.state_folder import default_folder
 
@@ -32,6 +45,7 @@ def demo(
     threads: Threads = 1,
     slots: Slots = 3,
     keep_s: Keep = 600.0,
+    transport: Transport = PathName.SHM,
     as_json: Json = False,
 ) -> None:
     """Open a live world in your browser.
@@ -42,7 +56,16 @@ def demo(
     """
     _start(
         context,
-        Start(host=host, port=port, workers=workers, engine=engine, threads=threads, slots=slots, keep_s=keep_s),
+        Start(
+            host=host,
+            port=port,
+            workers=workers,
+            engine=engine,
+            threads=threads,
+            slots=slots,
+            keep_s=keep_s,
+            transport=transport.value,
+        ),
         as_json=as_json,
         browser=browser,
     )
@@ -60,6 +83,7 @@ def serve(
     slots: Slots = 3,
     keep_s: Keep = 600.0,
     state: State = None,
+    transport: Transport = PathName.SHM,
     as_json: Json = False,
 ) -> None:
     """Run a server, without a browser. Killed and started again, it goes on with its worlds.
@@ -79,6 +103,7 @@ def serve(
             slots=slots,
             keep_s=keep_s,
             state=state or default_folder(port, os.environ),
+            transport=transport.value,
         ),
         as_json=as_json,
         browser=browser,

@@ -30,6 +30,7 @@ class Start:
     keep_s: float
     state: Path | None = None
     """The folder of its ledger; None: a temporary one."""
+    transport: str = "shm"
 
 
 def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -> None:
@@ -70,6 +71,7 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
         num_workers=told.workers,
         worker=worker,
         keep_s=told.keep_s,
+        transport=told.transport,
     )
 
 

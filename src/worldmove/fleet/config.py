@@ -9,6 +9,7 @@ class FleetConfig:
 
     workers: tuple[str, ...] = ("worker-1", "worker-2")
     transport: str = "shm"
+    """The path of every move: ``shm`` between workers of one host, ``tcp`` between any that reach each other."""
     tries: int = 1
     damaged_tries: int = 3
     """Tries of a move whose path damages what it carries: each is to fail, and the world to go on."""

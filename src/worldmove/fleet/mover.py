@@ -166,6 +166,7 @@ class Mover:
                 destination=destination,
             )
             ending = await self._noted_try(record, plan, started_at)
+            self._note_damage(plan, ending)
             given_up = ending.outcome is not Outcome.ABORTED or ending.reason in ("cancelled", "worker_gone")
             if given_up or tries == num_tries:
                 break
@@ -240,6 +241,13 @@ class Mover:
         }
         self._ports.log("move_phase", {"session": plan.session, "epoch": plan.epoch, **fields})
         self._gateway().moving(plan.session, "phase", fields)
+
+    def _note_damage(self, plan: Plan, ending: Ending) -> None:
+        """Say of a path that brought other bytes than were sent which it was, and what it damaged."""
+        if ending.reason == "mismatch":
+            fields = {"session": plan.session, "attempt": plan.attempt, "epoch": plan.epoch, "detail": ending.detail}
+            ends = {"source": plan.source.name, "destination": plan.destination.name, "path": plan.transport}
+            self._ports.log("state_arrived_damaged", fields | ends)
 
     def _log(self, event: str, made: MoveReport) -> None:
         fields: dict[str, object] = {"session": made.session, "attempt": made.attempt, "epoch": made.epoch}

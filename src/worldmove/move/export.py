@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from worldmove.errors import MoveRefused, WorldMoveError
 from worldmove.move.hosts import Host, SourceCopy
-from worldmove.move.messages import MAX_BLOB_BYTES, Declined, Prepare, Prepared, Start
+from worldmove.move.messages import MAX_BLOB_BYTES, Cancel, Declined, Prepare, Prepared, Start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Exports:
         self._copy = copy
         self._current: Export | None = None
 
-    def of(self, start: Start) -> Export | None:
+    def of(self, start: Start | Cancel) -> Export | None:
         """Return what was prepared for this attempt, if it was."""
         return self._current if self._current and self._current.reply.attempt == start.attempt else None
 

@@ -13,6 +13,7 @@ closed before the verifying pass stays closed.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -21,6 +22,7 @@ from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import ShadowSlot
 from worldmove.move.messages import CONTROLLER, Boundary, Landed, Offer, Proof, Reserved
 from worldmove.move.protocol import DestinationEvent
+from worldmove.move.window import WriteWindow
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
@@ -150,12 +152,14 @@ class Incoming:
         if self._channel is None:
             raise TransportError("there is no channel")
         with self._attempt.times.phase("land"):
-            window = memoryview(self._slot.arena.buffer)
+            window = WriteWindow(self._slot.arena)
             try:
                 async with asyncio.timeout(self._transfer_s):
-                    await self._channel.pull(extents(manifest, placement), window)
-            finally:
-                _close_window(window)
+                    await self._channel.pull(extents(manifest, placement), window.view)
+            except BaseException:
+                window.abandon()
+                raise
+            window.close()
         self._landed = True
         self._attempt.send(self._attempt.peer, Landed)
 
@@ -184,6 +188,9 @@ class Incoming:
             )
         )
 
+    def _path(self) -> str:
+        return f"from {self._attempt.peer} over {self._offer.transport}"
+
     def _compare(self, ours: MoveProof, proof: Proof, manifest: Manifest) -> None:
         theirs = MoveProof(
             attempt=proof.attempt,
@@ -195,21 +202,19 @@ class Incoming:
         )
         differences = ours.compare(theirs, manifest)
         if differences:
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences))
+            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences, len(ours.groups), self._path()))
 
 
-def _close_window(window: memoryview) -> None:
-    """Release what a path was given to write to. Raises TransportError if it holds on to it."""
-    try:
-        window.release()
-    except BufferError as error:
-        raise TransportError("the path still holds the memory that it was given to write to") from error
-
-
-def _say(differences: tuple[Mismatch, ...]) -> str:
+def _say(differences: tuple[Mismatch, ...], num_groups: int, path: str) -> str:
+    """Name what differs: the groups by number, the leaves that lie in them, and the path; or the first other thing."""
+    groups = [difference.group for difference in differences if difference.group is not None]
     paths = list(dict.fromkeys(path for difference in differences for path in difference.paths))
-    groups = sum(difference.group is not None for difference in differences)
     if not paths:
         return str(differences[0])
-    named = ", ".join(paths[:4]) + (f" and {len(paths) - 4} more" if len(paths) > 4 else "")
-    return f"{groups} of its groups arrived damaged: {named}"
+    which = f"group {_some(groups)} of {num_groups}" if len(groups) == 1 else f"groups {_some(groups)} of {num_groups}"
+    return f"{which} arrived damaged {path}: {_some(paths)}"
+
+
+def _some(items: Sequence[object]) -> str:
+    """Write out the first few."""
+    return ", ".join(map(str, items[:4])) + (f" and {len(items) - 4} more" if len(items) > 4 else "")

@@ -15,6 +15,10 @@ import msgspec
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+AttemptId = Annotated[str, msgspec.Meta(pattern="^([0-9]{8}-[!-~]{1,55}|-)$")]
+"""As ``ledger_row.attempt_id`` makes it; ``-`` where there is none. Ids are ordered, so one that is none is refused:
+taken for the newest, it would leave no room for a newer one, and its session could never be moved again.
+"""
 
 
 class _Tagged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
@@ -24,7 +28,7 @@ class _Tagged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class OpenAttempt(_Tagged, frozen=True, kw_only=True, tag="open_attempt"):
     """Asked by the controller: one attempt at a time, new, the destination holds a shadow for it."""
 
-    attempt: Name
+    attempt: AttemptId
     epoch: Count
     destination: Name
     destination_incarnation: Count
@@ -33,7 +37,7 @@ class OpenAttempt(_Tagged, frozen=True, kw_only=True, tag="open_attempt"):
 class CommitAttempt(_Tagged, frozen=True, kw_only=True, tag="commit_attempt"):
     """Asked by the destination, and repeated for as long as it is in doubt."""
 
-    attempt: Name
+    attempt: AttemptId
     epoch: Count
     """The source's."""
     boundary: Count
@@ -44,7 +48,7 @@ class CommitAttempt(_Tagged, frozen=True, kw_only=True, tag="commit_attempt"):
 class CloseAttempt(_Tagged, frozen=True, kw_only=True, tag="close_attempt"):
     """An inquiry, which closes: from the source, the controller, or a destination that has not asked to commit."""
 
-    attempt: Name
+    attempt: AttemptId
     epoch: Count
     """The asker's own epoch; that of the attempt, where it has none."""
     worker: Name
@@ -93,13 +97,13 @@ Operation = OpenAttempt | CommitAttempt | CloseAttempt | MarkShown | Reclaim | F
 class Opened(_Tagged, frozen=True, kw_only=True, tag="opened"):
     """The attempt is open."""
 
-    attempt: Name
+    attempt: AttemptId
 
 
 class Closed(_Tagged, frozen=True, kw_only=True, tag="closed"):
     """The attempt is closed and the asker's epoch stands."""
 
-    attempt: Name
+    attempt: AttemptId
 
 
 class Yours(_Tagged, frozen=True, kw_only=True, tag="yours"):

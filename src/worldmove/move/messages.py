@@ -23,6 +23,8 @@ from typing import Annotated
 
 import msgspec
 
+from worldmove.move.ledger_messages import AttemptId
+
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 Text = Annotated[str, msgspec.Meta(max_length=2048)]
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
@@ -36,7 +38,10 @@ Fields = Annotated[dict[Name, Text], msgspec.Meta(max_length=512)]
 Placement = Annotated[tuple[Count, ...], msgspec.Meta(max_length=1 << 20)]
 Groups = Annotated[tuple[Digest, ...], msgspec.Meta(max_length=1 << 20)]
 """Of 1 MiB each: a state of a tebibyte."""
-Phases = Annotated[tuple[tuple[Name, float, float], ...], msgspec.Meta(max_length=64)]
+Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
+"""A number: what is none, or endless, could be waited for or added up by nobody."""
+Wait = Annotated[float, msgspec.Meta(gt=0, le=3600)]
+Phases = Annotated[tuple[tuple[Name, Seconds, Seconds], ...], msgspec.Meta(max_length=64)]
 
 CONTROLLER = "controller"
 
@@ -48,7 +53,7 @@ class MoveMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sender: Name
     incarnation: Count
     session: Name
-    attempt: Name
+    attempt: AttemptId
     epoch: Count
 
 
@@ -64,7 +69,7 @@ class Prepared(MoveMessage, frozen=True, kw_only=True, tag="prepared"):
     layout: Blob
     environment: Fields
     ticket: Ticket
-    block_s: float
+    block_s: Seconds
     """The session's recent block time at the source, seconds (a high quantile)."""
 
 
@@ -80,7 +85,7 @@ class Offer(MoveMessage, frozen=True, kw_only=True, tag="offer"):
     transport: Name
     strategy: Name
     """The value of a ``move.strategy.Strategy``. A destination that does not know it declines."""
-    lease_s: float
+    lease_s: Wait
     """Silence after which a shadow that has not asked for the commit frees itself."""
 
 
@@ -155,7 +160,7 @@ class Ended(MoveMessage, frozen=True, kw_only=True, tag="ended"):
     detail: Text
     phases: Phases
     """(phase, start, end): seconds since this end's own start of the attempt; CLOCK_MONOTONIC, one host."""
-    clock: float
+    clock: Seconds
     """The monotonic time of that start, so that two ends on one host can be drawn on one axis."""
     num_bytes: Count
     num_leaves: Count

@@ -181,11 +181,11 @@ class Source:
                 case Prepare() as asked:
                     await self._exports.prepare(asked)
                 case Start() as start:
-                    self._inbox.newest = start.attempt
+                    self._note(start)
                     if self._begin(start):
                         return SourceEvent.START
                 case Cancel() as cancel:
-                    self._inbox.newest = cancel.attempt
+                    self._note(cancel)
                     self._attempt(cancel, "", 0).end("source", "aborted", "cancelled", "it was cancelled")
                     await self._exports.withdraw()
                 case Refused():
@@ -236,6 +236,13 @@ class Source:
         if event is SourceEvent.FAILOVER and isinstance(answer, Yours):
             self._next_shown = answer.replay_to or 0
         return event
+
+    def _note(self, message: Start | Cancel) -> None:
+        """Remember that this attempt is begun, or over."""
+        if self._exports.of(message) is None:
+            self._inbox.spend(message.attempt)
+        else:
+            self._inbox.newest = message.attempt
 
     def _begin(self, start: Start) -> bool:
         """Set out on an attempt, if it was prepared here."""

@@ -4,6 +4,7 @@ Late, repeated and foreign messages end here, so that the table may be strict.
 """
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass
 
 from worldmove.move.attempt import Attempt, GaveUpError
@@ -11,6 +12,7 @@ from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Inquire, La
 from worldmove.move.protocol import SourceEvent
 
 NO_ATTEMPT = "00000000-none"
+MAX_SPENT = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +55,21 @@ class SourceInbox:
         self.epoch = epoch
         """The copy's own."""
         self.newest = NO_ATTEMPT
-        """The greatest attempt that was begun or cancelled here."""
+        """The greatest attempt that was begun here, or was prepared here and cancelled."""
+        self._spent: deque[str] = deque(maxlen=MAX_SPENT)
         self._session = session
         self._items: asyncio.Queue[Item] = asyncio.Queue()
 
     def put(self, item: Item) -> None:
         self._items.put_nowait(item)
+
+    def spend(self, attempt: str) -> None:
+        """Take no word of an attempt any more that was never prepared here, and was ended or begun by somebody.
+
+        It does not count as the newest: its id may be anything, and one that is far ahead would leave no room
+        for a newer one.
+        """
+        self._spent.append(attempt)
 
     async def live(self) -> Prepare | Start | Cancel | Refused:
         """Return the next word about a new attempt, or a refusal."""
@@ -117,4 +128,6 @@ class SourceInbox:
         return hint.session == self._session if attempt is None else attempt.owns(hint)
 
     def _is_new(self, message: Prepare | Start | Cancel) -> bool:
-        return (message.session, message.epoch) == (self._session, self.epoch) and message.attempt > self.newest
+        if (message.session, message.epoch) != (self._session, self.epoch):
+            return False
+        return message.attempt > self.newest and message.attempt not in self._spent

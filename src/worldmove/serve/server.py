@@ -156,7 +156,7 @@ def _controller(ledger: SqlLedger, metrics: Metrics, config: ServerConfig, folde
         log=say,
     )
     names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
-    return Controller(FleetConfig(workers=names), ports)
+    return Controller(FleetConfig(workers=names, transport=config.transport), ports)
 
 
 def _house(

@@ -19,6 +19,8 @@ class ServerConfig:
     """The folder of the ledger and the workers' socket, for the next server too. None: one that ends with this."""
     num_workers: int = 2
     worker: WorkerConfig
+    transport: str = "shm"
+    """The path of every move: see ``fleet.config``."""
     keep_s: float = 600.0
     rest_after_s: float = 4.0
     account_every: int = 16

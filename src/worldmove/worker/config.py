@@ -26,4 +26,6 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How long sessions are kept while the server's link is gone. Then the process ends."""
     ledger_answer_s: Seconds = 1.0
     """Silence after which a question to the ledger counts as unanswered."""
+    tcp_host: str = "127.0.0.1"
+    """The address of this machine at which other workers reach its arenas over TCP."""
     log_level: str = "info"

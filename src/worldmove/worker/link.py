@@ -1,7 +1,8 @@
 """The edge between a worker and its server: typed messages over one ordered stream.
 
-A frame is 4 bytes of length (big endian) and a msgpack message of the direction's tagged union. A frame
-that is too long, or is no message of ours, ends the link: nothing after it could be trusted.
+A frame is 4 bytes of length, the same 4 bytes with every bit the other way, 8 bytes of xxh3_64 of what follows (all
+big endian), and a msgpack message of the direction's tagged union. A frame that arrives as another, is too long, or
+is no message of ours ends the link: nothing after it could be trusted. A damaged message may decode to another one.
 """
 
 import asyncio
@@ -11,16 +12,23 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 import msgspec
+import xxhash
 
 from worldmove.errors import MessageError
 from worldmove.worker.messages import ToServer, ToWorker
 
 MAX_FRAME_BYTES = (16 << 20) + (1 << 20)
 MAX_UNSENT_BYTES = 256 << 20
-_LENGTH = struct.Struct(">I")
+_HEAD = struct.Struct(">II8s")
+_ALL_BITS = (1 << 32) - 1
 
 SentT = TypeVar("SentT")
 TakenT = TypeVar("TakenT")
+
+
+def frame(body: bytes) -> bytes:
+    """Return an encoded message as it travels."""
+    return _HEAD.pack(len(body), len(body) ^ _ALL_BITS, xxhash.xxh3_64_digest(body)) + body
 
 
 class Link(Generic[SentT, TakenT]):
@@ -42,19 +50,23 @@ class Link(Generic[SentT, TakenT]):
         if len(body) > MAX_FRAME_BYTES:
             raise MessageError(f"a message of {len(body):,} bytes is longer than {MAX_FRAME_BYTES:,}")
         # In one piece: the other end is woken once.
-        self._writer.write(_LENGTH.pack(len(body)) + body)
+        self._writer.write(frame(body))
         if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
             self._writer.transport.abort()
 
     async def take(self) -> TakenT | None:
         """Return the next message, or None once the other end is gone. Raises MessageError."""
         try:
-            (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+            length, again, checksum = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
+            if length != again ^ _ALL_BITS:
+                raise MessageError("not the beginning of a frame")
             if length > MAX_FRAME_BYTES:
                 raise MessageError(f"a frame of {length:,} bytes is longer than {MAX_FRAME_BYTES:,}")
             body = await self._reader.readexactly(length)
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
+        if xxhash.xxh3_64_digest(body) != checksum:
+            raise MessageError("a frame arrived damaged")
         try:
             return self._decoder.decode(body)
         except msgspec.DecodeError as error:

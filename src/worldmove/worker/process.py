@@ -20,6 +20,7 @@ import msgspec
 import structlog
 
 from worldmove.errors import MessageError, WorldMoveError
+from worldmove.transport.tcp import TcpConfig
 from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
@@ -68,7 +69,13 @@ async def serve(config: WorkerConfig) -> int:
     uplink = Uplink()
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
-    transports = LocalTransports(_socket_path(config), copy_thread, random_bytes=os.urandom, rng=random.Random())
+    transports = LocalTransports(
+        _socket_path(config),
+        copy_thread,
+        tcp=TcpConfig(host=config.tcp_host),
+        random_bytes=os.urandom,
+        rng=random.Random(),
+    )
     await transports.start()
     edges = Edges(
         engine_thread=engine_thread,

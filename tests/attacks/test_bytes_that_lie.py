@@ -1,0 +1,229 @@
+"""Bytes that lie, everywhere: each lie is aborted, dropped or harmless, and never installed unverified.
+
+After each case the session is played by one worker, its state is bit for bit that of a world that never moved, what
+it shows is what that world shows, no slot is lost, no driver has ended, and the session can be moved. Where payload
+differed the move is aborted, and its report names group and leaf; where the engine wrote, it is the engine's fault.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from tests.attacks.attacked import Attacked
+from tests.attacks.campaign import campaign, shared_donors
+from tests.attacks.case import Case, Result, Verdict, Where
+from tests.attacks.pond import Pond
+from tests.attacks.sites import ASKED, NUM_EXTENTS, sites
+from tests.attacks.strikes import KINDS, QUESTIONS, break_one_byte
+from tests.attacks.trial import try_out
+from tests.move.harness import SEED, inputs_of
+from tests.move.virtual import run
+from worldmove.move import incoming, ledger_messages, messages, outgoing
+from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.ledger_messages import (
+    Answer,
+    CloseAttempt,
+    Closed,
+    CommitAttempt,
+    Denied,
+    Done,
+    Operation,
+    Reclaim,
+    Theirs,
+    Yours,
+)
+from worldmove.move.protocol import SourceEvent
+from worldmove.move.window import WriteWindow
+from worldmove.state.proof import MoveProof
+
+SITES = sites()
+
+
+def of(where: Where) -> list[Case]:
+    return [case for case in SITES if case.where is where]
+
+
+def complaints(results: list[Result]) -> list[str]:
+    return [f"{result.case}: {complaint}" for result in results for complaint in result.complaints]
+
+
+def targets(cases: list[Case]) -> set[str]:
+    return {case.target for case in cases}
+
+
+# nothing is left out
+
+
+def test_every_field_of_every_message_of_a_move_is_struck() -> None:
+    assert set(KINDS.values()) == set(messages.MoveMessage.__subclasses__())
+    fields = {f"{name}.{field}" for name, kind in KINDS.items() for field in kind.__struct_fields__}  # type: ignore[attr-defined]
+    assert targets(of(Where.FIELD)) == fields
+    assert targets(of(Where.MESSAGE)) == set(KINDS)
+
+
+def test_every_field_of_every_question_that_a_move_asks_is_struck() -> None:
+    """The others are asked by the server of itself: they never travel."""
+    asked = {kind for kind in ledger_messages._Tagged.__subclasses__() if kind in QUESTIONS.values()}
+    assert {kind.__name__ for kind in asked} - set(ASKED) == {"MarkShown", "Failover", "Lose"}
+    fields = {f"{kind}.{field.name}" for kind in ASKED for field in msgspec.structs.fields(QUESTIONS[kind])}
+    assert targets(of(Where.QUESTION)) == fields
+
+
+def test_every_extent_and_group_is_struck() -> None:
+    numbers = {str(number) for number in range(NUM_EXTENTS)}
+    for where in (Where.PATH, Where.LANDED, Where.WINDOW, Where.DIGEST):
+        assert {target.split()[1] for target in targets(of(where))} == numbers
+
+
+# what comes of it
+
+
+@pytest.mark.parametrize("where", list(Where), ids=lambda where: where.name.lower())
+def test_every_way_to_lie_at_every_place_is_aborted_dropped_or_harmless(where: Where) -> None:
+    results = try_out(of(where), shared_donors(), then_move=where in (Where.FIELD, Where.MESSAGE, Where.QUESTION))
+    assert complaints(results) == []
+    assert {result.verdict for result in results} <= {Verdict.ABORTED, Verdict.REFUSED, Verdict.HARMLESS}
+    assert (
+        targets([result.case for result in results if not result.struck])
+        - targets([result.case for result in results if result.struck])
+        == set()
+    ), "some target was never struck"
+    if where in (Where.PATH, Where.LANDED, Where.INSTALLED, Where.DIGEST):
+        assert {result.verdict for result in results if result.struck} == {Verdict.ABORTED}
+
+
+def test_five_hundred_seeded_lies_are_aborted_dropped_or_harmless() -> None:
+    tally = campaign(0, 500, 20_260)
+    assert tally.failures == []
+    assert tally.struck > 400
+
+
+LIES: dict[str, Callable[[Operation, int], Answer]] = {
+    "closed": lambda asked, epoch: Closed(session="s-1", attempt=getattr(asked, "attempt", "-")),
+    "yours, as it is": lambda asked, epoch: Yours(session="s-1", epoch=epoch),
+    "yours, next": lambda asked, epoch: Yours(session="s-1", epoch=epoch + 1),
+    "yours, far ahead": lambda asked, epoch: Yours(session="s-1", epoch=epoch + 40),
+    "theirs": lambda asked, epoch: Theirs(session="s-1", epoch=epoch, passed=False),
+    "theirs, passed": lambda asked, epoch: Theirs(session="s-1", epoch=epoch, passed=True),
+    "theirs, far ahead": lambda asked, epoch: Theirs(session="s-1", epoch=epoch + 40, passed=True),
+    "denied": lambda asked, epoch: Denied(session="s-1", reason="no"),
+    "done": lambda asked, epoch: Done(session="s-1", epoch=epoch),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("kind", [CommitAttempt, CloseAttempt, Reclaim], ids=lambda kind: kind.__name__)
+def test_a_ledger_that_lies_makes_nobody_play_what_was_not_verified_or_show_what_is_not_due(
+    kind: type, lie: str
+) -> None:
+    """Who owns a session is what the ledger says, so with a lying one the world may stand still; but no more than that.
+
+    On its way an answer cannot be made another: see ``test_lies_on_the_link``.
+    """
+    told: list[Answer] = []
+
+    async def story() -> None:
+        fleet = Attacked()
+        await fleet.play(4)
+        if kind is CloseAttempt:
+            fleet.on_reserve = lambda copy: setattr(copy, "before_install", break_one_byte)
+
+        def answer(asked: Operation, true: Answer | None) -> Answer | None:
+            if not isinstance(asked, kind) or told:
+                return true
+            told.append(LIES[lie](asked, fleet.row.epoch))
+            return told[0]
+
+        fleet.answer = answer
+        await fleet.move("B", limit_s=8.0)
+        await fleet.wait(1.0)
+        await fleet.play(3)
+        assert fleet.wrong == []
+        assert fleet.gateway.shown == frames_shown(len(fleet.gateway.shown))
+
+    run(story())
+    assert len(told) == 1
+
+
+def frames_shown(num_blocks: int) -> list[str]:
+    """What a world that never moved shows."""
+    world = Pond(SEED)
+    return [world.step(inputs_of(block)) for block in range(num_blocks)]
+
+
+# the judge is not asleep
+
+
+def found(where: Where, how: str = "", target: str = "", count: int = 8) -> list[Result]:
+    cases = [case for case in of(where) if how in case.how and target in case.target]
+    seeded = [dataclasses.replace(case, seed=seed) for case in cases for seed in range(3)]
+    return try_out(seeded[:count], shared_donors())
+
+
+def test_a_destination_that_compares_no_digests_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MoveProof, "compare", lambda self, other, manifest: ())
+    for where in (Where.PATH, Where.LANDED):
+        results = found(where, "flip", "extent 1")
+        assert Verdict.ACCEPTED in {result.verdict for result in results}
+        assert any("is not the one that was frozen" in complaint for complaint in complaints(results))
+
+
+def test_a_destination_that_compares_all_groups_but_the_last_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    compare = MoveProof.compare
+
+    def sloppy(self, other, manifest):  # type: ignore[no-untyped-def]
+        ours = dataclasses.replace(self, groups=self.groups[:-1])
+        return compare(ours, dataclasses.replace(other, groups=other.groups[:-1]), manifest)
+
+    monkeypatch.setattr(MoveProof, "compare", sloppy)
+    assert complaints(try_out(of(Where.PATH), shared_donors())) != []
+
+
+def test_a_destination_that_does_not_look_at_what_it_installed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def trusting(self, manifest):  # type: ignore[no-untyped-def]
+        return await self._slot.install()
+
+    monkeypatch.setattr(incoming.Incoming, "_install", trusting)
+    assert complaints(try_out(of(Where.INSTALLED), shared_donors())) != []
+
+
+def test_a_window_of_which_a_part_outlives_it_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WriteWindow, "close", WriteWindow.abandon)
+    results = found(Where.WINDOW, "kept part")
+    assert any("wrote to memory after its window was closed" in complaint for complaint in complaints(results))
+
+
+def test_a_source_that_takes_one_pass_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def one_pass(self, frozen, first):  # type: ignore[no-untyped-def]
+        return None
+
+    monkeypatch.setattr(outgoing.Outgoing, "_check_still", one_pass)
+    assert complaints(found(Where.ENGINE, "landed")) != []
+
+
+def test_a_report_that_blames_the_path_for_the_engine_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = outgoing.Outgoing._check_still
+
+    async def blames(self, frozen, first):  # type: ignore[no-untyped-def]
+        try:
+            await check(self, frozen, first)
+        except GaveUpError as error:
+            raise GaveUpError(SourceEvent.PASSES_DIFFER, "mismatch", "it arrived damaged") from error
+
+    monkeypatch.setattr(outgoing.Outgoing, "_check_still", blames)
+    assert any("does not blame the engine" in complaint for complaint in complaints(found(Where.ENGINE, "landed")))
+
+
+def test_a_report_that_names_no_leaf_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incoming, "_say", lambda differences, num_groups, path: "something is wrong")
+    assert any("does not name" in complaint for complaint in complaints(found(Where.PATH, "flip")))
+
+
+def test_a_filter_that_lets_another_attempts_words_through_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Attempt, "owns", lambda self, message: True)
+    lies = [c for c in SITES if c.where is Where.MESSAGE and c.how.startswith(("an earlier one beside", "another"))]
+    struck = try_out(lies, shared_donors())
+    honest = [result for result in struck if result.case.target in ("Boundary", "Proof", "Landed", "Abandon")]
+    assert any(result.verdict is not Verdict.HARMLESS for result in honest if result.case.how.endswith("beside"))
