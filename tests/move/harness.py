@@ -221,6 +221,7 @@ class Worker:
             digester=Xxh3Digester(),
             transports=fleet.transports,
             clock=asyncio.get_running_loop().time,
+            log=lambda event, **fields: fleet.logged.append({"event": event, "worker": name, **fields}),
         )
 
     def open(self) -> Copy:
@@ -408,6 +409,8 @@ class Fleet:
         self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
         self.checked: list[tuple[int, bool]] = []
         """(block, equal): what retired copies found when they stepped it from the log."""
+        self.logged: list[dict[str, object]] = []
+        """What the workers' drivers have logged."""
         self.gone: list[tuple[str, int]] = []
         self.suspected: list[str] = []
         self.heard: asyncio.Queue[AnyMoveMessage] = asyncio.Queue()

@@ -21,6 +21,7 @@ from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import unpack
 from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.limits import HttpLimits, PlayLimits
 from worldmove.serve.listen import answering, bound, url_of
 from worldmove.serve.live import LiveConfig
 from worldmove.serve.metrics import Metrics
@@ -57,20 +58,22 @@ class Site:
             yield socket
 
 
-def on_site(work: Callable[[Site], Awaitable[None]]) -> None:
+def on_site(
+    work: Callable[[Site], Awaitable[None]], *, play: PlayLimits | None = None, http: HttpLimits | None = None
+) -> None:
     async def run() -> None:
         fleet, metrics = FakeFleet(), Metrics()
-        live = LiveConfig(spec=SPEC, server_life=5, rest_after_s=0.3)
+        live = LiveConfig(spec=SPEC, server_life=5, rest_after_s=0.3, limits=play or PlayLimits())
         gateway = Gateway(fleet=fleet, config=GatewayConfig(live=live), metrics=metrics)
         fleet.attach(gateway)
         desk = Desk(gateway, engine=engine_info(SPEC, None), ids=FakeIds())
         app = OwnOnly(build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=PAGE)), names=("world.test",))
         with bound("127.0.0.1", 0) as listening:
             async with (
-                answering(app, listening, farewell=gateway.end),
-                httpx.AsyncClient(base_url=url_of(listening), trust_env=False) as http,
+                answering(app, listening, farewell=gateway.end, limits=http, on_refused=metrics.refused),
+                httpx.AsyncClient(base_url=url_of(listening), trust_env=False) as client,
             ):
-                await work(Site(url=url_of(listening), fleet=fleet, gateway=gateway, http=http))
+                await work(Site(url=url_of(listening), fleet=fleet, gateway=gateway, http=client))
 
     asyncio.run(run())
 

@@ -15,6 +15,7 @@ from worldmove.fleet.reports import Outcome
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import FrameHeader, Kind, unpack
 from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.limits import PlayLimits
 from worldmove.serve.live import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.player import CloseCode, Player
@@ -46,7 +47,7 @@ class Watcher:
     ) -> None:
         self.house, self.session = house, session
         self.socket = FakeSocket(stuck=stuck)
-        self.player = Player(self.socket, limit=limit)
+        self.player = Player(self.socket, limits=PlayLimits(max_waiting=limit))
         self.number = 0
         house.desk.join(session, self.player, controls=controls, received=received)
         self.task = asyncio.create_task(self._run())

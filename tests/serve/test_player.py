@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.serve.fakes import FakeSocket
+from worldmove.serve.limits import PlayLimits
 from worldmove.serve.player import CloseCode, Player
 
 
 def run(work: Callable[[Player, FakeSocket, "asyncio.Task[None]"], Awaitable[None]], *, stuck: bool = False) -> None:
     async def main() -> None:
         socket = FakeSocket(stuck=stuck)
-        player = Player(socket, limit=3)
+        player = Player(socket, limits=PlayLimits(max_waiting=3))
         sending = asyncio.create_task(player.run())
         await work(player, socket, sending)
         sending.cancel()

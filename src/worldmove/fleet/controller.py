@@ -90,6 +90,7 @@ class Controller:
             on_row=self._row_changed,
             on_error=self._ledger_silent,
             probe=ports.probe,
+            on_asked=ports.counters.asked,
         )
         self._background = Background(self._failed)
         self._recovery = Recovery(config=config, workers=self._workers, desk=self._desk, gateway=self._playing)
@@ -178,9 +179,7 @@ class Controller:
         return await self._mover.cancel(session)
 
     async def ask(self, operation: Operation) -> Answer | None:
-        answer = await self._desk.ask(operation)
-        self._ports.counters.asked(operation, answer)
-        return answer
+        return await self._desk.ask(operation)
 
     def owner(self, session: str) -> Owner | None:
         return self._desk.owner(session)
@@ -216,7 +215,13 @@ class Controller:
 
     def _heard(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
+<<<<<<< HEAD
             case BlockDone() | StateDone() | CheckDone() | Left():
+=======
+            case Copies() | Hello() if (message.worker, message.incarnation) != (worker.name, worker.incarnation):
+                self._log("message_dropped", worker=worker.name, claims=message.worker)
+            case BlockDone() | CheckDone() | Left():
+>>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
                 self._playing().take(worker.name, message)
             case Described() | Saved() | NotDone():
                 self._asking.heard(worker, message)
@@ -258,8 +263,10 @@ class Controller:
         elif message.to != CONTROLLER:
             self._workers.send(message.to, message)
         elif isinstance(message, Gone):
-            self._desk.owner_says_gone(message.session, message.owned_epoch)
-            self._recover_orphans()
+            owner = self._desk.owner(message.session)
+            if owner == Owner(worker=worker.name, incarnation=worker.incarnation, epoch=message.owned_epoch):
+                self._desk.owner_says_gone(message.session, message.owned_epoch)
+                self._recover_orphans()
         else:
             self._mover.heard(message)
 
@@ -287,7 +294,7 @@ class Controller:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
-            self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, by=new.granted_by)
+            self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, attempt=new.granted_by)
             self._playing().owned(new.session, owner)
             self._refresh_holders()
 
@@ -361,6 +368,7 @@ class Controller:
         return self._gateway
 
     def _ledger_silent(self, session: str, error: LedgerError) -> None:
+        self._ports.counters.ledger_failed()
         self._log("ledger_silent", session=session, why=str(error))
         if not self._workforce.stopping:
             self._background.start("ledger", self._until_the_ledger_works())

@@ -30,7 +30,9 @@ class LedgerDesk:
         on_row: Callable[[Row | None, Row], None],
         on_error: Callable[[str, LedgerError], None],
         probe: Callable[[], None] = lambda: None,
+        on_asked: Callable[[Operation, Answer | None, float], None] = lambda operation, answer, took_s: None,
     ) -> None:
+        """``on_asked`` hears of every operation, its answer, and what it took in seconds."""
         self._ledger = ledger
         self._workers = workers
         self._on_row = on_row
@@ -39,6 +41,7 @@ class LedgerDesk:
         self._failure: LedgerError | None = None
         self._stale: dict[str, None] = {}
         """Sessions whose rows an operation may have changed or not."""
+        self._on_asked = on_asked
         self._lock = asyncio.Lock()
         self._rows: dict[str, Row] = {}
         self._closed: dict[str, int] = {}
@@ -127,12 +130,15 @@ class LedgerDesk:
             old = self._rows.get(operation.session)
             if old is None or self._failure is not None:
                 return None
+            begun = asyncio.get_running_loop().time()
             try:
                 new, answer = await self._ledger.ask(operation, self._facts(old))
             except LedgerError as error:
                 self._stale[operation.session] = None
                 self.fail(operation.session, error)
+                self._on_asked(operation, None, asyncio.get_running_loop().time() - begun)
                 return None  # silence, for whoever asked: it may or may not have been done
+            self._on_asked(operation, answer, asyncio.get_running_loop().time() - begun)
             if new is None:
                 return answer
             self._rows[operation.session] = new

@@ -37,6 +37,8 @@ class LocalHostsConfig:
     log: Callable[[str, dict[str, object]], None] = lambda event, fields: None
     start_s: float = 120.0
     """How long a worker may take from its start to its hello."""
+    hello_s: float = 10.0
+    """How long a connection may take to say who it is."""
     stop_s: float = 5.0
     """How long a worker may take to end cleanly before it is killed."""
 
@@ -192,7 +194,7 @@ class LocalHosts:
 
         Raises UserError if it ends or stays silent before that.
         """
-        process = await self._spawn(worker, incarnation, await self._listen())
+        process = await self._spawn(worker, incarnation, await self.listen())
         started = _Started(
             process=process,
             on_message=on_message,
@@ -262,7 +264,8 @@ class LocalHosts:
                 shutil.rmtree(self._run_dir, ignore_errors=True)
             self._run_dir = None
 
-    async def _listen(self) -> Path:
+    async def listen(self) -> Path:
+        """Return the socket at which workers say hello; it is made at the first call."""
         if self._run_dir is None:
             # mkdtemp makes it 0700
             self._run_dir = self._config.folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
@@ -308,11 +311,14 @@ class LocalHosts:
         """Serve one connection: its first message is a hello of a worker that was started here."""
         link = worker_end(reader, writer)
         try:
-            hello = await link.take()
+            async with asyncio.timeout(self._config.hello_s):
+                hello = await link.take()
             if isinstance(hello, Hello):
                 await self._serve(link, hello)
         except MessageError as error:
             self._config.log("link_broken", {"why": str(error)})
+        except TimeoutError:
+            self._config.log("link_broken", {"why": f"no hello within {self._config.hello_s:g} s"})
         finally:
             link.close()
 

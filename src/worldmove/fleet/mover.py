@@ -227,8 +227,10 @@ class Mover:
         healthy = self._desk.failure is None
         horizon_s = self._gateway().horizon_s(plan.session)
         verdict = verdict_of(plan, prepared, horizon_s, ledger_healthy=healthy)
-        fields: dict[str, object] = {"session": plan.session, "attempt": plan.attempt, "reason": verdict.reason}
-        self._ports.log("move_expected", fields | {"pause_s": verdict.expected_s, "horizon_s": verdict.horizon_s})
+        self._ports.counters.admitted(verdict)
+        fields: dict[str, object] = {"session": plan.session, "attempt": plan.attempt, "epoch": plan.epoch}
+        fields |= {"reason": verdict.reason, "pause_s": verdict.expected_s, "horizon_s": verdict.horizon_s}
+        self._ports.log("move_expected", fields)
         if self._config.enforce_horizon or not healthy:
             require(verdict)
 

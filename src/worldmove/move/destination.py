@@ -101,7 +101,9 @@ class Destination:
         """Drive the offer to its end: LIVE, RETIRED, or NONE with the slot given back or never taken."""
         event = self._admit()
         while event is not None:
-            self.phase, effect = destination_step(self.phase, event)
+            before = self.phase
+            self.phase, effect = destination_step(before, event)
+            self._log(before, event)
             event = await self._effects[effect]()
         return self.phase
 
@@ -255,6 +257,19 @@ class Destination:
         if isinstance(answer, Yours | Theirs):
             self.epoch = answer.epoch
         return destination_event(answer)
+
+    def _log(self, before: DestinationPhase, event: DestinationEvent) -> None:
+        if self.phase is not before:
+            self._host.log(
+                "move_phase",
+                side="destination",
+                phase=self.phase.value,
+                before=before.value,
+                why=event.name.lower(),
+                session=self.session,
+                attempt=self._offer.attempt,
+                epoch=self.epoch,
+            )
 
     def _tell(self, outcome: str, reason: str, detail: str) -> None:
         verified = self._incoming().verified

@@ -145,6 +145,10 @@ class Slots(Protocol):
         ...
 
 
+def unlogged(event: str, **fields: object) -> None:
+    """A log that keeps nothing."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """What one worker lends to the drivers of all its moves."""
@@ -160,3 +164,5 @@ class Host:
     """By the name that an offer gives."""
     clock: Callable[[], float]
     """Monotonic, seconds; ``loop.time``. Two workers on one host share its axis."""
+    log: Callable[..., None] = unlogged
+    """An event and its fields, on each change of phase."""

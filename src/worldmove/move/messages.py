@@ -35,7 +35,8 @@ Blob = Annotated[bytes, msgspec.Meta(max_length=MAX_BLOB_BYTES)]
 Ticket = Annotated[bytes, msgspec.Meta(max_length=512)]
 Fields = Annotated[dict[Name, Text], msgspec.Meta(max_length=512)]
 """An environment's."""
-Placement = Annotated[tuple[Count, ...], msgspec.Meta(max_length=1 << 20)]
+Placement = Annotated[tuple[Count, ...], msgspec.Meta(max_length=1 << 17)]
+"""A storage for each leaf that there may be."""
 Groups = Annotated[tuple[Digest, ...], msgspec.Meta(max_length=1 << 20)]
 """Of 1 MiB each: a state of a tebibyte."""
 Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]

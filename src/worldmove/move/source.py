@@ -95,7 +95,9 @@ class Source:
         async with self._beside:
             event = await (self._live() if self.phase is SourcePhase.LIVE else self._retired())
             while True:
-                self.phase, effect = source_step(self.phase, event)
+                before = self.phase
+                self.phase, effect = source_step(before, event)
+                self._log(before, event)
                 if effect is SourceEffect.FREE:
                     break
                 event = await self._effects[effect]()
@@ -279,6 +281,19 @@ class Source:
     def _play_in(self, epoch: int) -> None:
         self.epoch = self._inbox.epoch = self._row_epoch = epoch
         self._beside.end("passed")
+
+    def _log(self, before: SourcePhase, event: SourceEvent) -> None:
+        if self.phase is not before:
+            self._host.log(
+                "move_phase",
+                side="source",
+                phase=self.phase.value,
+                before=before.value,
+                why=event.name.lower(),
+                session=self.session,
+                attempt=self._inbox.newest,
+                epoch=self.epoch,
+            )
 
     def _tell(self, outcome: str, why: Hint) -> None:
         if self._out is not None:

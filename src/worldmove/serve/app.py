@@ -156,7 +156,8 @@ def _play(app: FastAPI, parts: Parts) -> None:
     async def play_session(
         websocket: WebSocket, session: str, *, watch: bool = False, received: ReceivedBlock = None
     ) -> None:
-        await play(websocket, desk, session, controls=not watch, received=received)
+        on_closed = parts.metrics.player_closed
+        await play(websocket, desk, session, controls=not watch, received=received, on_closed=on_closed)
 
 
 def _fleet(app: FastAPI, parts: Parts) -> None:

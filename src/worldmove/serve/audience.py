@@ -10,7 +10,8 @@ from worldmove.serve.player import CloseCode, Left, Player
 class Audience:
     """The players of one session, in the order in which they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_watchers: int = 64) -> None:
+        self._max_watchers = max_watchers
         self._players: list[Player] = []
         self._controlling: Player | None = None
         self._empty = asyncio.Event()
@@ -32,7 +33,12 @@ class Audience:
         return self._controlling
 
     def join(self, player: Player, *, controls: bool) -> None:
-        """Let a player in. One that controls takes the controls from whoever had them."""
+        """Let a player in. One that controls takes the controls from whoever had them.
+
+        Where the place is full, the oldest of those that only watch makes room: nobody can lock others out by staying.
+        """
+        if len(self._players) >= self._max_watchers:
+            self._make_room()
         self._players.append(player)
         self._empty.clear()
         if not controls:
@@ -40,6 +46,11 @@ class Audience:
         if self._controlling is not None:
             self._controlling.say(TakenOver())
         self._controlling = player
+
+    def _make_room(self) -> None:
+        oldest = next((player for player in self._players if player is not self._controlling), self._players[0])
+        self._players.remove(oldest)
+        oldest.drop(CloseCode.TOO_MANY, "too many watch this world; newer ones have come")
 
     def leave(self, player: Player) -> None:
         """Let a player go; the controls are nobody's then if they were theirs."""

@@ -10,7 +10,12 @@ from worldmove.fleet.ports import Beginning
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerState, WorkerView
 from worldmove.serve.gateway import Gateway
+<<<<<<< HEAD
 from worldmove.serve.live import Live, Start
+=======
+from worldmove.serve.limits import PlayLimits
+from worldmove.serve.live import Live
+>>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
 from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Lost, Ping, Pong, Received, Resting, decode
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
@@ -37,6 +42,11 @@ class Desk:
         self._fleet = gateway.fleet
         self._engine = engine
         self._ids = ids
+
+    @property
+    def limits(self) -> PlayLimits:
+        """What a connection may take."""
+        return self._gateway.config.live.limits
 
     async def open(self, *, seed: int | None, on: str | None) -> SessionView:
         """Begin a world. Raises UserError: unknown worker, no slot."""
@@ -146,13 +156,18 @@ class Desk:
     def hear(self, session: str, player: Player, text: str) -> None:
         """Take one message of a player's. Raises UserError where the session has ended."""
         live = self._gateway.live(session)
-        player.heard_at = asyncio.get_running_loop().time()
+        now = player.heard_at = asyncio.get_running_loop().time()
+        if not player.messages.take(now):
+            player.drop(CloseCode.TOO_MANY, "too many messages; come back slower")
+            return
         try:
             message = decode(text)
         except MessageError as error:
             player.say(Error(code=error.code, message=str(error)))
             return
         match message:
+            case Keys(changes=changes) if not player.key_changes.take(now, len(changes)):
+                player.drop(CloseCode.TOO_MANY, "too many key changes; come back slower")
             case Keys():
                 live.press(player, message)
             case Keep(keep=keep):

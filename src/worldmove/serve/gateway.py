@@ -94,6 +94,11 @@ class Gateway:
         hint = f"did you mean {near[0]}?" if near else "`worldmove sessions` lists those that are open."
         raise UserError(f"There is no session {session}; {hint}", code="unknown_session", status=404)
 
+    @property
+    def num_players(self) -> int:
+        """How many play connections are open."""
+        return sum(live.audience.num_watchers for live in self.lives.values())
+
     async def make_room(self) -> bool:
         """Close the session that nobody has watched for longest, if that is long. Says whether it did."""
         now = asyncio.get_running_loop().time()

@@ -9,10 +9,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from worldmove.errors import UserError
+from worldmove.serve.guard import Guard
+from worldmove.serve.limits import HttpLimits
 
 GRACE_S = 2
 """How long connections may take to close at the end."""
-MAX_MESSAGE_BYTES = 1 << 20
 
 
 @contextmanager
@@ -54,16 +55,28 @@ def url_of(listening: socket.socket) -> str:
 
 @asynccontextmanager
 async def answering(
-    app: ASGIApp, listening: socket.socket, *, farewell: Callable[[], Awaitable[None]]
+    app: ASGIApp,
+    listening: socket.socket,
+    *,
+    farewell: Callable[[], Awaitable[None]],
+    limits: HttpLimits | None = None,
+    on_refused: Callable[[str], None] = lambda why: None,
 ) -> AsyncIterator[None]:
-    """Answer HTTP and WebSockets on a bound socket while inside; say farewell before the connections end."""
+    """Answer HTTP and WebSockets on a bound socket while inside; say farewell before the connections end.
+
+    ``on_refused`` hears each time that a client reaches a limit, and which.
+    """
+    limits = limits or HttpLimits()
+    guard = Guard(limits, on_refused)
     http = _Http(
         uvicorn.Config(
             app,
-            ws="websockets-sansio",
+            http=guard.http(),
+            h11_max_incomplete_event_size=limits.max_head_bytes,
+            ws=guard.websocket(),
             # Frames hardly shrink, and zlib would run on the gateway's loop.
             ws_per_message_deflate=False,
-            ws_max_size=MAX_MESSAGE_BYTES,
+            ws_max_size=limits.max_message_bytes,
             log_config=None,
             access_log=False,
             server_header=False,

@@ -7,7 +7,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import structlog
@@ -19,7 +19,11 @@ from worldmove.serve.audience import Audience
 from worldmove.serve.checks import CheckBook, digests_of
 from worldmove.serve.feed import Feed
 from worldmove.serve.gap import Gap
+<<<<<<< HEAD
 from worldmove.serve.journal import Journal
+=======
+from worldmove.serve.limits import PlayLimits
+>>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Check, Counts, Error, Keys, KeysTaken, Lost, Resting
 from worldmove.serve.player import CloseCode, Player
@@ -36,7 +40,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveConfig:
-    """What every session of a gateway shares. ``queue_limit``: messages that may wait for one watcher.
+    """What every session of a gateway shares.
 
     ``check_blocks``: how many blocks are owed after a change of owner (see ``serve.tempo``, rule 5).
     """
@@ -49,7 +53,7 @@ class LiveConfig:
     account_every: int = 16
     """After how many blocks a session's owner accounts for its state, for the record; 0: never."""
     check_blocks: int = 2
-    queue_limit: int = 64
+    limits: PlayLimits = field(default_factory=PlayLimits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ class Live:
         self.resuming = resuming
         """What is waited for of a session of an earlier server; None for one of this server's, and afterwards."""
         self.spec = config.spec
-        self.audience = Audience()
+        self.audience = Audience(config.limits.max_watchers)
         self.sequencer = Sequencer()
         if self.start.first_block:
             self.sequencer.go_on(self.start.first_block, self.start.number, self.start.down)
@@ -350,7 +354,7 @@ class Live:
 
     def _after(self, shown: Shown) -> None:
         self._compute_s.append(shown.block.compute_s)
-        self._metrics.block_shown(shown.late_s)
+        self._metrics.block_shown(shown.late_s, shown.block.compute_s)
         if self.gap is not None:
             self.gap.shown(shown.block.epoch, shown.late_s)
         if shown.late_s:

@@ -1,8 +1,11 @@
-"""What the gateway counts, for Prometheus. One registry per server, so that two in one process stay apart."""
+"""What the gateway counts, for Prometheus. One registry per server, so that two in one process stay apart.
+
+Every name is in docs/metrics.md, which a test holds against what a server shows.
+"""
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from worldmove.serve.show import Verdict
 
@@ -13,25 +16,51 @@ class Metrics:
     """The gateway's counters, and the registry that the server's other counters share."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._shown = Counter("worldmove_blocks_shown", "Blocks shown.", registry=self.registry)
-        self._late = Counter("worldmove_blocks_late", "Blocks shown after they were due.", registry=self.registry)
-        self._dropped = Counter("worldmove_blocks_dropped", "Blocks not shown.", ["why"], registry=self.registry)
-        self._checks = Counter("worldmove_checks", "Check blocks compared.", ["equal"], registry=self.registry)
+        registry = self.registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        self._shown = Counter("worldmove_blocks_shown", "Blocks shown.", registry=registry)
+        self._late = Counter(
+            "worldmove_blocks_late", "Deadline misses: blocks shown after they were due.", registry=registry
+        )
+        self._lateness = Histogram(
+            "worldmove_block_lateness_seconds",
+            "How late a block was at the gateway that was due; 0 is on time.",
+            registry=registry,
+            buckets=SECONDS,
+        )
+        self._compute = Histogram(
+            "worldmove_block_compute_seconds",
+            "What the engine took for a block that was shown.",
+            registry=registry,
+            buckets=SECONDS,
+        )
+        self._dropped = Counter("worldmove_blocks_dropped", "Blocks not shown.", ["why"], registry=registry)
+        self._checks = Counter("worldmove_checks", "Check blocks compared.", ["equal"], registry=registry)
         self._gap = Histogram(
             "worldmove_move_gap_seconds",
             "Largest delay of a block against its due time in a committed move.",
-            registry=self.registry,
+            registry=registry,
             buckets=SECONDS,
         )
+        self._limited = Counter(
+            "worldmove_clients_limited", "Times that a client reached a limit.", ["limit"], registry=registry
+        )
+        self._closed = Counter(
+            "worldmove_players_closed", "Play connections that the gateway closed.", ["code"], registry=registry
+        )
+        for equal in ("true", "false"):
+            self._checks.labels(equal=equal)
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
         """Show a number that is read whenever somebody looks."""
         Gauge(name, text, registry=self.registry).set_function(value)
 
-    def block_shown(self, late_s: float | None) -> None:
-        """Count a block that was shown, and whether it was late."""
+    def block_shown(self, late_s: float | None, compute_s: float) -> None:
+        """Count a block that was shown, and whether it was late (None: it was not due)."""
         self._shown.inc()
+        self._compute.observe(compute_s)
+        if late_s is not None:
+            self._lateness.observe(late_s)
         if late_s:
             self._late.inc()
 
@@ -46,6 +75,14 @@ class Metrics:
     def moved_with_gap(self, gap_s: float) -> None:
         """Note how late blocks came in a committed move."""
         self._gap.observe(gap_s)
+
+    def refused(self, limit: str) -> None:
+        """Count a client that reached a limit."""
+        self._limited.labels(limit=limit).inc()
+
+    def player_closed(self, code: int) -> None:
+        """Count a play connection that was closed by this end."""
+        self._closed.labels(code=str(int(code))).inc()
 
     def text(self) -> bytes:
         """Return everything in the text format."""

@@ -1,12 +1,13 @@
 """One WebSocket of the play wire: a ``Player`` behind a framework's socket, and the loop that reads from it."""
 
 import asyncio
+from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from worldmove.errors import UserError
 from worldmove.serve.desk import Desk
-from worldmove.serve.player import CloseCode, Player
+from worldmove.serve.player import GONE, CloseCode, Player
 
 
 class FrameworkSocket:
@@ -31,10 +32,18 @@ class FrameworkSocket:
             raise ConnectionError("the connection is gone") from error
 
 
-async def play(websocket: WebSocket, desk: Desk, session: str, *, controls: bool, received: int | None = None) -> None:
-    """Serve one connection from its handshake to its end."""
+async def play(
+    websocket: WebSocket,
+    desk: Desk,
+    session: str,
+    *,
+    controls: bool,
+    received: int | None = None,
+    on_closed: Callable[[CloseCode], None],
+) -> None:
+    """Serve one connection from its handshake to its end. ``on_closed`` hears the code if this end closes it."""
     await websocket.accept()
-    player = Player(FrameworkSocket(websocket))
+    player = Player(FrameworkSocket(websocket), limits=desk.limits)
     try:
         desk.join(session, player, controls=controls, received=received)
     except UserError as error:
@@ -45,6 +54,8 @@ async def play(websocket: WebSocket, desk: Desk, session: str, *, controls: bool
         await player.run()
     finally:
         desk.leave(session, player)
+        if player.closed_with is not None:
+            on_closed(player.closed_with)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
 
@@ -63,4 +74,4 @@ async def _read(websocket: WebSocket, desk: Desk, session: str, player: Player) 
             desk.hear(session, player, text)
     except UserError as error:
         player.drop(CloseCode.SESSION_ENDED, str(error)[:120])
-    player.drop(CloseCode.SERVER_ENDS, "the connection is gone")
+    player.drop(CloseCode.SERVER_ENDS, GONE)

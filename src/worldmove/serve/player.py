@@ -12,9 +12,12 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Protocol
 
+from worldmove.serve.allowance import Allowance
+from worldmove.serve.limits import PlayLimits
 from worldmove.serve.play_messages import ToClient, encode
 
 CLOSE_WITHIN_S = 1.0
+GONE = "the connection is gone"
 
 
 class CloseCode(IntEnum):
@@ -25,6 +28,7 @@ class CloseCode(IntEnum):
     TOO_SLOW = 4001
     BAD_MESSAGE = 4002
     NO_SESSION = 4004
+    TOO_MANY = 4008
     SESSION_ENDED = 4010
 
 
@@ -42,9 +46,13 @@ Left = Callable[[], None]
 class Player:
     """A watcher's end at the gateway. ``run`` sends until the connection ends; everything else returns at once."""
 
-    def __init__(self, socket: Socket, *, limit: int = 64) -> None:
+    def __init__(self, socket: Socket, *, limits: PlayLimits | None = None) -> None:
+        limits = limits or PlayLimits()
+        self.messages = Allowance(limits.messages)
+        """How often it may still say something."""
+        self.key_changes = Allowance(limits.key_changes)
         self._socket = socket
-        self._limit = limit
+        self._limit = limits.max_waiting
         self._queue: deque[tuple[bytes | str, Left | None]] = deque()
         self._more = asyncio.Event()
         self._end: tuple[CloseCode, str] | None = None
@@ -53,6 +61,11 @@ class Player:
         """When it last said something, by the loop's clock."""
         self.received_block: int | None = None
         """The newest block that the client says it has."""
+
+    @property
+    def closed_with(self) -> CloseCode | None:
+        """With what code this end has closed it, once ``run`` has returned; None where it was simply gone."""
+        return None if self._end is None or self._end[1] == GONE else self._end[0]
 
     def say(self, message: ToClient) -> None:
         """Queue a JSON message."""
@@ -90,7 +103,7 @@ class Player:
         try:
             await asyncio.gather(self._sending, return_exceptions=True)
         finally:
-            code, reason = self._end = self._end or (CloseCode.SERVER_ENDS, "the connection is gone")
+            code, reason = self._end = self._end or (CloseCode.SERVER_ENDS, GONE)
             self._forget_queue()
         with suppress(ConnectionError, TimeoutError):
             # A peer that does not read would hold the closing up for ever.

@@ -18,7 +18,8 @@ from typing import Any, Protocol, runtime_checkable
 import structlog
 from starlette.types import ASGIApp
 
-from worldmove.engine.base import Engine
+from worldmove import __version__
+from worldmove.engine.base import Engine, EngineSpec
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
@@ -29,6 +30,7 @@ from worldmove.fleet.notes import Notes
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gauges import Gauges
 from worldmove.serve.ids import RandomIds, nonce, salt
 from worldmove.serve.lineage import next_life
 from worldmove.serve.listen import answering, bound, url_of
@@ -92,7 +94,8 @@ async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> Async
         metrics = Metrics()
         controller = _controller(ledger, metrics, config, folder)
         house = _house(config, engine, controller, metrics, url_of(listening), life)
-        async with _started(house), answering(house.app, listening, farewell=house.gateway.end):
+        http = answering(house.app, listening, farewell=house.gateway.end, on_refused=metrics.refused)
+        async with _started(house), http:
             yield house
 
 
@@ -179,12 +182,16 @@ def _house(
         "1 while the ledger can be written; no move starts while it is 0.",
         lambda: int(controller.ledger_failure is None),
     )
-    metrics.gauge("worldmove_sessions", "Sessions that are open.", lambda: len(gateway.lives))
+    metrics.registry.register(Gauges(controller, num_players=lambda: gateway.num_players, info=_info(engine.spec)))
     desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
     spool = Spool()
     app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page(), spool=spool))
     own = OwnOnly(app, names=config.names, loopback_only=is_loopback(config.host))
     return House(app=own, gateway=gateway, controller=controller, spool=spool, url=url)
+
+
+def _info(spec: EngineSpec) -> dict[str, str]:
+    return {"version": __version__, "engine": spec.name, "preset": spec.preset, "weights": spec.weights_sha256[:16]}
 
 
 @asynccontextmanager

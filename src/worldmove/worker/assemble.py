@@ -108,4 +108,5 @@ def _host(config: WorkerConfig, warm: WarmUp, edges: Edges, ledger: LinkLedger) 
         digester=DIGESTER,
         transports=edges.transports,
         clock=asyncio.get_running_loop().time,
+        log=edges.log,
     )

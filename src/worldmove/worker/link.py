@@ -17,7 +17,10 @@ import xxhash
 from worldmove.errors import MessageError
 from worldmove.worker.messages import ToServer, ToWorker
 
-MAX_FRAME_BYTES = (16 << 20) + (1 << 20)
+MAX_FRAME_BYTES = (16 << 20) + (4 << 20)
+"""A manifest of the longest with its placement; a proof of as many groups as there may be."""
+READ_INTO = 8
+"""How many times its frame's longest length a message may take once it is read: every list in one is bounded."""
 MAX_UNSENT_BYTES = 256 << 20
 _HEAD = struct.Struct(">II8s")
 _ALL_BITS = (1 << 32) - 1

@@ -12,10 +12,18 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_rules import Answer, Operation
+<<<<<<< HEAD
 from worldmove.move.messages import AnyMoveMessage, Blob, Count, Name, Text
 from worldmove.state.leaf_sizes import LeafSize
+=======
+from worldmove.move.messages import AnyMoveMessage, Blob, Count, Fields, Name, Text
+>>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
 
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+MAX_FRAMES = 4096
+"""Of one block. A list in a message is bounded, or a frame of 17 MB could be read into a hundred times that."""
+MAX_CHANGES = 4096
+MAX_COPIES = 4096
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
@@ -76,6 +84,7 @@ class Inputs(Message, frozen=True, kw_only=True, tag="inputs"):
 
     session: Name
     block: Count
+<<<<<<< HEAD
     changes: tuple[Change, ...]
     account: bool = False
     """Whether the owner is to send a StateDone after this block."""
@@ -94,6 +103,9 @@ class Save(Message, frozen=True, kw_only=True, tag="save"):
     session: Name
     request: Count
     path: Text
+=======
+    changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_CHANGES)]
+>>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
 
 
 class Acknowledge(Message, frozen=True, kw_only=True, tag="acknowledge"):
@@ -133,11 +145,11 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     worker: Name
     incarnation: Count
     pid: Count
-    environment: dict[str, str]
+    environment: Fields
     num_slots: Count
     arena_bytes: Count
-    copies: tuple[Copy, ...]
-    rates: dict[str, float] = {}
+    copies: Annotated[tuple[Copy, ...], msgspec.Meta(max_length=MAX_COPIES)]
+    rates: Annotated[dict[Name, float], msgspec.Meta(max_length=64)] = {}
     """Measured at warm-up, for admission: copy_bytes_per_s, hash_bytes_per_s, block_s."""
     birth: Text = ""
     """What tells this process from a later one with its pid (``worker.birth``)."""
@@ -165,9 +177,9 @@ class BlockDone(Message, frozen=True, kw_only=True, tag="block_done"):
     block: Count
     frames: Blob
     """Raw RGB8, [frames, height, width, 3]."""
-    frame_sha256: tuple[Sha256, ...]
+    frame_sha256: Annotated[tuple[Sha256, ...], msgspec.Meta(max_length=MAX_FRAMES)]
     """Taken by the worker over each frame's raw bytes, before any codec."""
-    notes: tuple[Note, ...]
+    notes: Annotated[tuple[Note, ...], msgspec.Meta(max_length=MAX_FRAMES)]
     compute_s: float
     state_digest: Text = ""
     """Of the state after this block; given for the check blocks after a move, else empty."""
@@ -244,7 +256,7 @@ class CheckDone(Message, frozen=True, kw_only=True, tag="check_done"):
     session: Name
     attempt: Name
     block: Count
-    frame_sha256: tuple[Sha256, ...]
+    frame_sha256: Annotated[tuple[Sha256, ...], msgspec.Meta(max_length=MAX_FRAMES)]
     state_digest: Text
 
 
@@ -253,7 +265,7 @@ class Copies(Message, frozen=True, kw_only=True, tag="copies"):
 
     worker: Name
     incarnation: Count
-    copies: tuple[Copy, ...]
+    copies: Annotated[tuple[Copy, ...], msgspec.Meta(max_length=MAX_COPIES)]
     slots_free: Count
     slots_quarantined: Count
     poll: Count = 0

@@ -1,0 +1,193 @@
+"""What a connection may take of the server: uvicorn's two protocols, with limits that they lack.
+
+    a client that                    is held up or ended by
+    opens too many, too fast         ``connection_made``: closed unread
+    never finishes a request         a timer from the first moment that it is awaited: 408
+    never reads                      a timer from the moment that nothing more can be written: aborted
+    asks too often                   ``on_response_complete``: its next request waits
+    floods with control frames       ``_allows_control``: closed, with a code that says so
+
+Messages of the play wire are counted where they are understood: ``serve.desk``.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from worldmove.serve.allowance import Allowance
+from worldmove.serve.limits import HttpLimits
+from worldmove.serve.player import CloseCode
+
+LAST_WORD_S = 2.0
+"""How long the end of a connection may take to reach a client before it is cut."""
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_NO_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class Guard:
+    """The limits of one server, and what is counted against all of its clients together."""
+
+    def __init__(self, limits: HttpLimits, on_refused: Callable[[str], None]) -> None:
+        self.limits = limits
+        self.refused = on_refused
+        self.new_connections = Allowance(limits.new_connections)
+
+    def http(self) -> type[H11Protocol]:
+        """Return the class of this server's HTTP connections."""
+        return type("GuardedHttp", (_GuardedHttp,), {"guard": self})
+
+    def websocket(self) -> type[WebSocketsSansIOProtocol]:
+        """Return the class of this server's play connections."""
+        return type("GuardedWebSocket", (_GuardedWebSocket,), {"guard": self})
+
+
+class _GuardedHttp(H11Protocol):
+    guard: Guard
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        super().__init__(*args, **fields)
+        self._timer: asyncio.TimerHandle | None = None
+        self._stalled: asyncio.TimerHandle | None = None
+        self._requests = Allowance(self.guard.limits.requests)
+        self._turned_away = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        guard = self.guard
+        room = len(self.connections) < guard.limits.max_connections
+        if room and guard.new_connections.take(self.loop.time()):
+            super().connection_made(transport)
+            self._await_request()
+            return
+        guard.refused("connections")
+        self._turned_away = True
+        transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _cancel(self._timer, self._stalled)
+        if not self._turned_away:
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._is_unfinished():
+            _cancel(self._timer)
+            self._timer = None
+        elif self._timer is None:
+            self._await_request()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        _cancel(self._timer)
+        super().handle_websocket_upgrade(event)
+
+    def on_response_complete(self) -> None:
+        wait_s = self._requests.owe(self.loop.time())
+        if wait_s > 0 and not self.transport.is_closing():
+            self.guard.refused("requests")
+            self.loop.call_later(wait_s, super().on_response_complete)
+        else:
+            super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        self._stalled = self.loop.call_later(self.guard.limits.request_s, self._cut)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        _cancel(self._stalled)
+        super().resume_writing()
+
+    def _await_request(self) -> None:
+        self._timer = self.loop.call_later(self.guard.limits.request_s, self._end_slow)
+
+    def _is_unfinished(self) -> bool:
+        """Whether a request has begun whose end is not here."""
+        state = self.conn.their_state
+        return state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0]))
+
+    def _end_slow(self) -> None:
+        self._timer = None
+        self.guard.refused("slow")
+        if self.cycle is None or not self.cycle.response_started:
+            self.transport.write(_TOO_SLOW)
+        self.transport.close()
+        self.loop.call_later(LAST_WORD_S, self.transport.abort)
+
+    def _cut(self) -> None:
+        self.guard.refused("unread")
+        self.transport.abort()
+
+
+class _GuardedWebSocket(WebSocketsSansIOProtocol):
+    guard: Guard
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        super().__init__(*args, **fields)
+        self._stalled: asyncio.TimerHandle | None = None
+        self._control = Allowance(self.guard.limits.control_frames)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _cancel(self._stalled)
+        super().connection_lost(exc)
+
+    async def run_asgi(self) -> None:
+        try:
+            await super().run_asgi()
+        finally:
+            # What a client never reads would keep a closed connection open for ever.
+            self.loop.call_later(LAST_WORD_S, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        self._stalled = self.loop.call_later(self.guard.limits.request_s, self._cut)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        _cancel(self._stalled)
+        super().resume_writing()
+
+    def handle_ping(self) -> None:
+        if self._allows_control():
+            super().handle_ping()
+
+    def handle_pong(self, event: Any) -> None:
+        if self._allows_control():
+            super().handle_pong(event)
+
+    def handle_cont(self, event: Any) -> None:
+        if self._allows_control():
+            super().handle_cont(event)
+
+    def handle_parser_exception(self) -> None:
+        if self.conn.close_sent is not None:
+            super().handle_parser_exception()
+        elif not self.transport.is_closing():  # headers that HTTP takes and a handshake does not
+            self.close_sent = True
+            self.transport.write(_NO_HANDSHAKE)
+            self.transport.close()
+
+    def _allows_control(self) -> bool:
+        """Whether a frame that is no message of its own is taken; else the connection is ended here."""
+        if self.transport.is_closing():
+            return False
+        if self.writable.is_set() and self._control.take(self.loop.time()):
+            return True
+        self.guard.refused("control_frames")
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.TOO_MANY})
+        self.conn.fail(CloseCode.TOO_MANY, "too many control frames")
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        self.transport.close()
+        self.loop.call_later(LAST_WORD_S, self.transport.abort)
+        return False
+
+    def _cut(self) -> None:
+        self.guard.refused("unread")
+        self.transport.abort()
+
+
+def _cancel(*timers: asyncio.TimerHandle | None) -> None:
+    for timer in timers:
+        if timer is not None:
+            timer.cancel()

@@ -1,0 +1,41 @@
+"""What one client may take of a server, in one place: docs/http.md lists it."""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+from worldmove.serve.allowance import Pace
+from worldmove.serve.play_messages import MAX_CLIENT_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayLimits:
+    """Of one play connection, and of one session's watchers."""
+
+    messages: Pace = field(default_factory=partial(Pace, burst=512, per_s=64))
+    """A page that is used hastily sends some 30 a second."""
+    key_changes: Pace = field(default_factory=partial(Pace, burst=1024, per_s=64))
+    """They stand in the input log for as long as the session lives: hands make some 30 a second."""
+    max_waiting: int = 64
+    """Messages that may wait for one watcher; frames are shared among those of a session."""
+    max_watchers: int = 64
+    """Of one session. One more, and the oldest of those that only watch is dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """Of one connection, and of all together. Seconds and bytes."""
+
+    max_connections: int = 512
+    """Open at once, play connections among them. What comes beyond is closed unread."""
+    new_connections: Pace = field(default_factory=partial(Pace, burst=512, per_s=100))
+    """Of all clients together: a handshake takes the loop a millisecond."""
+    requests: Pace = field(default_factory=partial(Pace, burst=100, per_s=50))
+    """Of one connection. Beyond, its next request waits for its turn."""
+    request_s: float = 10.0
+    """From the first moment that a request is awaited until its last byte is here."""
+    max_head_bytes: int = 16 << 10
+    """Request line and headers."""
+    max_message_bytes: int = MAX_CLIENT_BYTES
+    """One message of the play wire, all its fragments together."""
+    control_frames: Pace = field(default_factory=partial(Pace, burst=64, per_s=16))
+    """Pings, pongs and fragments of one play connection: a browser sends next to none."""
