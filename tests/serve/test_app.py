@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import re
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ class Site:
 def on_site(
     work: Callable[[Site], Awaitable[None]], *, play: PlayLimits | None = None, http: HttpLimits | None = None
 ) -> None:
+    """Tell a story of a whole server. What the system keeps for a client that does not read is little here."""
+
     async def run() -> None:
         fleet, metrics = FakeFleet(), Metrics()
         live = LiveConfig(spec=SPEC, server_life=5, rest_after_s=0.3, limits=play or PlayLimits())
@@ -69,6 +72,7 @@ def on_site(
         desk = Desk(gateway, engine=engine_info(SPEC, None), ids=FakeIds())
         app = OwnOnly(build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=PAGE)), names=("world.test",))
         with bound("127.0.0.1", 0) as listening:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 << 10)
             async with (
                 answering(app, listening, farewell=gateway.end, limits=http, on_refused=metrics.refused),
                 httpx.AsyncClient(base_url=url_of(listening), trust_env=False) as client,

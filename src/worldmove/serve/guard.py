@@ -73,11 +73,7 @@ class _GuardedHttp(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if not self._is_unfinished():
-            _cancel(self._timer)
-            self._timer = None
-        elif self._timer is None:
-            self._await_request()
+        self._look()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         _cancel(self._timer)
@@ -87,9 +83,9 @@ class _GuardedHttp(H11Protocol):
         wait_s = self._requests.owe(self.loop.time())
         if wait_s > 0 and not self.transport.is_closing():
             self.guard.refused("requests")
-            self.loop.call_later(wait_s, super().on_response_complete)
+            self.loop.call_later(wait_s, self._next_request)
         else:
-            super().on_response_complete()
+            self._next_request()
 
     def pause_writing(self) -> None:
         self._stalled = self.loop.call_later(self.guard.limits.request_s, self._cut)
@@ -99,18 +95,32 @@ class _GuardedHttp(H11Protocol):
         _cancel(self._stalled)
         super().resume_writing()
 
+    def _next_request(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def _look(self) -> None:
+        """Set the timer while a request is unfinished, and only then."""
+        if not self._is_unfinished():
+            _cancel(self._timer)
+            self._timer = None
+        elif self._timer is None:
+            self._await_request()
+
     def _await_request(self) -> None:
         self._timer = self.loop.call_later(self.guard.limits.request_s, self._end_slow)
 
     def _is_unfinished(self) -> bool:
         """Whether a request has begun whose end is not here."""
+        if self.transport.is_closing() or isinstance(self.transport.get_protocol(), WebSocketsSansIOProtocol):
+            return False
         state = self.conn.their_state
         return state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0]))
 
     def _end_slow(self) -> None:
         self._timer = None
         self.guard.refused("slow")
-        if self.cycle is None or not self.cycle.response_started:
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             self.transport.write(_TOO_SLOW)
         self.transport.close()
         self.loop.call_later(LAST_WORD_S, self.transport.abort)
@@ -159,10 +169,10 @@ class _GuardedWebSocket(WebSocketsSansIOProtocol):
         if self._allows_control():
             super().handle_cont(event)
 
-    def handle_parser_exception(self) -> None:
-        if self.conn.close_sent is not None:
-            super().handle_parser_exception()
-        elif not self.transport.is_closing():  # headers that HTTP takes and a handshake does not
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.handshake_initiated and not self.transport.is_closing():
+            # Headers that HTTP takes and a handshake does not: nobody would ever answer.
             self.close_sent = True
             self.transport.write(_NO_HANDSHAKE)
             self.transport.close()

@@ -7,6 +7,8 @@ import msgspec
 from worldmove.errors import MessageError
 
 MAX_CLIENT_BYTES = 64 << 10
+MAX_ERROR_CHARS = 200
+"""Of what a message was not understood for: it may name what the client sent."""
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """What JavaScript counts exactly."""
@@ -47,12 +49,13 @@ _DECODER = msgspec.json.Decoder(AnyFromClient)
 
 def decode(text: str) -> AnyFromClient:
     """Read one message of a client's. Raises MessageError."""
-    if len(text) > MAX_CLIENT_BYTES:
-        raise MessageError(f"a message has at most {MAX_CLIENT_BYTES:,} bytes")
     try:
-        return _DECODER.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        raise MessageError(f"not a message of this wire: {error}") from error
+        data = text.encode()
+        if len(data) > MAX_CLIENT_BYTES:
+            raise MessageError(f"a message has at most {MAX_CLIENT_BYTES:,} bytes")
+        return _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise MessageError(f"not a message of this wire: {error}"[:MAX_ERROR_CHARS]) from error
 
 
 class ToClient(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):

@@ -72,6 +72,8 @@ async def _read(websocket: WebSocket, desk: Desk, session: str, player: Player) 
                 player.drop(CloseCode.BAD_MESSAGE, "this wire takes text messages only")
                 break
             desk.hear(session, player, text)
+            # What has come already is there at once: others have their turn between two messages of a flood.
+            await asyncio.sleep(0)
     except UserError as error:
         player.drop(CloseCode.SESSION_ENDED, str(error)[:120])
     player.drop(CloseCode.SERVER_ENDS, GONE)

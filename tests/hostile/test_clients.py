@@ -1,0 +1,309 @@
+"""Clients that flood, stall, half-open or vanish, at real sockets: each harms only itself."""
+
+import asyncio
+import json
+import os
+import resource
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from tests.serve.test_app import Site, message, on_site
+from worldmove.serve.allowance import Pace
+from worldmove.serve.limits import HttpLimits, PlayLimits
+from worldmove.serve.player import CloseCode
+
+FEW = Pace(burst=20, per_s=20)
+QUICK = HttpLimits(request_s=0.3, control_frames=FEW)
+MASK = b"\1\2\3\4"
+PING, TEXT, CONT = 9, 1, 0
+
+
+def frame(kind: int, body: bytes = b"", *, fin: bool = True) -> bytes:
+    """One masked frame of a client's, of less than 64 KiB."""
+    length = bytes([0x80 | len(body)]) if len(body) < 126 else b"\xfe" + struct.pack(">H", len(body))
+    return bytes([0x80 * fin | kind]) + length + MASK + bytes(b ^ MASK[i % 4] for i, b in enumerate(body))
+
+
+@asynccontextmanager
+async def raw(site: Site) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    host, port = site.url.removeprefix("http://").split(":")
+    joined = socket.socket()
+    joined.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 10)
+    joined.connect((host, int(port)))
+    reader, writer = await asyncio.open_connection(sock=joined, limit=1 << 16)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+def upgrade(site: Site, session: str, *more: str) -> bytes:
+    lines = (
+        f"GET /api/sessions/{session}/play HTTP/1.1",
+        f"Host: {site.url.removeprefix('http://')}",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+        *more,
+    )
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+@asynccontextmanager
+async def raw_play(site: Site, session: str) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    async with raw(site) as (reader, writer):
+        writer.write(upgrade(site, session))
+        assert b"101" in await reader.readuntil(b"\r\n\r\n")
+        yield reader, writer
+
+
+@asynccontextmanager
+async def unharmed(site: Site) -> AsyncIterator[None]:
+    """Another player's world goes on meanwhile: never half a second without a frame, ten times a block's period."""
+    late_s = [0.0]
+    loop = asyncio.get_running_loop()
+
+    async def play(socket: ClientConnection) -> None:
+        await socket.send(json.dumps({"type": "keys", "changes": [[1, "up", True]]}))
+        last = loop.time()
+        while True:
+            if isinstance(await socket.recv(), bytes):
+                late_s[0] = max(late_s[0], loop.time() - last)
+                last = loop.time()
+
+    async with site.play(await site.open()) as socket:
+        await message(socket, "hello")
+        playing = asyncio.create_task(play(socket))
+        yield
+        await asyncio.sleep(0.6)
+        assert not playing.done()
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+    assert 0.0 < late_s[0] < 0.5
+
+
+async def ended(reader: asyncio.StreamReader, within_s: float = 5.0) -> bytes:
+    """What comes until the other end closes."""
+    found = b""
+    with suppress(ConnectionError):
+        async with asyncio.timeout(within_s):
+            while data := await reader.read(1 << 16):
+                found = (found + data)[-4096:]
+    return found
+
+
+async def code_of(socket: ClientConnection) -> int | None:
+    async with asyncio.timeout(5):
+        with suppress(ConnectionClosed):
+            while True:
+                await socket.recv()
+    return socket.close_code
+
+
+def test_one_who_floods_with_messages_is_closed_and_the_others_play_on() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with unharmed(site), site.play(session) as flooding:
+            with suppress(ConnectionClosed):
+                for number in range(5_000):
+                    await flooding.send(json.dumps({"type": "ping", "t": number}))
+                    await asyncio.sleep(0)  # the flood and the server share this test's one loop
+            assert await code_of(flooding) == CloseCode.TOO_MANY
+        assert (await site.http.get(f"/api/sessions/{session}")).json()["num_watchers"] == 0
+
+    on_site(work)
+
+
+def test_one_who_floods_with_key_changes_is_closed_and_its_log_stays_small() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with unharmed(site), site.play(session) as flooding:
+            with suppress(ConnectionClosed):
+                for first in range(1, 64 * 64, 64):
+                    changes = [[first + index, "up", index % 2 == 0] for index in range(64)]
+                    await flooding.send(json.dumps({"type": "keys", "changes": changes}))
+            assert await code_of(flooding) == CloseCode.TOO_MANY
+        log = site.gateway.live(session).sequencer
+        assert sum(len(log.closed(block)) for block in range(log.reaches)) <= 200
+
+    on_site(work, play=PlayLimits(key_changes=Pace(burst=128, per_s=10)))
+
+
+def test_one_who_never_reads_is_dropped_and_leaves_nothing_behind() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with unharmed(site), raw_play(site, session) as (_, writer):
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            with suppress(ConnectionError):
+                for _ in range(400):
+                    writer.write(frame(TEXT, b'{"type":"ping","t":1}') * 50)
+                    await asyncio.sleep(0)
+                    async with asyncio.timeout(5):
+                        await writer.drain()
+            async with asyncio.timeout(5):
+                await site.gateway.live(session).audience.emptied()
+
+    on_site(work, http=QUICK, play=PlayLimits(messages=Pace(burst=1e9, per_s=1e9)))
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.parametrize("flood", [frame(PING, b"x" * 125), frame(CONT, fin=False)], ids=["pings", "fragments"])
+def test_one_who_floods_with_frames_that_are_no_messages_is_ended_and_takes_no_memory(flood: bytes) -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with unharmed(site), raw_play(site, session) as (reader, writer):
+            before = resident()
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writer.write(frame(TEXT, b"{", fin=False))
+            with suppress(ConnectionError, TimeoutError):
+                for _ in range(400):
+                    writer.write(flood * 500)
+                    async with asyncio.timeout(2):
+                        await writer.drain()
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+            await ended(reader)
+            assert resident() - before < 16 << 20
+        assert 'limit="control_frames"} 1.0' in (await site.http.get("/metrics")).text
+
+    on_site(work, http=QUICK)
+
+
+HALVES = {
+    "nothing": b"",
+    "half a line": b"GET /healthz HT",
+    "half a head": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ",
+    "half a body": b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{",
+    "half a chunk": b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n{",
+    "a second half": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea",
+}
+
+
+def test_a_request_that_never_ends_is_ended_with_its_own_error() -> None:
+    async def half(site: Site, said: bytes) -> bytes:
+        async with raw(site) as (reader, writer):
+            writer.write(said)
+            return await ended(reader)
+
+    async def work(site: Site) -> None:
+        async with unharmed(site):
+            answers = await asyncio.gather(*(half(site, said) for said in HALVES.values()))
+        for name, answer in zip(HALVES, answers, strict=True):
+            assert answer.rpartition(b"HTTP/1.1 ")[2].startswith(b"408"), (name, answer)
+
+    on_site(work, http=QUICK)
+
+
+def test_connections_beyond_the_limit_are_closed_unread_and_those_inside_go_on() -> None:
+    async def work(site: Site) -> None:
+        async with unharmed(site):
+            opened = [await asyncio.open_connection(*site.url.removeprefix("http://").split(":")) for _ in range(40)]
+            await asyncio.sleep(0.1)
+            closed = 0
+            for reader, writer in opened:
+                with suppress(TimeoutError, ConnectionError):
+                    async with asyncio.timeout(0.001):
+                        closed += await reader.read(1) == b""
+                writer.transport.abort()
+            assert closed >= 40 - 16
+        await asyncio.sleep(0.05)
+        assert (await site.http.get("/healthz")).status_code == 200
+
+    on_site(work, http=HttpLimits(max_connections=16))
+
+
+def test_new_connections_come_no_faster_than_announced() -> None:
+    async def work(site: Site) -> None:
+        refused = 0
+        for _ in range(30):
+            async with raw(site) as (reader, writer):
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                refused += await ended(reader) == b""
+        assert 10 <= refused < 30
+
+    on_site(work, http=HttpLimits(new_connections=Pace(burst=10, per_s=0.1)))
+
+
+def test_requests_on_one_connection_wait_for_their_turn_and_all_are_answered() -> None:
+    async def work(site: Site) -> None:
+        loop = asyncio.get_running_loop()
+        async with unharmed(site), raw(site) as (reader, writer):
+            begun = loop.time()
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 30)
+            for _ in range(30):
+                assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 200")
+                await reader.readuntil(b"}")
+            assert loop.time() - begun >= 0.4
+
+    on_site(work, http=HttpLimits(requests=FEW))
+
+
+def test_what_is_too_long_is_refused_by_its_own_code() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with raw(site) as (reader, writer):
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20_000)
+            assert b"HTTP/1.1 4" in await ended(reader)
+        async with raw(site) as (reader, writer):
+            writer.write(upgrade(site, session, *(f"X-{number}: 1" for number in range(200))))
+            assert b"HTTP/1.1 4" in await ended(reader)
+        async with site.play(session) as socket:
+            await socket.send("x" * ((64 << 10) + 1))
+            assert await code_of(socket) == 1009
+        assert (await site.http.get("/healthz")).status_code == 200
+
+    on_site(work)
+
+
+def test_who_stays_to_watch_locks_nobody_out_and_does_not_push_out_who_controls() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with site.play(session) as playing, site.play(session, "?watch=true") as oldest:
+            await message(playing, "hello")
+            await message(oldest, "hello")
+            async with site.play(session, "?watch=true") as second, site.play(session, "?watch=true") as third:
+                await message(third, "hello")
+                assert await code_of(oldest) == CloseCode.TOO_MANY
+                await playing.send(json.dumps({"type": "keys", "changes": [[1, "up", True]]}))
+                assert (await message(playing, "keys"))["number"] == 1
+                assert (await message(second, "hello"))["controls"] is False
+
+    on_site(work, play=PlayLimits(max_watchers=3))
+
+
+def test_any_bytes_at_the_port_leave_the_server_as_it_was() -> None:
+    beginnings = (b"", b"GET ", b"GET / HTTP/1.1\r\nHost: localhost\r\n", b"POST /api/sessions HTTP/1.1\r\n")
+
+    async def noise(site: Site, said: bytes) -> None:
+        async with raw(site) as (reader, writer):
+            writer.write(said)
+            writer.write_eof()
+            await ended(reader, 2)
+
+    async def frames(site: Site, session: str, said: bytes) -> None:
+        async with raw_play(site, session) as (reader, writer):
+            writer.write(said)
+            with suppress(TimeoutError):
+                await ended(reader, 0.3)
+
+    async def work(site: Site) -> None:
+        session = await site.open()
+        failed: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
+        async with unharmed(site):
+            for round_ in range(12):
+                await asyncio.gather(*(noise(site, start + os.urandom(round_ * 40)) for start in beginnings))
+                await frames(site, session, os.urandom(1 + round_ * 20))
+        assert failed == []
+
+    on_site(work, http=QUICK)
