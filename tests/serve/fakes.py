@@ -121,7 +121,7 @@ class FakeFleet:
         self, session: str, seed: int, on: str | None = None, *, beginning: Beginning | None = None
     ) -> SessionView:
         if self.num_places is not None and len(self.sessions_by_name) >= self.num_places:
-            raise UserError("every slot is taken; close a session first", code="no_slot", status=409)
+            raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
         return self._open(session, seed, on or self._names[0], epoch=1, throwaway=False)
 
     async def describe(self, session: str) -> Described:

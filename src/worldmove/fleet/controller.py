@@ -215,13 +215,9 @@ class Controller:
 
     def _heard(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
-<<<<<<< HEAD
-            case BlockDone() | StateDone() | CheckDone() | Left():
-=======
             case Copies() | Hello() if (message.worker, message.incarnation) != (worker.name, worker.incarnation):
                 self._log("message_dropped", worker=worker.name, claims=message.worker)
-            case BlockDone() | CheckDone() | Left():
->>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
+            case BlockDone() | StateDone() | CheckDone() | Left():
                 self._playing().take(worker.name, message)
             case Described() | Saved() | NotDone():
                 self._asking.heard(worker, message)

@@ -37,7 +37,7 @@ ReceivedBlock = Annotated[int | None, Query(ge=0, lt=1 << 53)]
 Responses = dict[int | str, dict[str, Any]]
 
 ERRORS: Responses = {
-    status: {"model": body.ErrorAnswer} for status in (400, 403, 404, 409, 410, 411, 413, 422, 503, 507)
+    status: {"model": body.ErrorAnswer} for status in (400, 403, 404, 409, 410, 411, 413, 422, 500, 503, 507)
 }
 OCTETS = "application/octet-stream"
 BYTES: Responses = {200: {"content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}}}

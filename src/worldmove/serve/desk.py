@@ -10,12 +10,8 @@ from worldmove.fleet.ports import Beginning
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerState, WorkerView
 from worldmove.serve.gateway import Gateway
-<<<<<<< HEAD
-from worldmove.serve.live import Live, Start
-=======
 from worldmove.serve.limits import PlayLimits
-from worldmove.serve.live import Live
->>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
+from worldmove.serve.live import Live, Start
 from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Lost, Ping, Pong, Received, Resting, decode
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery

@@ -19,11 +19,8 @@ from worldmove.serve.audience import Audience
 from worldmove.serve.checks import CheckBook, digests_of
 from worldmove.serve.feed import Feed
 from worldmove.serve.gap import Gap
-<<<<<<< HEAD
 from worldmove.serve.journal import Journal
-=======
 from worldmove.serve.limits import PlayLimits
->>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Check, Counts, Error, Keys, KeysTaken, Lost, Resting
 from worldmove.serve.player import CloseCode, Player

@@ -12,12 +12,8 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_rules import Answer, Operation
-<<<<<<< HEAD
-from worldmove.move.messages import AnyMoveMessage, Blob, Count, Name, Text
-from worldmove.state.leaf_sizes import LeafSize
-=======
 from worldmove.move.messages import AnyMoveMessage, Blob, Count, Fields, Name, Text
->>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
+from worldmove.state.leaf_sizes import LeafSize
 
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 MAX_FRAMES = 4096
@@ -84,8 +80,7 @@ class Inputs(Message, frozen=True, kw_only=True, tag="inputs"):
 
     session: Name
     block: Count
-<<<<<<< HEAD
-    changes: tuple[Change, ...]
+    changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_CHANGES)]
     account: bool = False
     """Whether the owner is to send a StateDone after this block."""
 
@@ -103,9 +98,6 @@ class Save(Message, frozen=True, kw_only=True, tag="save"):
     session: Name
     request: Count
     path: Text
-=======
-    changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_CHANGES)]
->>>>>>> 8236bc5 (Limits for every client of a server, fuller metrics, and each phase of both ends in the log)
 
 
 class Acknowledge(Message, frozen=True, kw_only=True, tag="acknowledge"):

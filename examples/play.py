@@ -1,0 +1,133 @@
+"""Play a world, verify every frame, have it moved meanwhile, and say what was seen.
+
+    python examples/play.py --server http://127.0.0.1:8787 --moves 2
+
+Needs the package ``websockets`` alone: what travels is in docs/play-wire.md and docs/http.md. The exit status is 0
+if every frame came once, in order, with the digest that its worker took of it, and every move was committed.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import struct
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.request import ProxyHandler, Request, build_opener
+
+from websockets.asyncio.client import ClientConnection, connect
+
+HEADER = struct.Struct("<4s4BHHI4Q2iQ32s")
+"""Magic, version, kind, action, index; width, height; show_after_ms; epoch, block, frame, number; y, x; life; digest."""
+BLOCKS_BETWEEN_MOVES = 4
+
+
+@dataclass
+class Seen:
+    """What of a world has come."""
+
+    keys: tuple[str, ...] = ()
+    next_number: int = 1
+    next_frame: int | None = None
+    num_frames: int = 0
+    blocks: int = 0
+    epochs: list[int] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    checks: list[bool] = field(default_factory=list)
+
+    def frame(self, message: bytes) -> tuple[int, int] | None:
+        """Take a frame; return its block and the server's life. None for one of a throw-away copy."""
+        magic, _, kind, *_, epoch, block, number, _, _, _, life, sha256 = HEADER.unpack_from(message)
+        if magic != b"WMPF" or kind != 0:
+            return None
+        if hashlib.sha256(message[HEADER.size :]).digest() != sha256:
+            self.faults.append(f"frame {number} has another digest than its worker took")
+        if self.next_frame not in (None, number):
+            self.faults.append(f"frame {number} came where {self.next_frame} was due")
+        if epoch not in self.epochs:
+            self.epochs.append(epoch)
+        self.next_frame = number + 1
+        self.num_frames += 1
+        return block, life
+
+
+def ask(server: str, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Ask the server for something, as docs/http.md has it. Raises HTTPError for a refusal."""
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(server + path, data=data, method=method, headers={"Content-Type": "application/json"})
+    with build_opener(ProxyHandler({})).open(request, timeout=60) as answer:
+        return dict(json.loads(answer.read() or b"{}"))
+
+
+async def listen(socket: ClientConnection, seen: Seen, more: asyncio.Event) -> None:
+    """Take what comes, acknowledge each block, until the connection ends."""
+    block = -1
+    async for message in socket:
+        if isinstance(message, bytes):
+            found = seen.frame(message)
+            if found is not None and found[0] != block:
+                if block >= 0:
+                    await socket.send(json.dumps({"type": "received", "block": block, "server_life": found[1]}))
+                block, seen.blocks = found[0], seen.blocks + 1
+        else:
+            said = json.loads(message)
+            if said["type"] == "hello":
+                seen.keys, seen.next_number = tuple(said["engine"]["keys"]), said["next_number"]
+            if said["type"] == "check":
+                seen.checks.append(said["equal"])
+        more.set()
+
+
+async def until(more: asyncio.Event, holds: Any) -> None:
+    """Return once something holds."""
+    while not holds():
+        more.clear()
+        await more.wait()
+
+
+async def play(server: str, moves: int) -> tuple[Seen, list[dict[str, Any]]]:
+    """Open a world, hold its first key down, and have it moved so often."""
+    session = str((await asyncio.to_thread(ask, server, "POST", "/api/sessions", {}))["session"])
+    seen, more, moved = Seen(), asyncio.Event(), []
+    address = f"{server.replace('http', 'ws', 1)}/api/sessions/{session}/play"
+    async with connect(address, compression=None, proxy=None) as socket:
+        listening = asyncio.create_task(listen(socket, seen, more))
+        await until(more, lambda: seen.keys)
+        await socket.send(json.dumps({"type": "keys", "changes": [[seen.next_number, seen.keys[0], True]]}))
+        for _ in range(moves):
+            goal = seen.blocks + BLOCKS_BETWEEN_MOVES
+            await until(more, lambda goal=goal: seen.blocks >= goal)
+            path = f"/api/sessions/{session}/move"
+            moved.append(await asyncio.to_thread(ask, server, "POST", path, {}))
+        goal = seen.blocks + BLOCKS_BETWEEN_MOVES
+        await until(more, lambda: seen.blocks >= goal)
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+    await asyncio.to_thread(ask, server, "DELETE", f"/api/sessions/{session}")
+    return seen, moved
+
+
+def tell(seen: Seen, moved: list[dict[str, Any]]) -> int:
+    """Say what was seen; return the exit status."""
+    say = sys.stdout.write
+    for move in moved:
+        say(f"{move['sentence']} pause {move['pause_ms']} ms, {move['proof']}\n")
+    say(f"{seen.num_frames} frames of {seen.blocks} blocks in epochs {seen.epochs}, every digest verified\n")
+    say(f"{sum(seen.checks)} of {len(seen.checks)} check blocks equal\n")
+    for fault in seen.faults:
+        say(f"FAULT: {fault}\n")
+    committed = all(move["outcome"] == "committed" for move in moved)
+    return 0 if committed and not seen.faults and all(seen.checks) else 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Play a world and verify every frame.")
+    parser.add_argument("--server", default="http://127.0.0.1:8787")
+    parser.add_argument("--moves", type=int, default=1)
+    told = parser.parse_args()
+    sys.exit(tell(*asyncio.run(play(told.server, told.moves))))
+
+
+if __name__ == "__main__":
+    main()
