@@ -19,7 +19,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 from websockets.asyncio.client import ClientConnection, connect
 
 HEADER = struct.Struct("<4s4BHHI4Q2iQ32s")
-"""Magic, version, kind, action, index; width, height; show_after_ms; epoch, block, frame, number; y, x; life; digest."""
+"""Magic, version, kind, action, index; width, height; show_after_ms; epoch, block, frame, number; y, x; life; SHA."""
 BLOCKS_BETWEEN_MOVES = 4
 
 

@@ -136,6 +136,20 @@ def test_another_environment_is_refused_by_the_names_of_its_fields() -> None:
     tell(story)
 
 
+def test_a_canary_that_differs_refuses_the_move_by_its_name() -> None:
+    """All settings are equal, and the one fixed block came out differently there."""
+
+    async def story(fleet: Fleet) -> None:
+        fleet.set_environment("B", {"cpu": "toy", "engine.canary.state": "xxh3-128:bb"})
+        outcome = await fleet.move("B")
+        assert outcome.declined is not None
+        assert outcome.declined.reason == "environment"
+        assert outcome.declined.detail == "engine.canary.state is xxh3-128:bb here and not set there"
+        await goes_on(fleet, "A")
+
+    tell(story)
+
+
 def test_a_worker_that_still_holds_a_copy_takes_no_second_one() -> None:
     async def story(fleet: Fleet) -> None:
         await fleet.play(1)

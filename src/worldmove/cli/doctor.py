@@ -55,7 +55,8 @@ def _of_server(answer: dict[str, Any], output: Output) -> int:
         "ok": not differences,
         "detail": f"{len(differences)} of the fields differ" if differences else f"{len(workers)} workers",
     }
-    output.document("doctor", {**answer, "checks": [check]})
+    checks = [check, _canaries(answer["workers"])]
+    output.document("doctor", {**answer, "checks": checks})
     fields = sorted({name for environment in answer["workers"].values() for name in environment})
     different = [difference["field"] for difference in differences]
     rows = [
@@ -67,7 +68,23 @@ def _of_server(answer: dict[str, Any], output: Output) -> int:
         for name in fields
     ]
     output.table(("FIELD", "", *workers), rows, nothing="No worker has said hello.")
-    return _told([check], output)
+    return _told(checks, output)
+
+
+def _canaries(workers: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Compare the one fixed block that every worker stepped before its hello."""
+    canaries = {
+        name: tuple(sorted((field, value) for field, value in fields.items() if "canary" in field))
+        for name, fields in workers.items()
+    }
+    known, first = all(canaries.values()), next(iter(canaries.values()), ())
+    different = [name for name, canary in canaries.items() if canary != first]
+    detail = f"{', '.join(different)} stepped it differently" if different else f"{len(canaries)} workers"
+    return {
+        "name": "the canary is the same everywhere",
+        "ok": known and not different,
+        "detail": detail if known else "a worker has not said how it stepped it",
+    }
 
 
 def _told(checks: list[dict[str, Any]], output: Output) -> int:

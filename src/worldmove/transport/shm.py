@@ -116,14 +116,17 @@ class SharedMemory:
         return ShmChannel(mapping, self._blocking)
 
     async def _accept(self, listener: socket.socket) -> None:
+        room = asyncio.Semaphore(MAX_WAITING)  # each asker holds a descriptor, and a process has a thousand
         async with asyncio.TaskGroup() as askers:
             while True:
+                await room.acquire()
                 try:
                     asker, _ = await asyncio.get_running_loop().sock_accept(listener)
                 except OSError:
+                    room.release()
                     await asyncio.sleep(FULL_S)  # no descriptor is left: some will be closed
                     continue
-                askers.create_task(self._answer(asker))
+                askers.create_task(self._answer(asker)).add_done_callback(lambda _: room.release())
 
     async def _answer(self, asker: socket.socket) -> None:
         """Give one asker what its token stands for, or nothing: it hears an end either way."""
