@@ -5,6 +5,7 @@ PORT ?= 8787
 NO_BROWSER ?=
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
+SECONDS ?= 60
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,7 +15,7 @@ RECIPE := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check fix bench clean
+.PHONY: help demo test check fix bench fuzz clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +45,9 @@ fix: $(VENV)/check.done  ## Mend what the linter can mend, and format
 bench: $(VENV)/test.done  ## Take the figures of docs/figures.md, on this machine alone
 	$(BIN)/python -m bench.all
 
+fuzz: $(VENV)/fuzz.done  ## Throw bytes at every decoder, guided by coverage: SECONDS=60
+	$(BIN)/python -m bench.fuzz --seconds $(SECONDS)
+
 clean:  ## Remove .venv and every cache
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -63,6 +67,10 @@ $(VENV)/demo.done: $(VENV)/torch.done
 $(VENV)/test.done: $(VENV)/torch.done
 	@$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/demo.done
+
+$(VENV)/fuzz.done: $(VENV)/torch.done
+	@$(PIP) --editable '.[test,fuzz]'
+	@touch $@ $(VENV)/test.done $(VENV)/demo.done
 
 $(VENV)/check.done: $(VENV)/torch.done
 	@$(PIP) --editable '.[test,check]'
