@@ -98,7 +98,7 @@ def test_what_is_counted_is_what_happened(played: Any) -> None:
 
     def total(name: str, **labels: str) -> float:
         samples = [sample for sample in families[name].samples if labels.items() <= sample.labels.items()]
-        return sum(sample.value for sample in samples if sample.name in (name, f"{name}_total", f"{name}_count"))
+        return float(sum(sample.value for sample in samples if sample.name in (name, f"{name}_total", f"{name}_count")))
 
     assert total("worldmove_moves", outcome="committed", reason="done") == MOVES
     assert total("worldmove_pause_seconds") == total("worldmove_move_seconds", outcome="committed") == MOVES

@@ -32,6 +32,7 @@ PURE = (
     "move/protocol.py",
     "move/report.py",
     "move/strategy.py",
+    "serve/allowance.py",
     "serve/frames.py",
     "serve/lineage.py",
     "serve/recent.py",

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.hostile.shapes import damaged
-from tests.transport.test_shm import SIZE, shared_memory, source
+from tests.transport.conformance import SIZE
+from tests.transport.test_shm import shared_memory, source
 from worldmove.errors import TransportError
 from worldmove.transport.descriptors import fetch, map_sealed
 from worldmove.transport.shm import MAX_WAITING

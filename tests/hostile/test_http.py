@@ -10,6 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -38,7 +39,7 @@ class Site:
         self.loop.run_until_complete(self._build())
         schema = schemathesis.openapi.from_dict(self.ask("GET", "/openapi.json").json())
         schema.config.update(base_url=BASE)
-        operations = [found.ok() for found in schema.get_all_operations()]
+        operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
         self.operations = {f"{one.method.upper()} {one.path}": one for one in operations}
 
     async def _build(self) -> None:
