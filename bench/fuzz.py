@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-import atheris  # type: ignore[import-not-found, unused-ignore]
+import atheris
 
 with atheris.instrument_imports(include=["worldmove"]):
     import msgspec
