@@ -82,15 +82,21 @@ def _words(tree: ast.AST, signatures: Signatures) -> Iterator[tuple[str, int]]:
 
 def _bound(call: ast.Call, signatures: Signatures) -> Iterator[tuple[str, int]]:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    for parameters, num_needed in signatures.get(name, ()):
-        named = [keyword.arg for keyword in call.keywords if keyword.arg in parameters]
-        fits = len(call.args) <= len(parameters) and len(call.args) + len(named) >= num_needed
-        for parameter, value in zip(parameters, call.args, strict=False):
-            if fits and parameter in CARRIERS:
-                yield from _texts(value)
+    fitting = [found for found in signatures.get(name, ()) if _fits(call, found)]
+    for place, value in enumerate(call.args):
+        # Two things of one name may mean two things by one place: then only a name says what it is.
+        if fitting and all(place < len(names) and names[place] in CARRIERS for names, _ in fitting):
+            yield from _texts(value)
     for keyword in call.keywords:
         if keyword.arg in CARRIERS:
             yield from _texts(keyword.value)
+
+
+def _fits(call: ast.Call, signature: Signature) -> bool:
+    """Whether something may be called so."""
+    names, num_needed = signature
+    num_given = len(call.args) + sum(keyword.arg in names for keyword in call.keywords)
+    return len(call.args) <= len(names) and num_given >= num_needed
 
 
 def _assigned(name: str, value: ast.expr) -> Iterator[tuple[str, int]]:

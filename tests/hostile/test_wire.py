@@ -158,7 +158,9 @@ def test_who_comes_to_the_servers_socket_and_is_no_worker_of_its_own_is_sent_awa
 
     async def main() -> None:
         hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny"), hello_s=0.2))
-        path = await hosts.listen()
+        await hosts.listen()
+        assert hosts.run_dir is not None
+        path = hosts.run_dir / "server.sock"
         try:
             for said in (b"GET / HTTP/1.1\r\n\r\n", b"", b"\0\0\1\0abc", framed(ENCODER.encode(hello))):
                 reader, writer = await asyncio.open_unix_connection(path)

@@ -194,7 +194,7 @@ class LocalHosts:
 
         Raises UserError if it ends or stays silent before that.
         """
-        process = await self._spawn(worker, incarnation, await self.listen())
+        process = await self._spawn(worker, incarnation, await self._listen())
         started = _Started(
             process=process,
             on_message=on_message,
@@ -264,8 +264,7 @@ class LocalHosts:
                 shutil.rmtree(self._run_dir, ignore_errors=True)
             self._run_dir = None
 
-    async def listen(self) -> Path:
-        """Return the socket at which workers say hello; it is made at the first call."""
+    async def _listen(self) -> Path:
         if self._run_dir is None:
             # mkdtemp makes it 0700
             self._run_dir = self._config.folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
