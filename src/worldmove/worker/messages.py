@@ -182,7 +182,7 @@ class Held(Message, frozen=True, kw_only=True, tag="held"):
 
     session: Name
     block: Count
-    changes: tuple[Change, ...]
+    changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_CHANGES)]
 
 
 class Left(Message, frozen=True, kw_only=True, tag="left"):
