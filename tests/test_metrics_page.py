@@ -76,7 +76,7 @@ def shown(families: Families) -> dict[str, frozenset[str]]:
 def test_the_example_client_sees_every_frame_once_in_order_and_every_move_committed(played: Any) -> None:
     status, said, _, moves = played
     assert status == 0, said
-    assert said.count("Moved to") == MOVES
+    assert said.count("Moved. ") == MOVES
     assert "every digest verified" in said
     assert [move["outcome"] for move in moves] == ["committed"] * MOVES
 

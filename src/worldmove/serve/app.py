@@ -247,7 +247,8 @@ def _errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def http(_: Request, error: HTTPException) -> JSONResponse:
-        return _error(error.status_code, _fields("not_found" if error.status_code == 404 else "http", error.detail))
+        code, sentence = "not_found" if error.status_code == 404 else "http", f"{str(error.detail).rstrip('.')}."
+        return _error(error.status_code, _fields(code, sentence))
 
     @app.exception_handler(Exception)
     async def unexpected(_: Request, error: Exception) -> JSONResponse:
