@@ -214,9 +214,16 @@ class Controller:
     # what workers say
 
     def _heard(self, worker: WorkerRecord, message: ToServer) -> None:
+        if isinstance(message, Copies | Hello) and (message.worker, message.incarnation) != (
+            worker.name,
+            worker.incarnation,
+        ):
+            self._log("message_dropped", worker=worker.name, claims=message.worker)
+        else:
+            self._take(worker, message)
+
+    def _take(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
-            case Copies() | Hello() if (message.worker, message.incarnation) != (worker.name, worker.incarnation):
-                self._log("message_dropped", worker=worker.name, claims=message.worker)
             case BlockDone() | StateDone() | CheckDone() | Left():
                 self._playing().take(worker.name, message)
             case Described() | Saved() | NotDone():
