@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from worldmove.engine.base import Block, EngineSpec, FrameNote, KeyChange
+from worldmove.units import ALIGNMENT_BYTES
 
 HEIGHT, WIDTH, FRAMES = 2, 3, 2
 FRAME_BYTES = HEIGHT * WIDTH * 3
@@ -58,7 +59,8 @@ class World:
         digest = hashlib.sha256(self.chain.data)
         digest.update(self.window.data)
         digest.update(repr(told).encode())
-        self.chain = np.frombuffer(digest.digest(), dtype=np.uint8).copy()
+        self.chain = _room(32)
+        self.chain[:] = np.frombuffer(digest.digest(), dtype=np.uint8)
         self.window[self.cursor] = self.chain
         self.cursor = (self.cursor + 1) % WINDOW
         self.block += 1
@@ -70,7 +72,16 @@ class World:
 
 def begin(seed: int) -> World:
     """Begin a world."""
-    return World(seed=seed, chain=np.zeros(32, dtype=np.uint8), window=np.zeros((WINDOW, 32), dtype=np.uint8))
+    return World(seed=seed, chain=_room(32), window=_room(WINDOW * 32).reshape(WINDOW, 32))
+
+
+def _room(num_bytes: int) -> NDArray[np.uint8]:
+    """Return zeros at an aligned address: where a leaf lies in an arena follows from its address, and is to be the
+    same in every process.
+    """
+    memory = np.zeros(num_bytes + ALIGNMENT_BYTES, dtype=np.uint8)
+    skipped = -int(memory.ctypes.data) % ALIGNMENT_BYTES
+    return memory[skipped : skipped + num_bytes]
 
 
 Stepped = Callable[[World, tuple[KeyChange, ...]], None]
@@ -100,7 +111,7 @@ class CounterEngine:
     def recover(self, frame: NDArray[np.uint8], seed: int) -> World:
         """Begin a world from a picture."""
         world = begin(seed)
-        world.chain = np.resize(frame.reshape(-1), 32).copy()
+        world.chain[:] = np.resize(frame.reshape(-1), 32)
         return world
 
     def step(self, session: World, changes: Sequence[KeyChange]) -> Block:

@@ -123,6 +123,8 @@ def open_house(
 
     def log(event: str, fields: dict[str, object]) -> None:
         trace.add(event, **fields)
+        if event == "worker_suspected":
+            watch.suspected(str(fields["worker"]))
         if event == "task_failed":
             trace.fail(f"the controller's task {fields['task']!r} failed: {fields['error']}")
 

@@ -67,6 +67,7 @@ class Attempt:
             await self._make_ready()
         except MoveRefused as refusal:
             self._cancel_both()
+            await self._until_closed()  # the ledger may have opened it without having said so
             return Ending(outcome=Outcome.REFUSED, reason=refusal.reason, detail=refusal.detail)
         self._on_phase(self.plan, "transfer")
         self._tell(
@@ -145,8 +146,7 @@ class Attempt:
             self._cancel_both()
         if not told and not self._is_aborted():
             told = await self._listen(self._config.doubt_s)
-        if told:
-            await self._close()
+        await self._until_closed()
         return self._ending()
 
     async def _listen(self, within_s: float) -> bool:
@@ -194,6 +194,21 @@ class Attempt:
                 boundary=0,
             )
         )
+
+    async def _until_closed(self) -> None:
+        """Leave no attempt open that nobody conducts: none could begin after it. A ledger that is silent is asked again."""
+        try:
+            async with asyncio.timeout(self._config.doubt_s):
+                while self._is_open():
+                    await self._close()
+                    if self._is_open():
+                        await asyncio.sleep(self._config.recover_every_s)
+        except TimeoutError:
+            return  # it does not answer: the report says *in doubt*
+
+    def _is_open(self) -> bool:
+        row = self._desk.row(self.plan.session)
+        return row is not None and row.attempt is not None and row.attempt.attempt == self.plan.attempt
 
     def _wake(self, end: WorkerRecord) -> None:
         """Have an end give up if it may, and ask the ledger if it may not."""
