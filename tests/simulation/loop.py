@@ -18,6 +18,7 @@ from typing import Any, cast
 
 NODE: ContextVar[str] = ContextVar("node", default="")
 """Whose a task or timer is: a name with an incarnation, like ``worker-1#2``."""
+RESOLUTION_S = 1e-9
 BURIAL_TURNS = 20_000
 
 
@@ -108,7 +109,7 @@ def _serial(handle: Any) -> int:
 class SimLoop(asyncio.BaseEventLoop):
     """One run's loop. ``fifo``: no drawing, every task in its turn."""
 
-    def __init__(self, seed: int, *, fifo: bool = False, max_turns: int = 2_000_000) -> None:
+    def __init__(self, seed: int, *, fifo: bool = False, max_turns: int = 200_000) -> None:
         super().__init__()
         self.born = 0
         self.turns = 0
@@ -130,6 +131,9 @@ class SimLoop(asyncio.BaseEventLoop):
             raise StalledError(f"nothing goes on at {self._now:.6f} s, turn {self.turns}")
         if timeout > 0:
             self._now = cast("Any", self)._scheduled[0]._when
+        elif not len(self._ready):
+            self._now += RESOLUTION_S  # a timer is due already: without this, one set to less than the time's own
+            # precision would be due again for ever
         return ()
 
     # nodes

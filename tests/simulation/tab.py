@@ -104,6 +104,8 @@ class Tab:
         self._server = server
         self._client = loop.context(f"tab {session}")
         self._socket: SimSocket | None = None
+        self._greeted = False
+        """Whether the server has said hello on this connection: which changes it lacks is not known before."""
         self._said: deque[tuple[int, str, bool]] = deque()
         """Changes that the server has not said to have taken."""
         self._number = 0
@@ -146,7 +148,7 @@ class Tab:
                 self.press(key, down=True)
 
     def _tell(self, changes: list[tuple[int, str, bool]]) -> None:
-        if self._socket is None or not changes:
+        if self._socket is None or not self._greeted or not changes:
             return
         self._socket.say(type="keys", changes=changes[:64])
         if self._weather.strikes("press_twice"):
@@ -162,7 +164,7 @@ class Tab:
 
     def _connect(self) -> None:
         socket = SimSocket(self._loop, self._weather, client=self._client, server=self._server)
-        self._socket = socket
+        self._socket, self._greeted = socket, False
         name = f"serve {self.session}"
         serving = play(socket, self.desk, self.session, controls=True)  # type: ignore[arg-type]
         task = self._loop.run_in(self._server, serving, name)
@@ -197,6 +199,7 @@ class Tab:
     def _hear(self, message: dict[str, Any]) -> None:
         match message["type"]:
             case "hello":
+                self._greeted = True
                 self._forget(message["next_number"] - 1)
                 self._tell(list(self._said))
             case "keys":

@@ -17,7 +17,7 @@ from tests.simulation.engine import World, begin
 from tests.simulation.trace import Trace
 from worldmove.engine.base import KeyChange
 from worldmove.fleet.reports import MoveReport, Outcome
-from worldmove.move.ledger_row import Row
+from worldmove.move.ledger_row import BY_RECLAIM, Row
 from worldmove.serve.frames import unpack
 from worldmove.serve.live import Live
 from worldmove.serve.player import Left
@@ -48,6 +48,8 @@ class Played:
     owners: dict[int, tuple[str, int]] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)
     """By attempt: the epoch that it made."""
+    reclaimed: dict[int, None] = field(default_factory=dict)
+    """Epochs in which a source has its session back: the owner before had shown nothing, and was dead."""
     not_moved: list[str] = field(default_factory=list)
     """Attempts that were reported as refused or aborted."""
     pressed: dict[int, tuple[str, bool]] = field(default_factory=dict)
@@ -86,6 +88,8 @@ class Watch:
             if new.epoch != old.epoch + 1:
                 self._fail(f"{new.session} went from epoch {old.epoch} to {new.epoch}")
             played.granted[new.granted_by] = new.epoch
+            if new.granted_by == BY_RECLAIM:
+                played.reclaimed[new.epoch] = None
             self._trace.count(f"granted by {_by(new.granted_by)}")
             if new.granted_by in played.not_moved:
                 self._fail(f"{new.session}: attempt {new.granted_by} was reported as not moved, and is granted now")
@@ -198,7 +202,8 @@ class Watch:
         played = self.played[report.session]
         self._trace.count("moves")
         self._trace.count(f"moves {report.outcome.value}")
-        committed = report.attempt in played.granted
+        made = played.granted.get(report.attempt)
+        committed = made is not None and (made + 1) not in played.reclaimed
         self._trace.add("report", session=report.session, attempt=report.attempt, outcome=report.outcome.value)
         if report.outcome is Outcome.COMMITTED and not committed:
             self._fail(f"{report.session}: {report.attempt} is reported as committed, and was not granted")
