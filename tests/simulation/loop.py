@@ -19,6 +19,7 @@ from typing import Any, cast
 NODE: ContextVar[str] = ContextVar("node", default="")
 """Whose a task or timer is: a name with an incarnation, like ``worker-1#2``."""
 RESOLUTION_S = 1e-9
+"""What a turn takes. Without it, who waits for less than the precision of the time would wait for ever."""
 BURIAL_TURNS = 20_000
 
 
@@ -131,9 +132,8 @@ class SimLoop(asyncio.BaseEventLoop):
             raise StalledError(f"nothing goes on at {self._now:.6f} s, turn {self.turns}")
         if timeout > 0:
             self._now = cast("Any", self)._scheduled[0]._when
-        elif not len(self._ready):
-            self._now += RESOLUTION_S  # a timer is due already: without this, one set to less than the time's own
-            # precision would be due again for ever
+        else:
+            self._now += RESOLUTION_S
         return ()
 
     # nodes

@@ -203,7 +203,8 @@ class Watch:
         self._trace.count("moves")
         self._trace.count(f"moves {report.outcome.value}")
         made = played.granted.get(report.attempt)
-        committed = made is not None and (made + 1) not in played.reclaimed
+        taken_back = made is not None and made + 1 in played.reclaimed and report.epoch > made
+        committed = made is not None and not taken_back
         self._trace.add("report", session=report.session, attempt=report.attempt, outcome=report.outcome.value)
         if report.outcome is Outcome.COMMITTED and not committed:
             self._fail(f"{report.session}: {report.attempt} is reported as committed, and was not granted")
