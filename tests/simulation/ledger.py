@@ -6,9 +6,9 @@ from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
 from worldmove.errors import LedgerError
-from worldmove.move.ledger_messages import Answer, Operation
+from worldmove.move.ledger_messages import Operation
 from worldmove.move.ledger_row import Facts, Row
-from worldmove.move.ledger_rules import Ledger
+from worldmove.move.ledger_rules import Ledger, Ruling
 
 SLOW_S = 1.0
 
@@ -29,11 +29,10 @@ class FaultyLedger:
             self._watch.row_written(None, row)
         return created
 
-    async def ask(self, operation: Operation, facts: Facts) -> Answer | None:
+    async def ask(self, operation: Operation, facts: Facts) -> Ruling:
         await self._before()
         old = await self._inner.row(operation.session)
-        answer = await self._inner.ask(operation, facts)
-        new = await self._inner.row(operation.session)
+        new, answer = await self._inner.ask(operation, facts)
         if new is not None and new != old:
             self._trace.add("row", session=new.session, owner=new.owner, e=new.epoch, by=new.granted_by, lost=new.lost)
             self._watch.row_written(old, new)
@@ -41,7 +40,7 @@ class FaultyLedger:
             raise LedgerError("its answer did not come, after all was done")
         if dice := self._weather.strikes("ledger_slow"):
             await asyncio.sleep(dice.between(0.0, SLOW_S))
-        return answer
+        return new, answer
 
     async def row(self, session: str) -> Row | None:
         return await self._inner.row(session)
