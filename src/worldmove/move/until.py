@@ -15,8 +15,7 @@ async def until_given_up(
 ) -> Failure | None:
     """Run ``work`` beside a ``listener`` that raises when it hears of an end. Return what ended the work early.
 
-    When it returns, neither runs any more. What is not a Failure is a bug and is raised. Cancelled, it raises
-    CancelledError whatever the work ends with.
+    When it returns, neither runs any more. What is not a Failure is a bug and is raised.
     """
     failure: Failure | None = None
     try:
@@ -26,10 +25,6 @@ async def until_given_up(
             listening.cancel()
     except* (GaveUpError, WorldMoveError, TimeoutError) as failed:
         failure = _first(failed)
-    task = asyncio.current_task()
-    if failure is not None and task is not None and task.cancelling():
-        # A cancel that met a failure: a TaskGroup (before Python 3.13) raises the failure alone.
-        raise asyncio.CancelledError
     return failure
 
 
