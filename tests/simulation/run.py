@@ -89,8 +89,8 @@ class Plan:
     @classmethod
     def of(cls, case: Case) -> "Plan":
         rng = random.Random(f"plan:{case.seed}")
-        horizon_s = rng.choice((2.0, 3.0, 3.0, 4.0, 6.0))
-        num_sessions = rng.choice((1, 1, 2))
+        horizon_s = rng.choice((1.0, 1.5, 2.0, 2.0, 3.0, 4.0, 6.0))
+        num_sessions = rng.choice((1, 1, 1, 2))
         sql = rng.random() < 0.1
         return cls(
             horizon_s=horizon_s if case.horizon_s is None else case.horizon_s,

@@ -17,6 +17,7 @@ from worldmove.fleet.reports import Outcome
 from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, Plan, refuse
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import CloseAttempt, Denied, OpenAttempt, Opened
+from worldmove.move.ledger_row import Row
 from worldmove.move.messages import (
     CONTROLLER,
     AnyMoveMessage,
@@ -228,15 +229,22 @@ class Attempt:
         """Return the name of an end that died before it could say how it ended; empty where there is none."""
         return next((end.name for end in self._untold() if self._desk.is_gone(end.name, end.incarnation)), "")
 
+    def _was_granted(self, row: Row) -> bool:
+        """Whether the destination has owned the session by this attempt, and the source did not get it back unshown."""
+        source, destination = self._ended.get("source"), self._ended.get("destination")
+        if source is not None and source.reason == "reclaimed":
+            return False
+        told = any(end is not None and end.outcome == "committed" for end in (source, destination))
+        return told or row.granted_by == self.plan.attempt
+
     def _ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""
-        plan, row = self.plan, self._desk.row(self.plan.session)
+        row = self._desk.row(self.plan.session)
         source, destination = self._ended.get("source"), self._ended.get("destination")
         aborted = next((end for end in (destination, source) if end is not None and end.outcome == "aborted"), None)
-        granted = destination is not None and destination.outcome == "committed"
         if row is None or row.lost:
             outcome, reason, detail = Outcome.LOST, "lost", "no copy is left"
-        elif granted or row.granted_by == plan.attempt:
+        elif self._was_granted(row):
             outcome, reason, detail = Outcome.COMMITTED, "done", ""
         elif row.attempt is None:
             outcome, reason, detail = Outcome.ABORTED, "silent", "an end did not answer, and the move was closed"
