@@ -32,10 +32,26 @@ WARM = WarmUp(
 )
 
 
+class Alone:
+    """Something that is used by one function at a time: an engine, from whichever of its two threads."""
+
+    def __init__(self, name: str) -> None:
+        self.num_users = 0
+        self._name = name
+
+    def begin(self, trace: Trace) -> None:
+        """A function is given to a thread. Breaks the run where another one is at it."""
+        self.num_users += 1
+        if self.num_users > 1:
+            trace.fail(f"two calls to the engine of {self._name} at once")
+
+
 class SimThread:
     """A ``Blocking``: one function after another, each with a duration. A cancelled caller waits for its own."""
 
-    def __init__(self, wire: Wire, name: str, cost_s: tuple[float, float]) -> None:
+    def __init__(self, wire: Wire, name: str, cost_s: tuple[float, float], alone: "Alone | None" = None) -> None:
+        """``alone``: what no two functions may use at once."""
+        self._alone = alone
         self._wire = wire
         self._dice = wire.weather.dice(name)
         self._cost_s = cost_s
@@ -43,7 +59,9 @@ class SimThread:
         self.slowness = 1.0
 
     async def __call__(self, function: Callable[[], T], /) -> T:
-        loop = self._wire.loop
+        loop, alone = self._wire.loop, self._alone
+        if alone is not None:
+            alone.begin(self._wire.trace)
         cost_s = self.slowness * self._dice.between(*self._cost_s)
         self._free_at = max(self._free_at, loop.time()) + cost_s
         ended, brought = asyncio.Event(), []  # type: tuple[asyncio.Event, list[tuple[Any, Exception | None]]]
@@ -53,6 +71,8 @@ class SimThread:
                 brought.append((function(), None))
             except Exception as error:  # noqa: BLE001  (it is the caller's)
                 brought.append((None, error))
+            if alone is not None:
+                alone.num_users -= 1
             ended.set()
 
         loop.call_at(self._free_at, run)
@@ -123,7 +143,12 @@ class Node:
         self._said_hello = False
         self._path = SimPath(fabric, self.node, lambda: self.has_power)
         self._engine = CounterEngine(lambda world, changes: watch.stepped(self.node, world, changes), forgets)
-        self._threads = tuple(SimThread(wire, name, cost) for name, cost in _COSTS)
+        engine = Alone(self.node)
+        self._threads = (
+            SimThread(wire, "engine", BLOCK_S, engine),
+            SimThread(wire, "spare", BLOCK_S, engine),
+            SimThread(wire, "copy", COPY_S),
+        )
         self._root = self._loop.run_in(self._context, self._run(), f"root {self.node}")
         self._root.add_done_callback(self._root_ended)
 
@@ -261,9 +286,6 @@ class Node:
             return
         self.status.set_result(status)
         self._on_gone(status)
-
-
-_COSTS = (("engine", BLOCK_S), ("spare", BLOCK_S), ("copy", COPY_S))
 
 
 def _paths(path: SimPath) -> dict[str, Any]:

@@ -7,7 +7,8 @@
    was never moved and had the same lists.
 5. A session is lost only when no process with power holds a copy that could go on.
 6. A key change that was taken is in exactly one list, as it was pressed.
-7. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
+7. No two calls are made to an engine at once (``node.Alone``).
+8. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
 """
 
 from collections.abc import Sequence

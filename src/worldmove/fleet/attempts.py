@@ -197,7 +197,7 @@ class Attempt:
         )
 
     async def _until_closed(self) -> None:
-        """Leave no attempt open that nobody conducts: none could begin after it. A ledger that is silent is asked again."""
+        """Leave no attempt open that nobody conducts, or none could begin after it. A silent ledger is asked again."""
         try:
             async with asyncio.timeout(self._config.doubt_s):
                 while self._is_open():
