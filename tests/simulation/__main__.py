@@ -119,7 +119,5 @@ def _commit() -> str:
     return asked.stdout.strip()
 
 
-
-
 if __name__ == "__main__":
     sys.exit(main())

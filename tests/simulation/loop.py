@@ -12,7 +12,7 @@ Rules of this file:
 import asyncio
 import random
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, cast
 
@@ -191,6 +191,3 @@ class SimLoop(asyncio.BaseEventLoop):
     def _process_events(self, event_list: Any) -> None: ...
 
     def _write_to_self(self) -> None: ...
-
-
-Later = Callable[[], None]

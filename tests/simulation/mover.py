@@ -1,4 +1,4 @@
-"""Who moves sessions about: one operator for each session, who moves it again and again, and sometimes thinks better."""
+"""Who moves sessions about: one for each session, who moves it again and again, and sometimes thinks better of it."""
 
 import asyncio
 
@@ -39,9 +39,8 @@ class Mover:
         await asyncio.gather(*self._cancelling)
 
     async def _move(self, *, damage: bool) -> None:
-        del damage
         try:
-            report = await self._house.desk.move(self.session, None, damage=False)
+            report = await self._house.desk.move(self.session, None, damage=damage)
         except WorldMoveError as error:
             self._trace.add("not_moved", session=self.session, code=error.code)
             self._trace.count(f"moves not begun: {error.code}")

@@ -5,6 +5,7 @@ without one, and an exit status that the server learns some time after the end.
 """
 
 import asyncio
+import random
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,6 +15,8 @@ from tests.simulation.net import Connection, Direction, Wire
 from tests.simulation.path import Fabric, SimPath
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
+from worldmove.transport.base import Transport
+from worldmove.transport.wrappers import Corrupting
 from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.messages import Hello
@@ -209,7 +212,7 @@ class Node:
             engine_thread=engine,
             spare_thread=spare,
             copy_thread=copy,
-            transports=_paths(self._path),
+            transports=_paths(self._path, random.Random(f"damage:{self._wire.weather.seed}:{self.node}")),
             send=self._send,
             clock=self._loop.time,
             pid=self.pid,
@@ -239,9 +242,7 @@ class Node:
     def _connect(self, assembly: Assembly) -> None:
         self._said_hello = False
         up = Direction("up", wire=self._wire, worker=self.name, context=self._server, deliver=self._heard)
-        down = Direction(
-            "down", wire=self._wire, worker=self.name, context=self._context, deliver=assembly.worker.take
-        )
+        down = Direction("down", wire=self._wire, worker=self.name, context=self._context, deliver=assembly.worker.take)
         self._connection = Connection(up, down)
 
     def _send(self, message: Any) -> None:
@@ -261,9 +262,7 @@ class Node:
 
     def _log(self, event: str, **fields: Any) -> None:
         if event == "copy":
-            self._watch.copy_changed(
-                self.node, session=fields["session"], phase=fields["phase"], epoch=fields["epoch"]
-            )
+            self._watch.copy_changed(self.node, session=fields["session"], phase=fields["phase"], epoch=fields["epoch"])
         self._trace.add(event, node=self.node, **fields)
 
     def _root_ended(self, task: "asyncio.Task[Any]") -> None:
@@ -288,5 +287,7 @@ class Node:
         self._on_gone(status)
 
 
-def _paths(path: SimPath) -> dict[str, Any]:
-    return {path.name: path}
+def _paths(path: SimPath, rng: random.Random) -> dict[str, Transport]:
+    """Return the paths that a worker offers: one, and the same one damaging what it carries."""
+    damaging = Corrupting(path, rng=rng)
+    return {path.name: path, damaging.name: damaging}

@@ -1,10 +1,9 @@
 """One run: a server, three workers, sessions with players and movers, under the weather of one seed."""
 
 import asyncio
-import gc
 import random
 import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -226,9 +225,7 @@ def _tab(stage: Stage, house: House, session: str) -> Tab:
 
 
 def _mover(stage: Stage, house: House, session: str) -> Mover:
-    return Mover(
-        session, house=house, loop=stage.loop, weather=stage.weather, watch=stage.watch, trace=stage.trace
-    )
+    return Mover(session, house=house, loop=stage.loop, weather=stage.weather, watch=stage.watch, trace=stage.trace)
 
 
 async def _settle(stage: Stage, house: House) -> None:
@@ -299,11 +296,3 @@ def _logging_to(trace: Trace) -> Iterator[None]:
         yield
     finally:
         structlog.configure(**before)
-
-
-def collect() -> None:
-    """Collect what runs have left. Never within one."""
-    gc.collect()
-
-
-Work = Coroutine[Any, Any, None]

@@ -1,4 +1,4 @@
-"""Makes a failing run smaller: fewer faults, a shorter time, no drawn order. A heuristic: a masked fault moves others."""
+"""Makes a failing run smaller: fewer faults, less time, no drawn order. A heuristic: a masked fault moves others."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -231,5 +231,3 @@ class Tab:
         self.newest = block
         if self._socket is not None:
             self._socket.say(type="received", block=block, server_life=1)
-
-

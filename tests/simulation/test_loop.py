@@ -1,17 +1,21 @@
 """The simulator's own loop: virtual time, nodes that are paused or without power, and doors that are shut."""
 
 import asyncio
+import datetime
 import random
+import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
 
 from tests.simulation.loop import EscapeError, SimLoop, StalledError
 from tests.simulation.sealed import sealed
+
+NOW = datetime.datetime
 
 
 def _in(loop: SimLoop, work: Coroutine[Any, Any, Any]) -> Any:
@@ -92,20 +96,31 @@ def test_the_order_of_tasks_is_drawn_and_of_callbacks_kept() -> None:
     assert len(orders) > 5
 
 
-def test_what_is_sealed_raises_and_is_as_before_afterwards() -> None:
-    reaches: tuple[Callable[[], object], ...] = (
-        lambda: time.time(),
-        lambda: time.monotonic(),
-        lambda: random.random(),
-        lambda: uuid.uuid4(),
-        lambda: threading.Thread(target=print).start(),
-    )
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (time, "time"),
+        (time, "monotonic"),
+        (random, "random"),
+        (uuid, "uuid4"),
+        (socket, "socket"),
+        (datetime.datetime, "now"),
+        (threading.Thread(target=print), "start"),
+    ],
+    ids=["time", "monotonic", "random", "uuid4", "socket", "datetime", "thread"],
+)
+def test_a_reach_for_the_world_outside_raises(owner: Any, name: str) -> None:
     with sealed():
-        for reach in reaches:
-            with pytest.raises(EscapeError):
-                reach()
-    assert time.time() > 0
-    assert 0 <= random.random() < 1
+        there = datetime.datetime if owner is NOW else owner
+        with pytest.raises(EscapeError):
+            getattr(there, name)()
+
+
+def test_a_broken_seal_leaves_all_as_it_was() -> None:
+    before = (time.time, random.random, datetime.datetime)
+    with pytest.raises(KeyError), sealed():
+        raise KeyError
+    assert (time.time, random.random, datetime.datetime) == before
 
 
 def test_an_executor_is_a_door_that_is_shut() -> None:

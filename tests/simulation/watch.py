@@ -162,8 +162,9 @@ class Watch:
         self._trace.add("shown", session=played.name, block=header.block, e=header.epoch)
         self._trace.count("blocks shown")
         if row is None or row.lost or row.epoch != header.epoch:
-            where = "no owner" if row is None or row.lost else f"epoch {row.epoch}"
-            self._fail(f"{played.name}: block {header.block} is shown for epoch {header.epoch}, and the row has {where}")
+            there = "no owner" if row is None or row.lost else f"epoch {row.epoch}"
+            here = f"{played.name}: block {header.block} is shown for epoch {header.epoch}"
+            self._fail(f"{here}, and the row has {there}")
         elif not row.shown:
             self._fail(f"{played.name}: block {header.block} is shown before epoch {header.epoch} is recorded as shown")
         if header.block != played.next_block:
@@ -220,5 +221,3 @@ class Watch:
 
 def _by(granted_by: str) -> str:
     return "a move" if granted_by[:1].isdigit() else granted_by
-
-

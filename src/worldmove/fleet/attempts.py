@@ -57,10 +57,15 @@ class Attempt:
         self._on_phase = on_phase
         self._inbox: asyncio.Queue[Heard] = asyncio.Queue()
         self._ended: dict[str, Ended] = {}
+        self._granted = False
 
     def take(self, event: Heard) -> None:
         """Hear one thing."""
         self._inbox.put_nowait(event)
+
+    def row_changed(self, row: Row) -> None:
+        """The session's row was written. What made an epoch is not in it any more once the next one has begun."""
+        self._granted = self._granted or row.granted_by == self.plan.attempt
 
     async def run(self) -> Ending:
         """Conduct the try to its end."""
@@ -235,7 +240,7 @@ class Attempt:
         if source is not None and source.reason == "reclaimed":
             return False
         told = any(end is not None and end.outcome == "committed" for end in (source, destination))
-        return told or row.granted_by == self.plan.attempt
+        return told or self._granted or row.granted_by == self.plan.attempt
 
     def _ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""

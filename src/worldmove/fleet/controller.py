@@ -285,6 +285,7 @@ class Controller:
 
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
+        self._mover.row_changed(new)
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, by=new.granted_by)

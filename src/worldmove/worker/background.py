@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-
 AGAIN_S = 0.5
 
 
@@ -43,7 +42,7 @@ class Background:
 async def _end(tasks: list[asyncio.Task[None]]) -> None:
     """Cancel tasks until they have ended.
 
-    Once is not enough: a cancel that meets a failure inside a TaskGroup is lost before Python 3.13, and its task goes on.
+    Once is not enough: a cancel that meets a failure inside a TaskGroup is lost before Python 3.13.
     """
     ended = asyncio.gather(*tasks, return_exceptions=True)
     while not ended.done():
