@@ -38,7 +38,7 @@ class SimHosts:
         worker: str,
         incarnation: int,
         on_message: Callable[[ToServer], None],
-        on_gone: Callable[[int], None],
+        on_gone: Callable[[int | None], None],
     ) -> tuple[Node, SimLink]:
         """Start a process and return once it said hello. Raises UserError if it ends or stays silent before that."""
         node = Node(
@@ -62,6 +62,25 @@ class SimHosts:
         if not node.ready.done():
             raise UserError(f"{worker} did not start", code="worker_start", status=503)
         return node, node.link
+
+    def adopt(
+        self,
+        worker: str,
+        incarnation: int,
+        pid: int,
+        birth: str,
+        on_message: Callable[[ToServer], None],
+        on_gone: Callable[[int | None], None],
+    ) -> tuple[Node, SimLink] | None:
+        """Take over a process that an earlier server started; None if it is dead."""
+        node = self.nodes.get(worker)
+        if node is None or not node.has_power or (node.incarnation, node.pid, node.birth) != (incarnation, pid, birth):
+            return None
+        node.serve(self.server, on_message, on_gone)
+        return node, node.link
+
+    async def listen(self) -> None:
+        """Let workers say hello. They do whenever there is a server."""
 
     async def close(self) -> None:
         """End what is left: SIGTERM, then SIGKILL. Idempotent."""

@@ -120,10 +120,12 @@ class Node:
         watch: Watch,
         forgets: str,
         on_message: Callable[[Any], None],
-        on_gone: Callable[[int], None],
+        on_gone: Callable[[int | None], None],
         server: str,
     ) -> None:
         self.name = config.worker
+        self.incarnation = config.incarnation
+        self.birth = f"{config.worker}#{config.incarnation}"
         self.node = f"{config.worker}#{config.incarnation}"
         self.pid = 100 * config.incarnation + int(config.worker[-1])
         self.link = SimLink()
@@ -162,6 +164,12 @@ class Node:
     @property
     def is_ready(self) -> bool:
         return self.has_power and self.ready.done()
+
+    def serve(self, server: str, on_message: Callable[[Any], None], on_gone: Callable[[int | None], None]) -> None:
+        """Another server has taken this process over: it hears of it from now on, over a new link."""
+        self._server = self._loop.context(server)
+        self._on_message, self._on_gone = on_message, on_gone
+        self.cut(0.0)
 
     # what the weather does
 
@@ -219,6 +227,7 @@ class Node:
             log=self._log,
             on_failure=self._failed,
             on_shutdown=self._stop.set,
+            birth=self.birth,
         )
         self.assembly = assemble(self._config, self._engine, WARM, edges)
         self.assembly.background.start("link", self._stay_linked(self.assembly))

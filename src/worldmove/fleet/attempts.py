@@ -205,16 +205,18 @@ class Attempt:
         """Leave no attempt open that nobody conducts, or none could begin after it. A silent ledger is asked again."""
         try:
             async with asyncio.timeout(self._config.doubt_s):
-                while self._is_open():
+                while self._may_be_open():
                     await self._close()
-                    if self._is_open():
+                    if self._may_be_open():
                         await asyncio.sleep(self._config.recover_every_s)
         except TimeoutError:
             return  # it does not answer: the report says *in doubt*
 
-    def _is_open(self) -> bool:
+    def _may_be_open(self) -> bool:
+        """Whether the row has it open; what the row is while the ledger does not answer, nobody knows."""
         row = self._desk.row(self.plan.session)
-        return row is not None and row.attempt is not None and row.attempt.attempt == self.plan.attempt
+        has_it = row is not None and row.attempt is not None and row.attempt.attempt == self.plan.attempt
+        return has_it or self._desk.failure is not None
 
     def _wake(self, end: WorkerRecord) -> None:
         """Have an end give up if it may, and ask the ledger if it may not."""
