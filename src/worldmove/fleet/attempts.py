@@ -58,6 +58,7 @@ class Attempt:
         self._inbox: asyncio.Queue[Heard] = asyncio.Queue()
         self._ended: dict[str, Ended] = {}
         self._granted = False
+        self._asked_to_open = False
 
     def take(self, event: Heard) -> None:
         """Hear one thing."""
@@ -111,7 +112,7 @@ class Attempt:
         await self._open()
 
     async def _open(self) -> None:
-        plan = self.plan
+        plan, self._asked_to_open = self.plan, True
         answer = await self._desk.ask(
             OpenAttempt(
                 session=plan.session,
@@ -216,7 +217,7 @@ class Attempt:
         """Whether the row has it open; what the row is while the ledger does not answer, nobody knows."""
         row = self._desk.row(self.plan.session)
         has_it = row is not None and row.attempt is not None and row.attempt.attempt == self.plan.attempt
-        return has_it or self._desk.failure is not None
+        return self._asked_to_open and (has_it or self._desk.failure is not None)
 
     def _wake(self, end: WorkerRecord) -> None:
         """Have an end give up if it may, and ask the ledger if it may not."""
