@@ -17,7 +17,7 @@ from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_rules import Ledger
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
-from worldmove.serve.live import Live, LiveConfig
+from worldmove.serve.live import Live, LiveConfig, Start
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.show import Verdict
 from worldmove.serve.wording import engine_info
@@ -64,8 +64,8 @@ class WatchedGateway(Gateway):
 
     watch: Watch
 
-    def begin(self, session: str) -> Live:
-        live = super().begin(session)
+    def begin(self, session: str, start: Start | None = None) -> Live:
+        live = super().begin(session, start)
         self.watch.begin(live)
         return live
 
