@@ -3,7 +3,7 @@
 import asyncio
 import random
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -166,7 +166,7 @@ def _drive(stage: Stage) -> None:
 
     loop.set_exception_handler(unhandled)
     main = loop.run_in(loop.context(SERVER), _main(stage), "main")
-    trace.on_broken = main.cancel
+    trace.on_broken = lambda: _ignored(main.cancel())
     try:
         loop.run_until_complete(main)
     except asyncio.CancelledError:
@@ -175,6 +175,9 @@ def _drive(stage: Stage) -> None:
     except (Exception, EscapeError) as error:  # noqa: BLE001  (whatever it is, it ends the run, and is told)
         trace.fail("".join(traceback.format_exception(error)))
     loop.bury()
+
+
+def _ignored(_result: object) -> None: ...
 
 
 async def _main(stage: Stage) -> None:
@@ -283,7 +286,7 @@ async def _within(stage: Stage, what: str, holds: Callable[[], bool]) -> None:
 def _logging_to(trace: Trace) -> Iterator[None]:
     """Have what the gateway logs in the trace. An error there is a failure."""
 
-    def keep(_logger: Any, method: str, event: dict[str, Any]) -> Any:
+    def keep(_logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
         name = event.pop("event")
         trace.add(name, **event)
         if method == "error":

@@ -77,7 +77,7 @@ def test_a_paused_node_does_everything_when_it_is_resumed() -> None:
 def test_nothing_to_wait_for_is_a_stall() -> None:
     loop = SimLoop(1)
     with pytest.raises(StalledError):
-        _in(loop, asyncio.Event().wait())  # type: ignore[arg-type]
+        _in(loop, asyncio.Event().wait())
 
 
 def test_the_order_of_tasks_is_drawn_and_of_callbacks_kept() -> None:
