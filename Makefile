@@ -6,6 +6,8 @@ NO_BROWSER ?=
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
 SECONDS ?= 60
+SEEDS ?= 1000
+OUT ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,7 +17,7 @@ RECIPE := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check fix bench fuzz clean
+.PHONY: help demo test check fix bench fuzz simulate clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +27,7 @@ help:  ## Say what there is
 	@echo "  TORCH_INDEX=URL take torch from this wheel index (pytorch.org names one for the CPU alone, a fraction"
 	@echo "                  of the size); empty: from where pip takes everything else"
 	@echo "  PYTEST_ARGS=... passed to pytest: PYTEST_ARGS='-k ledger'"
+	@echo "  SEEDS=1000      how many seeds to simulate; OUT=file.json keeps the result, and goes on from it"
 	@echo "  PYTHON=python3  the Python to make .venv from, 3.11 or newer"
 
 demo: $(VENV)/demo.done  ## A live world on this machine, in your browser
@@ -47,6 +50,9 @@ bench: $(VENV)/test.done  ## Take the figures of docs/figures.md, on this machin
 
 fuzz: $(VENV)/fuzz.done  ## Throw bytes at every decoder, guided by coverage: SECONDS=60
 	$(BIN)/python -m bench.fuzz --seconds $(SECONDS)
+
+simulate: $(VENV)/test.done  ## Run SEEDS=n seeds of the deterministic simulation, in virtual time
+	PYTHONPATH=src $(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(OUT),--out $(OUT))
 
 clean:  ## Remove .venv and every cache
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

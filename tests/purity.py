@@ -144,6 +144,34 @@ def unstable(tree: ast.AST) -> Iterator[Finding]:
             yield node.lineno, f"uses {node.id}()"
 
 
+def _outliving(tree: ast.AST) -> Iterator[Finding]:
+    """What a second run in the same process would find: a module's state; a generator that the collector ends."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield node.lineno, f"keeps {', '.join(node.names)} in its module"
+        elif isinstance(node, ast.AsyncFunctionDef) and _yields(node) and not _is_managed(node):
+            yield node.lineno, f"{node.name} is an asynchronous generator"
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            if isinstance(called, ast.Attribute) and called.attr == "create_task" and _is_asyncio(called.value):
+                yield node.lineno, "keeps no reference to a task"
+
+
+def _yields(function: ast.AsyncFunctionDef) -> bool:
+    return any(isinstance(node, ast.Yield) for node in ast.walk(function))
+
+
+def _is_managed(function: ast.AsyncFunctionDef) -> bool:
+    """Whether a generator is ended by an ``async with``, in its turn."""
+    names = [node.id for node in function.decorator_list if isinstance(node, ast.Name)]
+    return "asynccontextmanager" in names
+
+
+def _is_asyncio(node: ast.AST) -> bool:
+    """Whether tasks are made by the loop itself: a group keeps its own."""
+    return isinstance(node, ast.Name) and node.id in ("asyncio", "loop")
+
+
 def _is_read(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Load)
 
@@ -168,7 +196,8 @@ def _only_declared(function: ast.AsyncFunctionDef) -> bool:
 
 
 def unported(tree: ast.AST) -> Iterator[Finding]:
-    """What a driver must get as an argument."""
+    """What a driver must get as an argument, and what outlives a run of it."""
+    yield from _outliving(tree)
     for line, name in names(tree):
         if name not in ALLOWED and any(matches(name, banned) for banned in PORTS_ONLY):
             yield line, f"uses {name}"

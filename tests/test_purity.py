@@ -1,6 +1,6 @@
 """Purity: files that decide see no clock, socket, thread or tensor; drivers meet the world only through ports.
 
-Two nets over the syntax of the package.
+Two nets over the syntax of the package; ruff's banned-api is a third, and the seal over a simulated run a fourth.
 
 1. PURE files decide. They import what is listed here and nothing else, are never asynchronous, and give the
    same answer in every process: no ``id``, no ``hash``, no order taken from a set.
@@ -219,6 +219,9 @@ def test_a_stable_line_is_let_pass(harmless: str) -> None:
         "loop.call_soon_threadsafe(f)",
         "import weakref\nweakref.finalize(x, f)",
         "class Slot:\n    def __del__(self):\n        pass",
+        "def f():\n    global last\n    last = 1",
+        "async def f():\n    yield 1",
+        "import asyncio\nasync def f():\n    asyncio.create_task(g())",
     ],
 )
 def test_a_reach_past_the_ports_is_found(planted: str) -> None:
@@ -234,6 +237,9 @@ def test_a_reach_past_the_ports_is_found(planted: str) -> None:
         "def f(clock):\n    return clock.now()",
         "def f(time):\n    return time.monotonic",
         "import os\nos.getpid()",
+        "@asynccontextmanager\nasync def f():\n    yield 1",
+        "import asyncio\nasync def f(self):\n    self.task = asyncio.create_task(g())",
+        "async def f(tasks):\n    tasks.create_task(g())",
     ],
 )
 def test_a_use_of_ports_is_let_pass(harmless: str) -> None:

@@ -33,6 +33,9 @@ class SilentGateway:
     def holders(self, session: str, workers: object) -> None:
         self.told.append(("holders", workers))
 
+    def linked_again(self, session: str, worker: str, block: int) -> None:
+        self.told.append(("linked_again", (worker, block)))
+
     def close_epoch(self, session: str, epoch: int) -> None:
         self.told.append(("close_epoch", epoch))
 

@@ -96,6 +96,9 @@ class PlayingGateway:
                 self._send_from(play.next_block, session, worker)
         play.holders = tuple(workers)
 
+    def linked_again(self, session: str, worker: str, block: int) -> None:
+        self._send_from(block, session, worker)
+
     def close_epoch(self, session: str, epoch: int) -> None:
         self._of(session).closed_epoch = epoch
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.fleet.fakes import ENVIRONMENT, Server, server_of
-from worldmove.errors import MoveRefused
+from worldmove.errors import LedgerError, MoveRefused
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.reports import Outcome
@@ -193,16 +193,27 @@ def test_ends_that_give_up_are_an_abort_with_the_destinations_reason() -> None:
     assert found.attempt is None  # closed, though neither end has said so
 
 
-def test_a_silent_move_is_cancelled_and_then_reported_as_a_doubt() -> None:
+def test_a_silent_move_is_cancelled_and_then_closed_so_that_another_may_begin() -> None:
     def arrange(ends: Ends) -> None:
         del ends.says[Start]
 
     ending, server = tried(arrange)
-    assert ending.outcome is Outcome.IN_DOUBT
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "silent")
     assert all(wire.of(Cancel) for wire in server.wires.values())
     found = server.desk.row("s")
     assert found is not None
-    assert found.attempt is not None  # only the ends and the ledger may end it
+    assert found.attempt is None
+
+
+def test_a_silent_move_under_a_ledger_that_does_not_answer_is_reported_as_a_doubt() -> None:
+    def arrange(ends: Ends) -> None:
+        def fail(message: MoveMessage) -> None:
+            ends.server.desk.fail("s", LedgerError("the disk is full"))
+
+        ends.says[Start] = fail
+
+    ending, _ = tried(arrange)
+    assert ending.outcome is Outcome.IN_DOUBT
 
 
 def test_a_try_that_its_source_has_given_up_is_aborted_soon_though_its_destination_is_stalled() -> None:

@@ -57,10 +57,25 @@ def test_a_throw_away_copy_is_no_copy() -> None:
 
 
 def test_a_retired_copy_takes_over_once_the_dead_owners_epoch_is_closed_at_the_gateway() -> None:
-    server = recovered(copy_of("s", "retired"))
+    server = recovered(copy_of("s", "retired"), react=_plays_when_told(1))
     assert (row(server).owner, row(server).epoch, row(server).lost) == ("b", 2, False)
     assert server.gateway.told[0] == ("close_epoch", 1)
     assert server.wires["b"].of(TakeOver) == [TakeOver(session="s", epoch=2, block=5)]
+
+
+def test_a_retired_copy_is_told_again_until_it_plays() -> None:
+    server = recovered(copy_of("s", "retired"), react=_plays_when_told(3))
+    assert server.wires["b"].of(TakeOver) == [TakeOver(session="s", epoch=2, block=5)] * 3
+
+
+def _plays_when_told(num_times: int) -> React:
+    """A worker that does not hear before the word has come so often."""
+
+    def react(server: Server, message: object) -> None:
+        if isinstance(message, TakeOver) and len(server.wires["b"].of(TakeOver)) >= num_times:
+            server.holds("b", copy_of("s", "live", epoch=message.epoch))
+
+    return react
 
 
 def test_a_retired_copy_whose_lists_end_early_does_not_take_over_and_is_not_called_lost_either() -> None:

@@ -55,7 +55,6 @@ BY_CODE = {
     "walk_first": ExitCode.REFUSED,
     "engine_failed": ExitCode.REFUSED,
     "crashed": ExitCode.REFUSED,
-    "state_refused": ExitCode.REFUSED,
     "worker_start": ExitCode.FAILED,
     "no_space": ExitCode.FAILED,
     "cannot_write": ExitCode.FAILED,

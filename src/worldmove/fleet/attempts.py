@@ -17,6 +17,7 @@ from worldmove.fleet.reports import Outcome
 from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, Plan, refuse
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import CloseAttempt, Denied, OpenAttempt, Opened
+from worldmove.move.ledger_row import Row
 from worldmove.move.messages import (
     CONTROLLER,
     AnyMoveMessage,
@@ -56,10 +57,16 @@ class Attempt:
         self._on_phase = on_phase
         self._inbox: asyncio.Queue[Heard] = asyncio.Queue()
         self._ended: dict[str, Ended] = {}
+        self._granted = False
+        self._asked_to_open = False
 
     def take(self, event: Heard) -> None:
         """Hear one thing."""
         self._inbox.put_nowait(event)
+
+    def row_changed(self, row: Row) -> None:
+        """The session's row was written. What made an epoch is not in it any more once the next one has begun."""
+        self._granted = self._granted or row.granted_by == self.plan.attempt
 
     async def run(self) -> Ending:
         """Conduct the try to its end."""
@@ -67,6 +74,7 @@ class Attempt:
             await self._make_ready()
         except MoveRefused as refusal:
             self._cancel_both()
+            await self._until_closed()  # the ledger may have opened it without having said so
             return Ending(outcome=Outcome.REFUSED, reason=refusal.reason, detail=refusal.detail)
         self._on_phase(self.plan, "transfer")
         self._tell(
@@ -104,7 +112,7 @@ class Attempt:
         await self._open()
 
     async def _open(self) -> None:
-        plan = self.plan
+        plan, self._asked_to_open = self.plan, True
         answer = await self._desk.ask(
             OpenAttempt(
                 session=plan.session,
@@ -145,8 +153,7 @@ class Attempt:
             self._cancel_both()
         if not told and not self._is_aborted():
             told = await self._listen(self._config.doubt_s)
-        if told:
-            await self._close()
+        await self._until_closed()
         return self._ending()
 
     async def _listen(self, within_s: float) -> bool:
@@ -195,6 +202,23 @@ class Attempt:
             )
         )
 
+    async def _until_closed(self) -> None:
+        """Leave no attempt open that nobody conducts, or none could begin after it. A silent ledger is asked again."""
+        try:
+            async with asyncio.timeout(self._config.doubt_s):
+                while self._may_be_open():
+                    await self._close()
+                    if self._may_be_open():
+                        await asyncio.sleep(self._config.recover_every_s)
+        except TimeoutError:
+            return  # it does not answer: the report says *in doubt*
+
+    def _may_be_open(self) -> bool:
+        """Whether the row has it open; what the row is while the ledger does not answer, nobody knows."""
+        row = self._desk.row(self.plan.session)
+        has_it = row is not None and row.attempt is not None and row.attempt.attempt == self.plan.attempt
+        return self._asked_to_open and (has_it or self._desk.failure is not None)
+
     def _wake(self, end: WorkerRecord) -> None:
         """Have an end give up if it may, and ask the ledger if it may not."""
         self._tell(end.name, Cancel)
@@ -213,15 +237,22 @@ class Attempt:
         """Return the name of an end that died before it could say how it ended; empty where there is none."""
         return next((end.name for end in self._untold() if self._desk.is_gone(end.name, end.incarnation)), "")
 
+    def _was_granted(self, row: Row) -> bool:
+        """Whether the destination has owned the session by this attempt, and the source did not get it back unshown."""
+        source, destination = self._ended.get("source"), self._ended.get("destination")
+        if source is not None and source.reason == "reclaimed":
+            return False
+        told = any(end is not None and end.outcome == "committed" for end in (source, destination))
+        return told or self._granted or row.granted_by == self.plan.attempt
+
     def _ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""
-        plan, row = self.plan, self._desk.row(self.plan.session)
+        row = self._desk.row(self.plan.session)
         source, destination = self._ended.get("source"), self._ended.get("destination")
         aborted = next((end for end in (destination, source) if end is not None and end.outcome == "aborted"), None)
-        granted = destination is not None and destination.outcome == "committed"
         if row is None or row.lost:
             outcome, reason, detail = Outcome.LOST, "lost", "no copy is left"
-        elif granted or row.granted_by == plan.attempt:
+        elif self._was_granted(row):
             outcome, reason, detail = Outcome.COMMITTED, "done", ""
         elif row.attempt is None:
             outcome, reason, detail = Outcome.ABORTED, "silent", "an end did not answer, and the move was closed"

@@ -245,7 +245,7 @@ class Controller:
                 self._playing().take(worker.name, message)
             case Hello():
                 self._workers.hello(message)
-                self._own_again(worker)
+                self._linked_again(message)
                 self._log("worker_ready", worker=worker.name, incarnation=worker.incarnation, pid=message.pid)
 
     def _reported(self, worker: WorkerRecord) -> None:
@@ -295,18 +295,17 @@ class Controller:
 
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
+        self._mover.row_changed(new)
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, attempt=new.granted_by)
             self._playing().owned(new.session, owner)
             self._refresh_holders()
 
-    def _own_again(self, worker: WorkerRecord) -> None:
-        """A worker has made a new link: lists may have been lost with the old one, and its owner's are sent again."""
-        for record in self._sessions.all():
-            owner = self._desk.owner(record.name)
-            if owner is not None and (owner.worker, owner.incarnation) == (worker.name, worker.incarnation):
-                self._playing().owned(record.name, owner)
+    def _linked_again(self, hello: Hello) -> None:
+        """A worker has made a new link: lists and acknowledgements may have been lost with the old one."""
+        for copy in hello.copies:
+            self._playing().linked_again(copy.session, hello.worker, copy.block)
 
     def _refresh_holders(self) -> None:
         """Tell the gateway which workers need a session's lists, whenever that has changed."""

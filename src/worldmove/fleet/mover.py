@@ -105,6 +105,12 @@ class Mover:
         if record is not None and record.attempt is not None and record.attempt.plan.attempt == message.attempt:
             record.attempt.take(message)
 
+    def row_changed(self, row: Row) -> None:
+        """Tell the try under way of its session's row."""
+        record = self._sessions.find(row.session)
+        if record is not None and record.attempt is not None:
+            record.attempt.row_changed(row)
+
     def died(self, worker: str) -> None:
         """Tell every try that concerns it of a worker's death."""
         for record in self._sessions.all():

@@ -97,7 +97,22 @@ class Recovery:
         )
         if isinstance(answer, Done):
             taken = TakeOver(session=row.session, epoch=answer.epoch, block=next_block)
+            await self._hand_over(worker, taken)
+
+    async def _hand_over(self, worker: WorkerRecord, taken: TakeOver) -> None:
+        """Tell a copy that it owns the session, until it plays, or its worker says that it has none, or is gone.
+
+        Once is not enough: the link may be made anew meanwhile, and the copy may just have been let go.
+        """
+        while self._is_waited_for(worker, taken):
             self._workers.send(worker.name, taken)
+            await asyncio.sleep(self._config.recover_every_s)
+
+    def _is_waited_for(self, worker: WorkerRecord, taken: TakeOver) -> bool:
+        row = self._desk.row(taken.session)
+        if row is None or row.epoch != taken.epoch or self._desk.owner_is_gone(row):
+            return False
+        return not any(copy.session == taken.session and copy.epoch >= taken.epoch for copy in worker.copies)
 
     async def _lose(self, row: Row) -> None:
         number = await self._poll()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from worldmove.errors import MoveRefused
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.workers import WorkerRecord
-from worldmove.move.ledger_row import Row
+from worldmove.move.ledger_row import BY_RECLAIM, Row
 from worldmove.move.messages import AnyMoveMessage, Declined, Ended
 from worldmove.move.strategy import Strategy
 
@@ -67,6 +67,9 @@ def by_row(plan: Plan, ending: Ending, row: Row | None, *, owner_lives: bool) ->
     """Return how a try ended as the row has it by now: a session whose owner is dead goes on nowhere."""
     if row is None or row.lost:
         return replace(ending, outcome=Outcome.LOST, reason="lost", detail="no copy is left")
+    if (row.granted_by, row.epoch, row.owner) == (BY_RECLAIM, plan.epoch + 2, plan.source.name):
+        detail = f"{plan.destination.name} ended before it had shown a block, and the source went on"
+        return replace(ending, outcome=Outcome.ABORTED, reason="reclaimed", detail=detail)
     if row.granted_by == plan.attempt:
         return replace(ending, outcome=Outcome.COMMITTED, reason="done", detail="")
     if not owner_lives and ending.outcome is not Outcome.COMMITTED:

@@ -226,6 +226,10 @@ class Gateway:
         live = self.lives.get(session)
         return None if live is None else live.horizon_s()
 
+    def linked_again(self, session: str, worker: str, block: int) -> None:
+        if live := self.lives.get(session):
+            live.feed.send_again(worker, block)
+
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
         live = self.lives.get(session)
         if live is None:

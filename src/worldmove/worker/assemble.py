@@ -31,6 +31,7 @@ class Assembly:
 
     worker: Worker
     background: Background
+    arenas: tuple[Arena, ...]
     arena_bytes: int
     log: Callable[..., None]
 
@@ -57,7 +58,8 @@ class Edges:
 def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Assembly:
     """Make the slots and wire the parts. Runs inside the event loop."""
     arena_bytes = config.arena_bytes or warm.arena_bytes
-    pool = SlotPool([Arena(arena_bytes, f"{config.worker}-slot-{number}") for number in range(config.num_slots)])
+    arenas = tuple(Arena(arena_bytes, f"{config.worker}-slot-{number}") for number in range(config.num_slots))
+    pool = SlotPool(arenas)
     tools = Tools(
         engine=engine,
         turns=Turns(edges.engine_thread, spare_thread=edges.spare_thread),
@@ -93,7 +95,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         background=background,
         on_shutdown=edges.on_shutdown,
     )
-    return Assembly(worker=worker, background=background, arena_bytes=arena_bytes, log=edges.log)
+    return Assembly(worker=worker, background=background, arenas=arenas, arena_bytes=arena_bytes, log=edges.log)
 
 
 def _host(config: WorkerConfig, warm: WarmUp, edges: Edges, ledger: LinkLedger) -> Host:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+AGAIN_S = 0.5
+
 
 class Background:
     """Starts tasks and keeps them. A task that fails is handed to ``on_failure``: silence would hide a bug."""
@@ -24,19 +26,30 @@ class Background:
 
     async def end(self, name: str) -> None:
         """Cancel what runs under a name, and wait for it."""
-        for task in [task for task in self._tasks.values() if task.get_name() == name]:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await _end([task for task in self._tasks.values() if task.get_name() == name])
 
     async def stop(self) -> None:
         """Cancel what still runs, and wait for it. Whoever stops from inside a task goes on."""
-        left = [task for task in self._tasks.values() if task is not asyncio.current_task()]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await _end([task for task in self._tasks.values() if task is not asyncio.current_task()])
 
     def _ended(self, number: int, name: str, task: asyncio.Task[None]) -> None:
         del self._tasks[number]
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._on_failure(name, error)
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended.
+
+    Once is not enough: a cancel that meets a failure inside a TaskGroup is lost before Python 3.13.
+    """
+    ended = asyncio.gather(*tasks, return_exceptions=True)
+    while not ended.done():
+        for task in tasks:
+            task.cancel()
+        try:
+            async with asyncio.timeout(AGAIN_S):
+                await asyncio.shield(ended)
+        except TimeoutError:
+            continue

@@ -1,0 +1,128 @@
+"""A counter with a digest for an engine: a session's frames say everything that it was ever given, in order.
+
+No tensor work, a few kilobytes of state, and as awkward to move as a real one: an array that every block rebinds, a
+window that is written in place, a cursor, a counter of the program's, and keys that are held down.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worldmove.engine.base import Block, EngineSpec, FrameNote, KeyChange
+from worldmove.units import ALIGNMENT_BYTES
+
+HEIGHT, WIDTH, FRAMES = 2, 3, 2
+FRAME_BYTES = HEIGHT * WIDTH * 3
+WINDOW = 16
+KEYS = ("up", "down", "left", "right")
+PERIOD_S = 0.25
+
+SPEC = EngineSpec(
+    name="counter",
+    preset="simulation",
+    weights_sha256="00" * 32,
+    height=HEIGHT,
+    width=WIDTH,
+    frames_per_block=FRAMES,
+    frames_per_s=FRAMES / PERIOD_S,
+    keys=KEYS,
+    num_threads=1,
+)
+
+
+@dataclass(slots=True)
+class World:
+    """One session. Every field decides about later frames."""
+
+    seed: int
+    chain: NDArray[np.uint8]
+    """Digest of everything so far; every block makes a new array."""
+    window: NDArray[np.uint8]
+    """The last blocks' digests, written in place at ``cursor``."""
+    cursor: int = 0
+    block: int = 0
+    number: int = 0
+    held: tuple[str, ...] = ()
+
+    def step(self, changes: Sequence[KeyChange]) -> Block:
+        """Advance by one block."""
+        for change in changes:
+            self.number = change.number
+            others = tuple(key for key in self.held if key != change.key)
+            self.held = (*others, change.key) if change.down else others
+        told = [self.seed, self.cursor, self.block, self.number, self.held]
+        told.append([(change.number, change.key, change.down) for change in changes])
+        digest = hashlib.sha256(self.chain.data)
+        digest.update(self.window.data)
+        digest.update(repr(told).encode())
+        self.chain = _room(32)
+        self.chain[:] = np.frombuffer(digest.digest(), dtype=np.uint8)
+        self.window[self.cursor] = self.chain
+        self.cursor = (self.cursor + 1) % WINDOW
+        self.block += 1
+        action = self.held[-1] if self.held else "stay"
+        note = FrameNote(pose=(self.block, self.cursor), action=action, number=self.number)
+        frames = np.resize(self.chain, FRAMES * FRAME_BYTES).reshape(FRAMES, HEIGHT, WIDTH, 3)
+        return Block(index=self.block - 1, frames=frames, notes=(note,) * FRAMES)
+
+
+def begin(seed: int) -> World:
+    """Begin a world."""
+    return World(seed=seed, chain=_room(32), window=_room(WINDOW * 32).reshape(WINDOW, 32))
+
+
+def _room(num_bytes: int) -> NDArray[np.uint8]:
+    """Return zeros at an aligned address: where a leaf lies in an arena follows from its address, and is to be the
+    same in every process.
+    """
+    memory = np.zeros(num_bytes + ALIGNMENT_BYTES, dtype=np.uint8)
+    skipped = -int(memory.ctypes.data) % ALIGNMENT_BYTES
+    return memory[skipped : skipped + num_bytes]
+
+
+Stepped = Callable[[World, tuple[KeyChange, ...]], None]
+
+
+class CounterEngine:
+    """An ``Engine``. ``on_step`` hears of every block before it is stepped, and of the list that it is given."""
+
+    def __init__(self, on_step: Stepped, forgets: str = "") -> None:
+        """``forgets``: a field that is not given away with the state: the fault of an engine's author."""
+        self._on_step = on_step
+        self._forgets = forgets
+
+    @property
+    def spec(self) -> EngineSpec:
+        return SPEC
+
+    @property
+    def state_types(self) -> Mapping[str, type]:
+        return {}
+
+    def warm_up(self) -> None: ...
+
+    def open(self, seed: int) -> World:
+        return begin(seed)
+
+    def recover(self, frame: NDArray[np.uint8], seed: int) -> World:
+        """Begin a world from a picture."""
+        world = begin(seed)
+        world.chain[:] = np.resize(frame.reshape(-1), 32)
+        return world
+
+    def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
+        self._on_step(session, tuple(changes))
+        return session.step(changes)
+
+    def quiesce(self, session: World) -> None: ...
+
+    def state(self, session: World) -> dict[str, Any]:
+        fields = ("seed", "chain", "window", "cursor", "block", "number", "held")
+        return {name: getattr(session, name) for name in fields if name != self._forgets}
+
+    def install(self, state: dict[str, Any], into: World | None = None) -> World:
+        return World(**({self._forgets: 0} if self._forgets else {}) | state)

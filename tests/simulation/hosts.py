@@ -1,0 +1,103 @@
+"""The hosts of a run: they start workers' processes, and end them (a ``fleet.ports.Hosts``)."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tests.simulation.net import Wire
+from tests.simulation.node import Node, SimLink
+from tests.simulation.path import Fabric
+from tests.simulation.watch import Watch
+from worldmove.errors import UserError
+from worldmove.worker.config import WorkerConfig
+from worldmove.worker.messages import ToServer
+
+START_S = 30.0
+STOP_S = 5.0
+
+
+class SimHosts:
+    """One machine. It outlives a server: its processes do not end with the one that started them."""
+
+    def __init__(self, config: WorkerConfig, *, wire: Wire, fabric: Fabric, watch: Watch, forgets: str = "") -> None:
+        self.server = "server#1"
+        """Who started the processes, and hears of their ends."""
+        self.nodes: dict[str, Node] = {}
+        """By worker: its newest process."""
+        self.all: list[Node] = []
+        self._config = config
+        self._wire = wire
+        self._fabric = fabric
+        self._watch = watch
+        self._forgets = forgets
+
+    async def start(
+        self,
+        worker: str,
+        incarnation: int,
+        on_message: Callable[[ToServer], None],
+        on_gone: Callable[[int | None], None],
+    ) -> tuple[Node, SimLink]:
+        """Start a process and return once it said hello. Raises UserError if it ends or stays silent before that."""
+        node = Node(
+            msgspec.structs.replace(self._config, worker=worker, incarnation=incarnation),
+            wire=self._wire,
+            fabric=self._fabric,
+            watch=self._watch,
+            forgets=self._forgets,
+            on_message=on_message,
+            on_gone=on_gone,
+            server=self.server,
+        )
+        self.nodes[worker] = node
+        self.all.append(node)
+        ends: list[asyncio.Future[Any]] = [node.ready, node.status]
+        try:
+            async with asyncio.timeout(START_S):
+                await _first_of(ends)
+        except TimeoutError:
+            node.kill()
+        if not node.ready.done():
+            raise UserError(f"{worker} did not start", code="worker_start", status=503)
+        return node, node.link
+
+    def adopt(
+        self,
+        worker: str,
+        incarnation: int,
+        pid: int,
+        birth: str,
+        on_message: Callable[[ToServer], None],
+        on_gone: Callable[[int | None], None],
+    ) -> tuple[Node, SimLink] | None:
+        """Take over a process that an earlier server started; None if it is dead."""
+        node = self.nodes.get(worker)
+        if node is None or not node.has_power or (node.incarnation, node.pid, node.birth) != (incarnation, pid, birth):
+            return None
+        node.serve(self.server, on_message, on_gone)
+        return node, node.link
+
+    async def listen(self) -> None:
+        """Let workers say hello. They do whenever there is a server."""
+
+    async def close(self) -> None:
+        """End what is left: SIGTERM, then SIGKILL. Idempotent."""
+        left = [node for node in self.all if not node.status.done()]
+        for node in left:
+            node.terminate()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await asyncio.gather(*(node.ended() for node in left))
+        except TimeoutError:
+            for node in left:
+                node.kill()
+
+
+async def _first_of(futures: list["asyncio.Future[Any]"]) -> None:
+    """Return once one of them is done."""
+    one = asyncio.Event()
+    for future in futures:
+        future.add_done_callback(lambda _: one.set())
+    await one.wait()

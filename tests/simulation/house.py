@@ -1,0 +1,151 @@
+"""One server's life in the simulation: the shipped controller, gateway and desk, over simulated hosts and a ledger."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from tests.simulation.engine import SPEC
+from tests.simulation.hosts import SimHosts
+from tests.simulation.loop import SimLoop
+from tests.simulation.trace import Trace
+from tests.simulation.watch import Watch, seed_of
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.counters import Counters
+from worldmove.fleet.reports import MoveReport
+from worldmove.move.ledger_messages import Answer, Operation
+from worldmove.move.ledger_rules import Ledger
+from worldmove.serve.desk import Desk
+from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.live import Live, LiveConfig, Start
+from worldmove.serve.metrics import Metrics
+from worldmove.serve.show import Verdict
+from worldmove.serve.wording import engine_info
+
+RECOVERED_SEED = 1_000_000
+
+
+class Tally(Counters):
+    """Counts into the trace: prometheus reads the clock."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def moved(self, report: MoveReport) -> None: ...
+
+    def asked(self, operation: Operation, answer: Answer | None) -> None:
+        self._trace.count(f"ledger {type(operation).__name__} {type(answer).__name__ if answer else 'none'}")
+
+    def died(self, worker: str) -> None:
+        self._trace.count("deaths")
+
+
+class TallyMetrics(Metrics):
+    """The gateway's numbers, for the same reason. A check of the future that fails breaks the run."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    def block_shown(self, late_s: float | None) -> None: ...
+
+    def block_dropped(self, why: Verdict) -> None:
+        self._trace.count(f"not shown: {why.value}")
+
+    def checked(self, *, equal: bool) -> None:
+        self._trace.count("checks")
+        if not equal:
+            self._trace.fail("a retired copy and the owner made different blocks of the same lists")
+
+    def moved_with_gap(self, gap_s: float) -> None: ...
+
+
+class WatchedGateway(Gateway):
+    """The shipped gateway; the watch is told of each session that begins."""
+
+    watch: Watch
+
+    def begin(self, session: str, start: Start | None = None) -> Live:
+        live = super().begin(session, start)
+        self.watch.begin(live)
+        return live
+
+
+class Ids:
+    """Names and seeds in order; a session's seed follows from its name."""
+
+    def __init__(self) -> None:
+        self._num_sessions = 0
+        self._num_seeds = 0
+
+    def session(self) -> str:
+        self._num_sessions += 1
+        return f"s-{self._num_sessions}"
+
+    def next_seed(self) -> int:
+        """Return the seed of the session that is named next."""
+        return seed_of(f"s-{self._num_sessions + 1}")
+
+    def seed(self) -> int:
+        self._num_seeds += 1
+        return RECOVERED_SEED + self._num_seeds
+
+
+@dataclass(slots=True, kw_only=True)
+class House:
+    """A server that runs."""
+
+    controller: Controller
+    gateway: WatchedGateway
+    desk: Desk
+    ids: Ids
+    looking: "asyncio.Task[Any]"
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Salts and nonces, in order."""
+
+    given: int = 0
+
+    def salt(self) -> str:
+        self.given += 1
+        return f"t{self.given}"
+
+    def nonce(self) -> bytes:
+        self.given += 1
+        return self.given.to_bytes(32, "big")
+
+
+def open_house(
+    *, life: int, config: FleetConfig, hosts: SimHosts, ledger: Ledger, loop: SimLoop, trace: Trace, watch: Watch
+) -> House:
+    """Put a server together. To be called in its node's context."""
+
+    def log(event: str, fields: dict[str, object]) -> None:
+        trace.add(event, **fields)
+        if event == "worker_suspected":
+            watch.suspected(str(fields["worker"]))
+        if event == "task_failed":
+            trace.fail(f"the controller's task {fields['task']!r} failed: {fields['error']}")
+
+    numbers = Numbers(given=life << 32)
+    ports = ControllerPorts(
+        hosts=hosts,
+        ledger=ledger,
+        wall_clock=loop.time,
+        salt=numbers.salt,
+        nonce=numbers.nonce,
+        counters=Tally(trace),
+        log=log,
+    )
+    controller = Controller(config, ports)
+    live = LiveConfig(spec=SPEC, server_life=life, rest_after_s=2.0)
+    gateway = WatchedGateway(
+        fleet=controller, config=GatewayConfig(live=live, keep_s=600.0), metrics=TallyMetrics(trace)
+    )
+    gateway.watch = watch
+    controller.attach(gateway)
+    ids = Ids()
+    desk = Desk(gateway, engine=engine_info(SPEC, 8), ids=ids)
+    looking = asyncio.get_running_loop().create_task(gateway.run())
+    return House(controller=controller, gateway=gateway, desk=desk, ids=ids, looking=looking)

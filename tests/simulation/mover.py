@@ -1,0 +1,55 @@
+"""Who moves sessions about: one for each session, who moves it again and again, and sometimes thinks better of it."""
+
+import asyncio
+
+from tests.simulation.house import House
+from tests.simulation.loop import SimLoop
+from tests.simulation.trace import Trace
+from tests.simulation.watch import Watch
+from tests.simulation.weather import Weather
+from worldmove.errors import WorldMoveError
+
+GAP_S = (0.2, 1.5)
+
+
+class Mover:
+    """Moves one session until the weather clears."""
+
+    def __init__(
+        self, session: str, *, house: House, loop: SimLoop, weather: Weather, watch: Watch, trace: Trace
+    ) -> None:
+        self.session = session
+        self._house = house
+        self._loop = loop
+        self._weather = weather
+        self._watch = watch
+        self._trace = trace
+        self._cancelling: list[asyncio.Task[None]] = []
+
+    async def run(self) -> None:
+        """Return once the weather is clear, and the last move has ended."""
+        while True:
+            dice = self._weather.dice("operator")
+            await asyncio.sleep(dice.between(*GAP_S))
+            if self._weather.clear:
+                break
+            if cancel := self._weather.strikes("cancel"):
+                self._cancelling.append(self._loop.create_task(self._cancel(cancel.between(0.0, 1.0))))
+            await self._move(damage=self._weather.strikes("damage") is not None)
+        await asyncio.gather(*self._cancelling)
+
+    async def _move(self, *, damage: bool) -> None:
+        try:
+            report = await self._house.desk.move(self.session, None, damage=damage)
+        except WorldMoveError as error:
+            self._trace.add("not_moved", session=self.session, code=error.code)
+            self._trace.count(f"moves not begun: {error.code}")
+            return
+        self._watch.reported(report)
+
+    async def _cancel(self, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        try:
+            await self._house.desk.cancel(self.session)
+        except WorldMoveError as error:
+            self._trace.add("not_cancelled", session=self.session, code=error.code)

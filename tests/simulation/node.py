@@ -1,0 +1,302 @@
+"""A worker's process in the simulation: the shipped worker, assembled from edges that live in virtual time.
+
+It mirrors ``worker.process``, which is an edge: a link that is made again when it was cut, an end after too long
+without one, and an exit status that the server learns some time after the end.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tests.simulation.engine import CounterEngine
+from tests.simulation.loop import SimLoop
+from tests.simulation.net import Connection, Direction, Wire
+from tests.simulation.path import Fabric, SimPath
+from tests.simulation.trace import Trace
+from tests.simulation.watch import Watch
+from worldmove.transport.base import Transport
+from worldmove.transport.wrappers import Corrupting
+from worldmove.worker.assemble import Assembly, Edges, assemble
+from worldmove.worker.config import WorkerConfig
+from worldmove.worker.messages import Hello
+from worldmove.worker.warm_up import WarmUp
+
+T = TypeVar("T")
+
+RECONNECT_S = 0.2
+BOOT_S = (0.05, 0.4)
+BLOCK_S = (0.005, 0.06)
+COPY_S = (0.0005, 0.01)
+WARM = WarmUp(
+    environment={"engine.name": "counter", "canary.state": "equal"},
+    rates={"block_s": 0.02, "copy_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9},
+    arena_bytes=4096,
+)
+
+
+class Alone:
+    """Something that is used by one function at a time: an engine, from whichever of its two threads."""
+
+    def __init__(self, name: str) -> None:
+        self.num_users = 0
+        self._name = name
+
+    def begin(self, trace: Trace) -> None:
+        """A function is given to a thread. Breaks the run where another one is at it."""
+        self.num_users += 1
+        if self.num_users > 1:
+            trace.fail(f"two calls to the engine of {self._name} at once")
+
+
+class SimThread:
+    """A ``Blocking``: one function after another, each with a duration. A cancelled caller waits for its own."""
+
+    def __init__(self, wire: Wire, name: str, cost_s: tuple[float, float], alone: "Alone | None" = None) -> None:
+        """``alone``: what no two functions may use at once."""
+        self._alone = alone
+        self._wire = wire
+        self._dice = wire.weather.dice(name)
+        self._cost_s = cost_s
+        self._free_at = 0.0
+        self.slowness = 1.0
+
+    async def __call__(self, function: Callable[[], T], /) -> T:
+        loop, alone = self._wire.loop, self._alone
+        if alone is not None:
+            alone.begin(self._wire.trace)
+        cost_s = self.slowness * self._dice.between(*self._cost_s)
+        self._free_at = max(self._free_at, loop.time()) + cost_s
+        ended, brought = asyncio.Event(), []  # type: tuple[asyncio.Event, list[tuple[Any, Exception | None]]]
+
+        def run() -> None:
+            try:
+                brought.append((function(), None))
+            except Exception as error:  # noqa: BLE001  (it is the caller's)
+                brought.append((None, error))
+            if alone is not None:
+                alone.num_users -= 1
+            ended.set()
+
+        loop.call_at(self._free_at, run)
+        cancelled: asyncio.CancelledError | None = None
+        while not ended.is_set():
+            try:
+                await ended.wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        result, failure = brought[0]
+        if failure is not None:
+            raise failure
+        return result  # type: ignore[no-any-return]
+
+
+class SimLink:
+    """The server's end of a worker's link, over whichever connection there is (a ``WorkerLink``)."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+
+    def send(self, message: Any) -> None:
+        if self.connection is not None:
+            self.connection.down.send(message)
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.cut()
+
+
+class Node:
+    """One incarnation of one worker, from its start to its proven end (a ``WorkerProcess``)."""
+
+    def __init__(
+        self,
+        config: WorkerConfig,
+        *,
+        wire: Wire,
+        fabric: Fabric,
+        watch: Watch,
+        forgets: str,
+        on_message: Callable[[Any], None],
+        on_gone: Callable[[int | None], None],
+        server: str,
+    ) -> None:
+        self.name = config.worker
+        self.incarnation = config.incarnation
+        self.birth = f"{config.worker}#{config.incarnation}"
+        self.node = f"{config.worker}#{config.incarnation}"
+        self.pid = 100 * config.incarnation + int(config.worker[-1])
+        self.link = SimLink()
+        self.ready = wire.loop.create_future()
+        self.status = wire.loop.create_future()
+        self.assembly: Assembly | None = None
+        self._config = config
+        self._wire = wire
+        self._loop: SimLoop = wire.loop
+        self._trace: Trace = wire.trace
+        self._watch = watch
+        self._on_message = on_message
+        self._on_gone = on_gone
+        self._server = wire.loop.context(server)
+        self._context = wire.loop.context(self.node)
+        self._connection: Connection | None = None
+        self._cut = asyncio.Event()
+        self._stop = asyncio.Event()
+        self._unreachable_until = 0.0
+        self._said_hello = False
+        self._path = SimPath(fabric, self.node, lambda: self.has_power)
+        self._engine = CounterEngine(lambda world, changes: watch.stepped(self.node, world, changes), forgets)
+        engine = Alone(self.node)
+        self._threads = (
+            SimThread(wire, "engine", BLOCK_S, engine),
+            SimThread(wire, "spare", BLOCK_S, engine),
+            SimThread(wire, "copy", COPY_S),
+        )
+        self._root = self._loop.run_in(self._context, self._run(), f"root {self.node}")
+        self._root.add_done_callback(self._root_ended)
+
+    @property
+    def has_power(self) -> bool:
+        return not self.status.done() and self._loop.has_power(self.node)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.has_power and self.ready.done()
+
+    def serve(self, server: str, on_message: Callable[[Any], None], on_gone: Callable[[int | None], None]) -> None:
+        """Another server has taken this process over: it hears of it from now on, over a new link."""
+        self._server = self._loop.context(server)
+        self._on_message, self._on_gone = on_message, on_gone
+        self.cut(0.0)
+
+    # what the weather does
+
+    def kill(self, *, noticed_after_s: float = 0.01) -> None:
+        """Cut its power: nothing of it runs any more, and some time later the server learns of it."""
+        if self.has_power:
+            self._trace.add("power_off", node=self.node)
+            self._trace.count("crashes")
+            self._loop.power_off(self.node)
+            self._end(-9, noticed_after_s)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self._loop.call_soon(self._stop.set, context=self._context)
+
+    def cut(self, seconds: float) -> None:
+        """Break the connection; none is made for some time."""
+        self._unreachable_until = self._loop.time() + seconds
+        if self._connection is not None:
+            self._connection.cut()
+            self._loop.call_soon(self._cut.set, context=self._context)
+
+    def stall(self, seconds: float, *, up: bool) -> None:
+        """Hold the stream up, one way."""
+        if self._connection is not None:
+            (self._connection.up if up else self._connection.down).stall(seconds)
+
+    def slow_down(self, factor: float) -> None:
+        for thread in self._threads:
+            thread.slowness = factor
+
+    async def ended(self) -> int:
+        status: int = await asyncio.shield(self.status)
+        return status
+
+    def close_arenas(self) -> None:
+        """Give the memory back, once the run is over."""
+        if self.assembly is not None:
+            for arena in self.assembly.arenas:
+                arena.close()
+
+    # the process
+
+    async def _run(self) -> None:
+        await asyncio.sleep(self._wire.weather.dice("boot").between(*BOOT_S))
+        engine, spare, copy = self._threads
+        edges = Edges(
+            engine_thread=engine,
+            spare_thread=spare,
+            copy_thread=copy,
+            transports=_paths(self._path, random.Random(f"damage:{self._wire.weather.seed}:{self.node}")),
+            send=self._send,
+            clock=self._loop.time,
+            pid=self.pid,
+            log=self._log,
+            on_failure=self._failed,
+            on_shutdown=self._stop.set,
+            birth=self.birth,
+        )
+        self.assembly = assemble(self._config, self._engine, WARM, edges)
+        self.assembly.background.start("link", self._stay_linked(self.assembly))
+        await self._stop.wait()
+        await self.assembly.background.stop()
+        self._end(0, 0.01)
+
+    async def _stay_linked(self, assembly: Assembly) -> None:
+        gone_since = self._loop.time()
+        while self._loop.time() - gone_since < self._config.keep_s:
+            if self._loop.time() < self._unreachable_until:
+                await asyncio.sleep(RECONNECT_S)
+                continue
+            self._cut.clear()
+            self._connect(assembly)
+            assembly.worker.joined()
+            await self._cut.wait()
+            gone_since = self._loop.time()
+        self._stop.set()
+
+    def _connect(self, assembly: Assembly) -> None:
+        self._said_hello = False
+        up = Direction("up", wire=self._wire, worker=self.name, context=self._server, deliver=self._heard)
+        down = Direction("down", wire=self._wire, worker=self.name, context=self._context, deliver=assembly.worker.take)
+        self._connection = Connection(up, down)
+
+    def _send(self, message: Any) -> None:
+        if self._connection is not None:
+            self._connection.up.send(message)
+
+    def _heard(self, message: Any) -> None:
+        """At the server: the first that comes of a connection is its hello."""
+        if isinstance(message, Hello):
+            self._said_hello = True
+            self.link.connection = self._connection
+        if not self._said_hello:
+            return
+        self._on_message(message)
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def _log(self, event: str, **fields: Any) -> None:
+        if event == "copy":
+            self._watch.copy_changed(self.node, session=fields["session"], phase=fields["phase"], epoch=fields["epoch"])
+        self._trace.add(event, node=self.node, **fields)
+
+    def _root_ended(self, task: "asyncio.Task[Any]") -> None:
+        if self.has_power and not task.cancelled() and (error := task.exception()) is not None:
+            self._failed("root", error)
+
+    def _failed(self, task: str, error: BaseException) -> None:
+        self._trace.fail(f"the task {task!r} of {self.node} failed: {error!r}")
+
+    def _end(self, status: int, noticed_after_s: float) -> None:
+        self._path.forget()
+        self._watch.node_died(self.node)
+        if self._connection is not None:
+            self._connection.cut()
+        self._loop.call_later(noticed_after_s, self._noticed, status, context=self._server)
+
+    def _noticed(self, status: int) -> None:
+        """At the server: an exit status, which is the only proof of an end."""
+        if self.status.done():
+            return
+        self.status.set_result(status)
+        self._on_gone(status)
+
+
+def _paths(path: SimPath, rng: random.Random) -> dict[str, Transport]:
+    """Return the paths that a worker offers: one, and the same one damaging what it carries."""
+    damaging = Corrupting(path, rng=rng)
+    return {path.name: path, damaging.name: damaging}

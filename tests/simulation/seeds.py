@@ -1,0 +1,27 @@
+"""Seeds that once failed, kept with their causes: they run with every suite."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.simulation.run import Case
+
+FILE = Path(__file__).with_name("seeds.txt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """One line of the file."""
+
+    case: Case
+    cause: str
+
+
+def kept_seeds() -> tuple[Kept, ...]:
+    """Read the file: a seed, an optional horizon in seconds after ``@``, and the cause, one a line."""
+    lines = [line for line in FILE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return tuple(_kept(*line.split(maxsplit=1)) for line in lines)
+
+
+def _kept(seed: str, cause: str) -> Kept:
+    number, _, horizon = seed.partition("@")
+    return Kept(case=Case(seed=int(number), horizon_s=float(horizon) if horizon else None), cause=cause)

@@ -1,0 +1,64 @@
+"""The same seed gives the same run: in another process, under another hash seed, and a second time in one process."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.run import Case, simulate
+
+ROOT = Path(__file__).parents[2]
+SEEDS = (3, 11, 42, 77, 1234)
+PROGRAM = f"""
+from tests.simulation.run import Case, simulate
+print(",".join(simulate(Case(seed=seed)).hash for seed in {SEEDS}))
+"""
+NEEDS = "msgspec, numpy, torch, structlog, xxhash, sqlalchemy, prometheus_client, fastapi"
+
+
+def _here() -> str:
+    return ",".join(simulate(Case(seed=seed)).hash for seed in SEEDS)
+
+
+def _elsewhere(python: str, hash_seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), "."))}
+    asked = subprocess.run(
+        [python, "-c", PROGRAM], env=environment, cwd=ROOT, capture_output=True, text=True, check=True, timeout=100
+    )
+    return asked.stdout.strip()
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1"])
+def test_a_run_is_the_same_in_another_process(hash_seed: str) -> None:
+    assert _elsewhere(sys.executable, hash_seed) == _here()
+
+
+def test_a_run_is_the_same_a_second_time_after_junk_was_allocated() -> None:
+    first = _here()
+    junk = [{str(number): object()} for number in range(50_000)]
+    second = _here()
+    del junk
+    assert first == second
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+def test_a_run_is_the_same_under_another_python(version: str) -> None:
+    """Where another interpreter is installed with what the package needs."""
+    python = shutil.which(f"python{version}")
+    if python is None or version == "{}.{}".format(*sys.version_info[:2]):
+        pytest.skip(f"no other Python {version} here")
+    has = subprocess.run([python, "-c", f"import {NEEDS}"], capture_output=True, text=True, check=False)
+    if has.returncode:
+        pytest.skip(f"Python {version}: {has.stderr.strip().splitlines()[-1]}")
+    assert _elsewhere(python, "0") == _here()
+
+
+def test_two_seeds_differ() -> None:
+    assert len({simulate(Case(seed=seed)).hash for seed in SEEDS}) == len(SEEDS)
+
+
+def test_the_order_of_tasks_is_part_of_the_seed() -> None:
+    assert simulate(Case(seed=3)).hash != simulate(Case(seed=3, fifo=True)).hash

@@ -1,0 +1,108 @@
+"""Faults of the program that the simulation must find: each is put in by the test, and is caught within a few seeds."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.simulation.report import report
+from tests.simulation.run import Case, Result, simulate
+from tests.simulation.shrink import shrink
+from worldmove.fleet import ledger_memory
+from worldmove.move import source
+from worldmove.move.ledger_messages import CloseAttempt, Closed
+from worldmove.move.ledger_row import Facts, Row
+from worldmove.move.ledger_rules import Operation, decide
+from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
+from worldmove.serve import screen
+from worldmove.serve.sequencer import Sequencer, Taken
+from worldmove.serve.show import Verdict, judge
+from worldmove.worker.turns import Turns
+
+
+def caught(seeds: range, **more: Any) -> Result:
+    """Return the first run of these seeds that breaks an invariant."""
+    for seed in seeds:
+        result = simulate(Case(seed=seed, sql=False, **more))
+        if result.broken:
+            return result
+    raise AssertionError(f"not caught in {len(seeds)} seeds")
+
+
+def _thaws_on_silence(phase: SourcePhase, event: SourceEvent) -> tuple[SourcePhase, SourceEffect]:
+    if (phase, event) == (SourcePhase.DOUBT, SourceEvent.SILENCE):
+        return SourcePhase.LIVE, SourceEffect.THAW
+    return source_step(phase, event)
+
+
+def test_a_lost_commit_taken_for_an_abort_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "source_step", _thaws_on_silence)
+    assert "s-" in caught(range(200)).broken
+
+
+def test_an_inquiry_that_only_reports_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reports(row: Row, operation: Operation, facts: Facts) -> Any:
+        if isinstance(operation, CloseAttempt) and row.epoch == operation.epoch:
+            return row, Closed(session=row.session, attempt=operation.attempt)
+        return decide(row, operation, facts)
+
+    monkeypatch.setattr(ledger_memory, "decide", reports)
+    assert caught(range(200)).broken
+
+
+def _shows_whatever_is_next(fence: Any, row: Any, **asked: Any) -> Verdict:
+    verdict = judge(fence, row, **asked)
+    unfenced = (Verdict.NOT_THE_OWNER, Verdict.OTHER_EPOCH, Verdict.CLOSED_EPOCH, Verdict.RECORD_FIRST)
+    return Verdict.SHOW if verdict in unfenced and asked["block"] == fence.next_block else verdict
+
+
+def test_a_gateway_without_its_fence_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "judge", _shows_whatever_is_next)
+    assert "is shown" in caught(range(20)).broken
+
+
+def test_an_action_applied_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    take = Sequencer.take
+
+    def takes_the_newest_again(self: Sequencer, change: Any) -> Taken:
+        if change.number == self.next_number - 1:
+            self._append(change)
+            return Taken.TAKEN
+        return take(self, change)
+
+    monkeypatch.setattr(Sequencer, "take", takes_the_newest_again)
+    assert "in the lists twice" in caught(range(60)).broken
+
+
+@pytest.mark.parametrize("leaf", ["cursor", "number", "block", "held"])
+def test_a_leaf_that_is_forgotten_in_a_move_is_caught(leaf: str) -> None:
+    assert "s-" in caught(range(60), forgets=leaf).broken
+
+
+def _racing_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check, await, act: two who find the engine free in one turn of the loop both take it."""
+    begin = Turns._begin
+
+    async def looks_first(self: Turns, turn: Any) -> None:
+        if not self._busy:
+            await asyncio.sleep(0)
+            self._busy = True
+            return
+        await begin(self, turn)
+
+    monkeypatch.setattr(Turns, "_begin", looks_first)
+
+
+def test_a_race_at_the_engine_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    _racing_turns(monkeypatch)
+    assert "two calls to the engine" in caught(range(200)).broken
+
+
+def test_a_failing_run_is_made_smaller_and_still_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "source_step", _thaws_on_silence)
+    failing = caught(range(200))
+    shrunk = shrink(failing)
+    assert shrunk.broken
+    assert len(shrunk.fired) < len(failing.fired)
+    assert simulate(shrunk.case).hash == shrunk.hash
+    assert f"--seed {failing.case.seed}" in report(failing, shrunk)

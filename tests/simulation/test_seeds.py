@@ -1,0 +1,42 @@
+"""Whatever befalls the workers, links, ledger and players of a seed, no invariant breaks."""
+
+import pytest
+
+from tests.simulation.report import report
+from tests.simulation.run import Case, Result, simulate
+from tests.simulation.seeds import Kept, kept_seeds
+from tests.simulation.shrink import shrink
+
+NUM_SEEDS = 2000
+CHUNK = 100
+SHORT_S = 1.5
+"""Of faults, in virtual time."""
+
+
+def _case(seed: int) -> Case:
+    """Return a seed's case: most are short, and every tenth as long as the seed says."""
+    return Case(seed=seed, horizon_s=SHORT_S if seed % 10 else None)
+
+
+def _check(result: Result) -> None:
+    if result.broken:
+        pytest.fail(report(result, shrink(result)), pytrace=False)
+
+
+@pytest.mark.parametrize("first", range(0, NUM_SEEDS, CHUNK))
+def test_no_invariant_breaks(first: int) -> None:
+    for seed in range(first, first + CHUNK):
+        _check(simulate(_case(seed)))
+
+
+@pytest.mark.parametrize("kept", kept_seeds(), ids=lambda kept: f"{kept.case.seed}")
+def test_a_seed_that_once_failed_does_not_again(kept: Kept) -> None:
+    _check(simulate(kept.case))
+
+
+def test_a_run_has_moves_deaths_and_blocks_to_look_at() -> None:
+    results = [simulate(Case(seed=seed)) for seed in range(60)]
+    happened = {name for result in results for name in result.counts}
+    wanted = {"moves committed", "moves aborted", "moves refused", "crashes", "blocks shown", "checks", "actions"}
+    assert wanted <= happened
+    assert {name.partition(":")[0] for result in results for name in result.fired} >= {"loss", "kill", "cut", "pause"}

@@ -1,0 +1,223 @@
+"""The invariants, checked at every event that could break one. What they are, in words:
+
+1. A row's epoch grows by one with each change of owner, and an epoch has one owner for ever.
+2. A copy plays only in an epoch that the ledger gave to its worker's incarnation; no two live copies play at once.
+3. An engine steps a block with exactly the list that the gateway closed for it.
+4. A block is shown once, in order, in the epoch of the row at that moment, and its frames are those of a world that
+   was never moved and had the same lists.
+5. A session is lost only when no process with power holds a copy that could go on.
+6. A key change that was taken is in exactly one list, as it was pressed.
+7. No two calls are made to an engine at once (``node.Alone``).
+8. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.simulation.engine import World, begin
+from tests.simulation.trace import Trace
+from worldmove.engine.base import KeyChange
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.move.ledger_row import BY_RECLAIM, Row
+from worldmove.serve.frames import unpack
+from worldmove.serve.live import Live
+from worldmove.serve.player import Left
+
+FIRST_SEED = 1000
+COMPLETE = ("live", "frozen", "superseded", "retired")
+"""Phases of a copy that could go on. A shadow may be complete too; nobody but its driver knows."""
+
+
+def seed_of(session: str) -> int:
+    """Return a world's seed: sessions are named s-1, s-2, ..."""
+    return FIRST_SEED + int(session.removeprefix("s-"))
+
+
+@dataclass(slots=True, kw_only=True)
+class Played:
+    """One session as it should be."""
+
+    name: str
+    live: Live
+    world: World
+    """The world that was never moved."""
+    next_block: int = 0
+    epoch: int = 0
+    frames: dict[int, bytes] = field(default_factory=dict)
+    """Of each block shown: its pixels."""
+    row: Row | None = None
+    owners: dict[int, tuple[str, int]] = field(default_factory=dict)
+    granted: dict[str, int] = field(default_factory=dict)
+    """By attempt: the epoch that it made."""
+    reclaimed: dict[int, None] = field(default_factory=dict)
+    """Epochs in which a source has its session back: the owner before had shown nothing, and was dead."""
+    not_moved: list[str] = field(default_factory=list)
+    """Attempts that were reported as refused or aborted."""
+    pressed: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    """By number: the key changes that a player has made."""
+
+
+class Watch:
+    """Looks on. It changes nothing, and ends the run at the first invariant that does not hold."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.played: dict[str, Played] = {}
+        self._trace = trace
+        self._copies: dict[tuple[str, str], tuple[str, int]] = {}
+        """By (session, node): phase and epoch of every copy that a process with power holds."""
+        self._suspected: dict[str, None] = {}
+
+    def begin(self, live: Live) -> None:
+        """A session begins: look at whatever leaves its audience."""
+        played = Played(name=live.name, live=live, world=begin(seed_of(live.name)))
+        self.played[live.name] = played
+        show = live.audience.show
+
+        def watched(frames: Sequence[bytes], left: Left) -> None:
+            self._shown(played, frames)
+            show(frames, left)
+
+        live.audience.show = watched  # type: ignore[method-assign]
+
+    # the ledger
+
+    def row_written(self, old: Row | None, new: Row) -> None:
+        played = self.played[new.session]
+        played.row = new
+        owner = (new.owner, new.incarnation)
+        if old is not None and new.epoch != old.epoch:
+            if new.epoch != old.epoch + 1:
+                self._fail(f"{new.session} went from epoch {old.epoch} to {new.epoch}")
+            played.granted[new.granted_by] = new.epoch
+            if new.granted_by == BY_RECLAIM:
+                played.reclaimed[new.epoch] = None
+            self._trace.count(f"granted by {_by(new.granted_by)}")
+            if new.granted_by in played.not_moved:
+                self._fail(f"{new.session}: attempt {new.granted_by} was reported as not moved, and is granted now")
+        if played.owners.setdefault(new.epoch, owner) != owner:
+            self._fail(f"{new.session} has two owners in epoch {new.epoch}: {played.owners[new.epoch]} and {owner}")
+        if new.lost and not (old and old.lost):
+            self._check_lost(new)
+
+    def row_forgotten(self, session: str) -> None:
+        if session in self.played:
+            self.played[session].row = None
+
+    def _check_lost(self, row: Row) -> None:
+        left = [f"{node} ({phase})" for (session, node), (phase, _) in self._copies.items() if session == row.session]
+        complete = [copy for copy in left if any(f"({phase})" in copy for phase in COMPLETE)]
+        self._trace.count("lost")
+        if complete:
+            self._fail(f"{row.session} is said to be lost, and copies are left: {', '.join(complete)}")
+
+    # the workers
+
+    def copy_changed(self, node: str, *, session: str, phase: str, epoch: int) -> None:
+        """A copy in a process with power has entered a phase."""
+        key = (session, node)
+        if phase == "freeing":
+            self._copies.pop(key, None)
+            return
+        before = self._copies.get(key)
+        self._copies[key] = (phase, epoch)
+        if phase != "live" or before == (phase, epoch) or session not in self.played:
+            return
+        others = [other for (name, other), (its, _) in self._copies.items() if (name, its) == (session, "live")]
+        if len(others) > 1 and not self._suspected:
+            self._fail(f"{session} is played by {' and by '.join(others)} at once")
+        owner = self.played[session].owners.get(epoch)
+        if owner is not None and f"{owner[0]}#{owner[1]}" != node:
+            self._fail(f"{session} is played by {node} in epoch {epoch}, which is {owner[0]}#{owner[1]}'s")
+
+    def suspected(self, worker: str) -> None:
+        """The server takes a worker that may be alive for missing: it may play on beside the new owner, unshown."""
+        self._suspected[worker] = None
+
+    def node_died(self, node: str) -> None:
+        """Its copies are gone with it."""
+        for key in [key for key in self._copies if key[1] == node]:
+            del self._copies[key]
+
+    def holders(self, session: str) -> list[str]:
+        """Return the nodes with power that hold a copy."""
+        return [node for name, node in self._copies if name == session]
+
+    def stepped(self, node: str, world: World, changes: tuple[KeyChange, ...]) -> None:
+        """An engine is about to step a block."""
+        played = self.played.get(f"s-{world.seed - FIRST_SEED}")
+        self._trace.count("blocks stepped")
+        if played is None:
+            return
+        sequencer = played.live.sequencer
+        if world.block >= sequencer.reaches or sequencer.closed(world.block) != changes:
+            self._fail(f"{node} steps block {world.block} of {played.name} with a list that was not closed for it")
+
+    # what is shown
+
+    def _shown(self, played: Played, frames: Sequence[bytes]) -> None:
+        header, _ = unpack(frames[0])
+        if header.kind:
+            return  # a throw-away copy's
+        row = played.row
+        self._trace.add("shown", session=played.name, block=header.block, e=header.epoch)
+        self._trace.count("blocks shown")
+        if row is None or row.lost or row.epoch != header.epoch:
+            there = "no owner" if row is None or row.lost else f"epoch {row.epoch}"
+            here = f"{played.name}: block {header.block} is shown for epoch {header.epoch}"
+            self._fail(f"{here}, and the row has {there}")
+        elif not row.shown:
+            self._fail(f"{played.name}: block {header.block} is shown before epoch {header.epoch} is recorded as shown")
+        if header.block != played.next_block:
+            self._fail(f"{played.name}: block {header.block} is shown where {played.next_block} was next")
+            return
+        played.next_block, played.epoch = header.block + 1, header.epoch
+        expected = played.world.step(played.live.sequencer.closed(header.block)).frames.tobytes()
+        pixels = b"".join(unpack(frame)[1] for frame in frames)
+        played.frames[header.block] = pixels
+        if pixels != expected:
+            self._fail(f"{played.name}: the frames of block {header.block} are not those of a world that never moved")
+
+    # players and moves
+
+    def pressed(self, session: str, number: int, key: str, *, down: bool) -> None:
+        self.played[session].pressed[number] = (key, down)
+
+    def check_actions(self, played: Played) -> None:
+        """Every change that was taken is in one list, and was pressed as it stands there."""
+        sequencer = played.live.sequencer
+        lists = [sequencer.closed(block) for block in range(sequencer.reaches)]
+        newest, seen = 0, 0
+        for change in (change for closed in lists for change in closed):
+            mine = played.pressed.get(change.number)
+            if change.number > newest:
+                newest, seen = change.number, seen + 1
+                if mine != (change.key, change.down):
+                    self._fail(f"{played.name}: change {change.number} was pressed as {mine}, and is {change}")
+            elif change.number < newest or change.down or mine == (change.key, change.down):
+                self._fail(f"{played.name}: change {change.number} ({change.key}) stands in the lists twice")
+        if newest != seen:
+            self._fail(f"{played.name}: {seen} of the first {newest} changes are in a list")
+        self._trace.count("actions", seen)
+
+    def reported(self, report: MoveReport) -> None:
+        """A move has ended."""
+        played = self.played[report.session]
+        self._trace.count("moves")
+        self._trace.count(f"moves {report.outcome.value}")
+        made = played.granted.get(report.attempt)
+        taken_back = made is not None and made + 1 in played.reclaimed and report.epoch > made
+        committed = made is not None and not taken_back
+        self._trace.add("report", session=report.session, attempt=report.attempt, outcome=report.outcome.value)
+        if report.outcome is Outcome.COMMITTED and not committed:
+            self._fail(f"{report.session}: {report.attempt} is reported as committed, and was not granted")
+        if report.outcome in (Outcome.REFUSED, Outcome.ABORTED):
+            played.not_moved.append(report.attempt)
+            if committed:
+                self._fail(f"{report.session}: {report.attempt} is reported as {report.outcome.value}, and was granted")
+
+    def _fail(self, sentence: str) -> None:
+        self._trace.fail(sentence)
+
+
+def _by(granted_by: str) -> str:
+    return "a move" if granted_by[:1].isdigit() else granted_by
