@@ -13,13 +13,14 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.reports import MoveReport
+from worldmove.move.admission import Verdict
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_rules import Ledger
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.live import Live, LiveConfig, Start
 from worldmove.serve.metrics import Metrics
-from worldmove.serve.show import Verdict
+from worldmove.serve.show import Verdict as ShowVerdict
 from worldmove.serve.wording import engine_info
 
 RECOVERED_SEED = 1_000_000
@@ -33,7 +34,12 @@ class Tally(Counters):
 
     def moved(self, report: MoveReport) -> None: ...
 
-    def asked(self, operation: Operation, answer: Answer | None) -> None:
+    def admitted(self, verdict: Verdict) -> None: ...
+
+    def ledger_failed(self) -> None:
+        self._trace.count("ledger failures")
+
+    def asked(self, operation: Operation, answer: Answer | None, took_s: float) -> None:
         self._trace.count(f"ledger {type(operation).__name__} {type(answer).__name__ if answer else 'none'}")
 
     def died(self, worker: str) -> None:
@@ -46,9 +52,12 @@ class TallyMetrics(Metrics):
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
 
-    def block_shown(self, late_s: float | None) -> None: ...
+    def block_shown(self, late_s: float | None, compute_s: float) -> None: ...
 
-    def block_dropped(self, why: Verdict) -> None:
+    def refused(self, limit: str) -> None:
+        self._trace.count(f"over the limit: {limit}")
+
+    def block_dropped(self, why: ShowVerdict) -> None:
         self._trace.count(f"not shown: {why.value}")
 
     def checked(self, *, equal: bool) -> None:

@@ -166,7 +166,7 @@ class Tab:
         socket = SimSocket(self._loop, self._weather, client=self._client, server=self._server)
         self._socket, self._greeted = socket, False
         name = f"serve {self.session}"
-        serving = play(socket, self.desk, self.session, controls=True)  # type: ignore[arg-type]
+        serving = play(socket, self.desk, self.session, controls=True, on_closed=lambda code: None)  # type: ignore[arg-type]
         task = self._loop.run_in(self._server, serving, name)
         task.add_done_callback(self._served)
         self._serving = [task for task in self._serving if not task.done()]
