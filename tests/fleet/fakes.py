@@ -33,6 +33,9 @@ class SilentGateway:
     def holders(self, session: str, workers: object) -> None:
         self.told.append(("holders", workers))
 
+    def linked_again(self, session: str, worker: str, block: int) -> None:
+        self.told.append(("linked_again", (worker, block)))
+
     def close_epoch(self, session: str, epoch: int) -> None:
         self.told.append(("close_epoch", epoch))
 
@@ -50,6 +53,9 @@ class SilentGateway:
 
     def may_close(self, session: str) -> None:
         self.told.append(("may_close", session))
+
+    def open_epoch(self, session: str, epoch: int) -> None:
+        self.told.append(("open_epoch", epoch))
 
     def next_block(self, session: str) -> int | None:
         return self.block

@@ -96,6 +96,9 @@ class PlayingGateway:
                 self._send_from(play.next_block, session, worker)
         play.holders = tuple(workers)
 
+    def linked_again(self, session: str, worker: str, block: int) -> None:
+        self._send_from(block, session, worker)
+
     def close_epoch(self, session: str, epoch: int) -> None:
         self._of(session).closed_epoch = epoch
 
@@ -113,6 +116,9 @@ class PlayingGateway:
 
     def may_close(self, session: str) -> None:
         raise NotImplementedError("this gateway has no server before it")
+
+    def open_epoch(self, session: str, epoch: int) -> None:
+        self._of(session).closed_epoch = epoch - 1
 
     def next_block(self, session: str) -> int | None:
         return self._of(session).next_block

@@ -63,6 +63,10 @@ class Gateway(Protocol):
         """These workers hold a copy that still needs the session's inputs (owner, retired, promised)."""
         ...
 
+    def linked_again(self, session: str, worker: str, block: int) -> None:
+        """A worker whose next block is this one has made a new link: what was on its way to it may be lost."""
+        ...
+
     def close_epoch(self, session: str, epoch: int) -> None:
         """From now on show no frame of this epoch or an older one (before an unfrozen owner is replaced)."""
         ...
@@ -89,6 +93,10 @@ class Gateway(Protocol):
 
     def may_close(self, session: str) -> None:
         """Every holder has reported, or is proven dead: whichever list is not here now is held by nobody."""
+        ...
+
+    def open_epoch(self, session: str, epoch: int) -> None:
+        """Show this epoch's frames after all: its owner was not replaced."""
         ...
 
     def next_block(self, session: str) -> int | None:

@@ -42,6 +42,8 @@ class Feed:
         self._account_every = account_every
         self._next: dict[str, int] = {}
         """By holder: the next block whose list it is to be sent."""
+        self._left: Acknowledge | None = None
+        """Of the newest block that has left."""
         self._changed = asyncio.Event()
         self._resting_why: str | None = None
         self.enabled = False
@@ -71,9 +73,18 @@ class Feed:
         self._next[worker] = first
         self._send()
 
+    def send_again(self, worker: str, first: int) -> None:
+        """A holder's link was lost: send it every list from ``first`` on, and what has left by now."""
+        if worker in self._next:
+            if self._left is not None:
+                self._fleet.send(worker, self._left)
+            self.send_from(worker, first)
+
     def acknowledge(self, epoch: int, block: int, server_life: int) -> None:
         """Tell every holder that a block has left."""
         message = Acknowledge(session=self._session, epoch=epoch, block=block, server_life=server_life)
+        if self._left is None or self._left.block <= block:
+            self._left = message
         for worker in self.holders:
             self._fleet.send(worker, message)
 
