@@ -194,6 +194,7 @@ def test_a_failover_that_got_no_answer_is_settled_even_if_the_owner_answers_agai
         await asyncio.sleep(1)
         before = [told[0] for told in server.gateway.told]
         ledger.sulks = False
+        assert await server.desk.check() is None
         await asyncio.wait_for(task, 5)
         row = server.desk.row("s")
         assert row is not None
