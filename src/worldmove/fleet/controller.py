@@ -26,7 +26,7 @@ from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.fleet.workforce import Workforce
 from worldmove.move.ledger_messages import Answer, MarkShown, Operation
-from worldmove.move.ledger_row import Row
+from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.ledger_rules import Ledger
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Gone, MoveMessage
 from worldmove.worker.background import Background
@@ -318,8 +318,9 @@ class Controller:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
-            if record := self._sessions.find(new.session):
-                record.failed_why = ""  # that was an earlier owner's
+            record = self._sessions.find(new.session)
+            if record is not None and new.granted_by != BY_FAILOVER:
+                record.failed_why = ""  # an earlier owner's; after a failover it may be the copy's that took over
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, by=new.granted_by)
             self._playing().owned(new.session, owner)
             self._refresh_holders()
