@@ -7,6 +7,7 @@
     |- MessageError            bytes that are not a message of ours
     |- ProtocolError           an event that the table does not know: a bug, never weather
     |- TransportError          bytes did not arrive; says nothing about ownership
+    |- EngineFailed            an engine raised; the session that it was about cannot go on there
     |- WeightsError            weights that are missing, damaged or not the pinned ones
     |- FileRefused             a record or a saved session that is damaged, not one of ours, or of another version
     |- MoveRefused             before a byte travelled; the session goes on at its source
@@ -84,6 +85,13 @@ class TransportError(WorldMoveError):
 
     code = "transport"
     fault = Fault.REMOTE
+
+
+class EngineFailed(WorldMoveError):
+    """An engine raised while it opened or stepped a session, whose state nobody can vouch for any more."""
+
+    code = "engine_failed"
+    session_runs = False
 
 
 class WeightsError(WorldMoveError):

@@ -54,6 +54,9 @@ class SilentGateway:
     def may_close(self, session: str) -> None:
         self.told.append(("may_close", session))
 
+    def open_epoch(self, session: str, epoch: int) -> None:
+        self.told.append(("open_epoch", epoch))
+
     def next_block(self, session: str) -> int | None:
         return self.block
 

@@ -117,6 +117,9 @@ class PlayingGateway:
     def may_close(self, session: str) -> None:
         raise NotImplementedError("this gateway has no server before it")
 
+    def open_epoch(self, session: str, epoch: int) -> None:
+        self._of(session).closed_epoch = epoch - 1
+
     def next_block(self, session: str) -> int | None:
         return self._of(session).next_block
 

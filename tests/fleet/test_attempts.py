@@ -10,7 +10,7 @@ from worldmove.errors import LedgerError, MoveRefused
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.reports import Outcome
-from worldmove.fleet.tries import CancelAsked, Died, Ending, Plan
+from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan
 from worldmove.move.ledger_messages import CommitAttempt
 from worldmove.move.messages import (
     AnyMoveMessage,
@@ -275,3 +275,30 @@ def test_a_move_that_admission_refuses_is_refused_with_its_words() -> None:
 
     ending = asyncio.run(run())
     assert (ending.outcome, ending.reason, ending.detail) == (Outcome.REFUSED, "too_slow", "it takes too long")
+
+
+def test_a_move_whose_ends_words_are_lost_with_its_link_is_reported_by_the_row_and_soon() -> None:
+    def arrange(ends: Ends) -> None:
+        async def commit() -> None:
+            question = CommitAttempt(session="s", attempt=ATTEMPT, epoch=1, boundary=5, worker="b", incarnation=1)
+            await ends.server.desk.ask(question)
+            ends.attempt.take(LinkedAgain(worker="b"))
+            ends.ended("source", "committed")
+
+        ends.says[Start] = lambda message: ends.tasks.append(asyncio.ensure_future(commit()))
+
+    ending, _ = tried(arrange, move_s=60.0, doubt_s=60.0, told_s=0.05)
+    assert ending.outcome is Outcome.COMMITTED
+
+
+def test_an_end_that_is_suspected_is_named_when_its_move_is_closed() -> None:
+    def arrange(ends: Ends) -> None:
+        def hang(message: MoveMessage) -> None:
+            ends.server.workers.get("b").suspected = True
+            ends.ended("source", "aborted", "time_out")
+
+        ends.says[Start] = hang
+
+    ending, _ = tried(arrange, told_s=0.05)
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "silent")
+    assert ending.detail == "b does not answer, and the move was closed"

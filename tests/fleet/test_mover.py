@@ -73,8 +73,7 @@ async def lost(server: Server) -> None:
 
 
 async def taken_over(server: Server) -> None:
-    server.desk.close_epoch("s", 1)
-    await server.desk.ask(Failover(session="s", epoch=1, worker="b", incarnation=1, log_reaches=9))
+    await server.desk.fail_over(Failover(session="s", epoch=1, worker="b", incarnation=1, log_reaches=9))
 
 
 def moved_while_the_source_dies(then: Callable[[Server], Awaitable[None]] | None) -> MoveReport:
@@ -119,7 +118,7 @@ def test_a_session_is_in_doubt_exactly_while_its_row_has_an_attempt_that_nobody_
         record = SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False)
         row = Row(session="s", owner="a", incarnation=1, epoch=1)
         opened = replace(row, attempt=OpenedFor(attempt="00000001-x", destination="b", incarnation=1))
-        found = [view(record, row), view(record, opened), view(record, row, owner_gone=True)]
+        found = [view(record, row), view(record, opened), view(record, row, owner_missing=True)]
         record.conducted = asyncio.get_running_loop().create_future()
         return [seen.state for seen in (*found, view(record, opened))]
 

@@ -64,3 +64,10 @@ def test_a_thread_steps_back_by_itself_alone() -> None:
 
     before = niceness()
     assert asyncio.run(play()) == (before, 10, before)
+
+
+def test_its_thread_is_there_before_it_is_asked_for_anything() -> None:
+    thread = OneThread("early-bird")
+    named = [running.name for running in threading.enumerate()]
+    thread.close()
+    assert any(name.startswith("early-bird") for name in named)

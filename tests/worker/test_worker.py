@@ -7,10 +7,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.worker.bench_worker import Bench, bench
-from tests.worker.counting import CountingEngine
+from tests.worker.counting import CountingEngine, World
 from worldmove.engine.base import KeyChange
+from worldmove.move.messages import Gone
 from worldmove.worker.messages import (
     Acknowledge,
+    Alive,
+    Beat,
     BlockDone,
     Close,
     Copies,
@@ -18,10 +21,13 @@ from worldmove.worker.messages import (
     Failed,
     Freed,
     Hello,
+    LedgerAsk,
     Open,
     Opened,
     Poll,
+    Refused,
     Reported,
+    SendAgain,
     Shutdown,
     TakeOver,
 )
@@ -213,3 +219,88 @@ def test_an_earlier_servers_acknowledgement_counts_no_more() -> None:
         trial.worker.joined()
 
     assert opened(run).blocks() == [1]
+
+
+def test_a_beat_is_answered_by_its_number() -> None:
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Beat(number=7))
+
+    assert opened(run).of(Alive) == [Alive(number=7)]
+
+
+def test_an_owner_that_is_told_of_a_later_epoch_computes_no_further_and_asks_the_ledger() -> None:
+    async def run(trial: Bench) -> None:
+        trial.inputs(0, 1)
+        await trial.settle()
+        trial.worker.take(Refused(session="s-1", epoch=1))  # its own: old news
+        trial.inputs(2)
+        await trial.settle()
+        trial.worker.take(Refused(session="s-1", epoch=2))
+        await trial.settle()
+        trial.inputs(3)
+
+    trial = opened(run)
+    assert trial.blocks() == [0, 1, 2]
+    assert trial.copies().copies[0].phase == "superseded"
+    assert [type(asked.operation).__name__ for asked in trial.of(LedgerAsk)] == ["CloseAttempt"]
+
+
+def test_what_was_not_acknowledged_is_sent_again_when_the_server_asks() -> None:
+    async def run(trial: Bench) -> None:
+        trial.inputs(0, 1, 2)
+        await trial.settle()
+        trial.worker.take(Acknowledge(session="s-1", epoch=1, block=0, server_life=1))
+        trial.worker.take(SendAgain(session="s-2"))
+        trial.worker.take(SendAgain(session="s-1"))
+
+    assert opened(run).blocks() == [0, 1, 2, 1, 2]
+
+
+def test_an_engine_that_raises_ends_its_session_alone_and_says_so_before_it_says_that_it_is_gone() -> None:
+    engine = CountingEngine()
+
+    def fail(world: object) -> None:
+        if engine.steps == 3:
+            raise ValueError("no such place")
+
+    engine.during_step = fail
+
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Open(session="s-2", epoch=1, seed=6))
+        await trial.settle()
+        trial.inputs(0, 1)
+        await trial.settle()
+        trial.inputs(2)
+        await trial.settle()
+        trial.inputs(0, 1, session="s-2")
+
+    trial = opened(run, engine)
+    said = [message for message in trial.sent if isinstance(message, Failed | Gone)]
+    assert [type(message) for message in said] == [Failed, Gone]
+    assert trial.of(Failed) == [
+        Failed(
+            session="s-1",
+            code="engine_failed",
+            message="the engine failed to step a block: ValueError('no such place')",
+        )
+    ]
+    assert trial.of(Gone)[0].owned_epoch == 1
+    assert [(done.session, done.block) for done in trial.of(BlockDone)][-2:] == [("s-2", 0), ("s-2", 1)]
+    assert [copy.session for copy in trial.copies().copies] == ["s-2"]
+    assert trial.copies().slots_free == 1
+
+
+def test_an_engine_that_raises_while_it_opens_is_answered_and_ends_nothing() -> None:
+    class Broken(CountingEngine):
+        def open(self, seed: int) -> World:
+            if seed == 6:
+                raise MemoryError("too large a world")
+            return super().open(seed)
+
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Open(session="s-2", epoch=1, seed=6))
+        await trial.settle()
+
+    (failed,) = opened(run, Broken()).of(Failed)
+    assert (failed.session, failed.code) == ("s-2", "engine_failed")
+    assert "too large a world" in failed.message

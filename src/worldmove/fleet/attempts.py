@@ -14,7 +14,7 @@ from worldmove.errors import MoveRefused
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.reports import Outcome
-from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, Plan, refuse
+from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, LinkedAgain, Plan, refuse
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import CloseAttempt, Denied, OpenAttempt, Opened
 from worldmove.move.ledger_row import Row
@@ -59,6 +59,8 @@ class Attempt:
         self._ended: dict[str, Ended] = {}
         self._granted = False
         self._asked_to_open = False
+        self._cut: dict[str, None] = {}
+        """Ends whose words may be lost."""
 
     def take(self, event: Heard) -> None:
         """Hear one thing."""
@@ -151,24 +153,31 @@ class Attempt:
         told = await self._listen(self._config.move_s)
         if not told:
             self._cancel_both()
-        if not told and not self._is_aborted():
+        if not told and not self._needs_no_words():
             told = await self._listen(self._config.doubt_s)
         await self._until_closed()
         return self._ending()
 
     async def _listen(self, within_s: float) -> bool:
-        """Say whether both ends have told within a time. An abort is certain without them: it waits a little only."""
+        """Say whether both ends have told within a time. Where it is certain without them it waits a little only."""
         loop, hurried = asyncio.get_running_loop(), False
         try:
             async with asyncio.timeout(within_s) as limit:
                 while not self._all_told():
                     await self._react(await self._inbox.get())
-                    if self._is_aborted() and not hurried:
+                    if self._needs_no_words() and not hurried:
                         hurried = True
                         limit.reschedule(loop.time() + min(within_s, self._config.told_s))
         except TimeoutError:
             return False
         return True
+
+    def _needs_no_words(self) -> bool:
+        """Whether the row says how it ended, and an end's own word may never come."""
+        if self._is_aborted():
+            return True
+        row, cut = self._desk.row(self.plan.session), [end for end in self._untold() if end.name in self._cut]
+        return bool(cut) and row is not None and row.attempt is None
 
     def _is_aborted(self) -> bool:
         """Whether the attempt is closed and was not granted, with its owner alive: then it never will be."""
@@ -184,6 +193,8 @@ class Attempt:
                     await self._close()
             case CancelAsked():
                 self._cancel_both()
+            case LinkedAgain(worker=worker):
+                self._cut[worker] = None
             case Died():
                 await self._close()
                 self._wake(self.plan.destination if event.worker == self.plan.source.name else self.plan.source)
@@ -233,9 +244,18 @@ class Attempt:
         ends = (("source", self.plan.source), ("destination", self.plan.destination))
         return tuple(end for side, end in ends if side not in self._ended)
 
-    def _dead_untold(self) -> str:
-        """Return the name of an end that died before it could say how it ended; empty where there is none."""
-        return next((end.name for end in self._untold() if self._desk.is_gone(end.name, end.incarnation)), "")
+    def _why_untold(self) -> tuple[str, str] | None:
+        """Say of an end that could not say how it ended that it is dead, or does not answer; None where there is none.
+
+        What the other end says is the echo of having been woken, or of its time being over.
+        """
+        for end in self._untold():
+            if self._desk.is_gone(end.name, end.incarnation):
+                return "worker_gone", f"{end.name} ended in the middle of the move"
+        for end in self._untold():
+            if self._desk.is_suspected(end.name, end.incarnation):
+                return "silent", f"{end.name} does not answer, and the move was closed"
+        return None
 
     def _was_granted(self, row: Row) -> bool:
         """Whether the destination has owned the session by this attempt, and the source did not get it back unshown."""
@@ -256,8 +276,8 @@ class Attempt:
             outcome, reason, detail = Outcome.COMMITTED, "done", ""
         elif row.attempt is None:
             outcome, reason, detail = Outcome.ABORTED, "silent", "an end did not answer, and the move was closed"
-            if dead := self._dead_untold():  # what the other end says of it is the echo of having been woken
-                reason, detail = "worker_gone", f"{dead} ended in the middle of the move"
+            if why := self._why_untold():
+                reason, detail = why
             elif aborted:
                 reason, detail = aborted.reason, aborted.detail
         else:

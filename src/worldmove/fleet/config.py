@@ -27,6 +27,10 @@ class FleetConfig:
     """How long a move whose session has lost its owner waits for what becomes of the session, before it is told."""
     lease_s: float = 5.0
     """Silence after which a shadow that has not asked for the commit frees itself."""
+    worker_lease_s: float = 3.0
+    """Silence after which a worker is suspected. A copy elsewhere may then take its sessions over; none is lost."""
+    beat_s: float = 0.5
+    """Between two beats that a worker is to answer."""
     open_s: float = 30.0
     close_s: float = 5.0
     save_s: float = 60.0

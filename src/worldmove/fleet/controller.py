@@ -14,6 +14,7 @@ from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.history import History
 from worldmove.fleet.inheritance import Inheritance
+from worldmove.fleet.leases import Leases
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.notes import MemoryNotes, Notes, NoteStore
 from worldmove.fleet.opener import Opener
@@ -25,11 +26,12 @@ from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.fleet.workforce import Workforce
 from worldmove.move.ledger_messages import Answer, MarkShown, Operation
-from worldmove.move.ledger_row import Row
+from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.ledger_rules import Ledger
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Gone, MoveMessage
 from worldmove.worker.background import Background
 from worldmove.worker.messages import (
+    Alive,
     BlockDone,
     CheckDone,
     Close,
@@ -44,6 +46,7 @@ from worldmove.worker.messages import (
     Left,
     NotDone,
     Opened,
+    Refused,
     Reported,
     Saved,
     StateDone,
@@ -93,7 +96,13 @@ class Controller:
             on_asked=ports.counters.asked,
         )
         self._background = Background(self._failed)
-        self._recovery = Recovery(config=config, workers=self._workers, desk=self._desk, gateway=self._playing)
+        self._recovery = Recovery(
+            config=config,
+            workers=self._workers,
+            desk=self._desk,
+            gateway=self._playing,
+            why_failed=self._why_failed,
+        )
         self._opener = Opener(
             config=config,
             workers=self._workers,
@@ -112,6 +121,9 @@ class Controller:
             history=self._history,
         )
         self._asking = Asking(config=config, workers=self._workers, sessions=self._sessions, desk=self._desk)
+        self._leases = Leases(
+            config=config, workers=self._workers, on_suspected=self._suspected, on_answered=self._answers_again
+        )
         self._recovering: dict[str, asyncio.Task[None]] = {}
         self._workforce = Workforce(
             config=config,
@@ -154,6 +166,7 @@ class Controller:
             self._leaves_workers = self._workforce.has_adopted
             raise
         self._recover_orphans()
+        self._background.start("leases", self._leases.run())
 
     async def open(
         self, session: str, seed: int, on: str | None = None, *, beginning: Beginning | None = None
@@ -225,21 +238,19 @@ class Controller:
     def _take(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
             case BlockDone() | StateDone() | CheckDone() | Left():
-                self._playing().take(worker.name, message)
+                self._played(worker, message)
             case Described() | Saved() | NotDone():
                 self._asking.heard(worker, message)
             case Held():
                 self._playing().held(message.session, message.block, message.changes)
-            case Reported():
-                self._reported(worker)
+            case Reported() | Alive():
+                self._of_link(worker, message)
             case LedgerAsk():
                 self._background.start(f"ledger {worker.name} {message.request}", self._carry(worker, message))
             case MoveMessage():
                 self._relay(worker, message)
             case Copies():
-                self._workers.report(message)
-                self._refresh_holders()
-                self._note_empty_owner(worker)
+                self._holds(worker, message)
             case Opened() | Failed() | Freed():
                 self._opener.heard(worker, message)
                 self._playing().take(worker.name, message)
@@ -247,6 +258,26 @@ class Controller:
                 self._workers.hello(message)
                 self._linked_again(message)
                 self._log("worker_ready", worker=worker.name, incarnation=worker.incarnation, pid=message.pid)
+
+    def _of_link(self, worker: WorkerRecord, message: Reported | Alive) -> None:
+        match message:
+            case Reported():
+                self._reported(worker)
+            case Alive(number=number):
+                self._leases.answered(worker, number)
+
+    def _played(self, worker: WorkerRecord, message: BlockDone | StateDone | CheckDone | Left) -> None:
+        if isinstance(message, BlockDone):
+            self._fence(worker, message.session, message.epoch)
+        self._playing().take(worker.name, message)
+
+    def _holds(self, worker: WorkerRecord, message: Copies) -> None:
+        self._workers.report(message)
+        self._refresh_holders()
+        self._note_empty_owner(worker)
+        for copy in message.copies:
+            if copy.phase == "live":
+                self._fence(worker, copy.session, copy.epoch)
 
     def _reported(self, worker: WorkerRecord) -> None:
         """A worker has said all that it holds on a new link. What nobody knows here was closed meanwhile: it goes."""
@@ -288,8 +319,8 @@ class Controller:
         row = self._desk.row(record.name)
         if row is None:
             return view(record, row)
-        gone, owner = self._desk.owner_is_gone(row), self._workers.find(row.owner)
-        return view(record, row, owner_gone=gone, owner_reported=owner is not None and owner.reported)
+        missing, owner = self._desk.owner_is_missing(row), self._workers.find(row.owner)
+        return view(record, row, owner_missing=missing, owner_reported=owner is not None and owner.reported)
 
     # what follows from a change
 
@@ -298,14 +329,28 @@ class Controller:
         self._mover.row_changed(new)
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
+            record = self._sessions.find(new.session)
+            if record is not None and new.granted_by != BY_FAILOVER:
+                record.failed_why = ""  # an earlier owner's; after a failover it may be the copy's that took over
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, attempt=new.granted_by)
             self._playing().owned(new.session, owner)
             self._refresh_holders()
+
+    def _fence(self, worker: WorkerRecord, session: str, epoch: int) -> None:
+        """Tell a worker that plays a session in an older epoch than the row's: it slept, and was replaced meanwhile."""
+        row = self._desk.row(session)
+        if row is not None and epoch < row.epoch:
+            self._workers.send(worker.name, Refused(session=session, epoch=row.epoch))
+
+    def _why_failed(self, session: str) -> str:
+        record = self._sessions.find(session)
+        return record.failed_why if record else ""
 
     def _linked_again(self, hello: Hello) -> None:
         """A worker has made a new link: lists and acknowledgements may have been lost with the old one."""
         for copy in hello.copies:
             self._playing().linked_again(copy.session, hello.worker, copy.block)
+        self._mover.linked_again(hello.worker)
 
     def _refresh_holders(self) -> None:
         """Tell the gateway which workers need a session's lists, whenever that has changed."""
@@ -349,11 +394,19 @@ class Controller:
     def _recover_orphans(self) -> None:
         for record in self._sessions.all():
             row = self._desk.row(record.name)
-            orphan = row is not None and not row.lost and self._desk.owner_is_gone(row)
+            orphan = row is not None and not row.lost and self._desk.owner_is_missing(row)
             running = self._recovering.get(record.name)
             if orphan and not self._workforce.stopping and (running is None or running.done()):
                 task = self._background.start(f"recover {record.name}", self._recovery.recover(record.name))
                 self._recovering[record.name] = task
+
+    def _suspected(self, worker: WorkerRecord) -> None:
+        """A worker's lease has lapsed: what may be done for its sessions without it is done."""
+        self._log("worker_suspected", worker=worker.name, incarnation=worker.incarnation)
+        self._recover_orphans()
+
+    def _answers_again(self, worker: WorkerRecord) -> None:
+        self._log("worker_answers_again", worker=worker.name, incarnation=worker.incarnation)
 
     def _gone(self, worker: WorkerRecord) -> None:
         """A worker is dead: its moves and openings hear of it, and its sessions are looked after."""

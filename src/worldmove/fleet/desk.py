@@ -14,9 +14,10 @@ from collections.abc import Callable
 from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Gateway, Owner
 from worldmove.fleet.workers import WorkerTable
-from worldmove.move.ledger_messages import Answer, Operation
+from worldmove.move.ledger_messages import Answer, Failover, Operation
 from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.ledger_rules import Ledger
+from worldmove.worker.messages import SendAgain
 
 
 class LedgerDesk:
@@ -128,29 +129,76 @@ class LedgerDesk:
         """Put one operation to the ledger. None: a fact is missing, it does not answer, or there is no such session."""
         async with self._lock:
             old = self._rows.get(operation.session)
-            if old is None or self._failure is not None:
-                return None
-            begun = asyncio.get_running_loop().time()
-            try:
-                new, answer = await self._ledger.ask(operation, self._facts(old))
-            except LedgerError as error:
-                self._stale[operation.session] = None
-                self.fail(operation.session, error)
-                self._on_asked(operation, None, asyncio.get_running_loop().time() - begun)
-                return None  # silence, for whoever asked: it may or may not have been done
-            self._on_asked(operation, answer, asyncio.get_running_loop().time() - begun)
-            if new is None:
-                return answer
-            self._rows[operation.session] = new
-        if new != old:
-            self._on_row(old, new)
+            answer = await self._put(operation)
+        self._tell(old, operation.session)
         return answer
 
-    def close_epoch(self, session: str, epoch: int) -> None:
-        """Have the gateway refuse an epoch's frames, and know that it does."""
-        if self._gateway is not None:
-            self._gateway.close_epoch(session, epoch)
-            self._closed[session] = epoch
+    async def fail_over(self, operation: Failover) -> Answer | None:
+        """Have the gateway refuse the old epoch's frames, then ask. Denied, they are shown again."""
+        async with self._lock:
+            old = self._rows.get(operation.session)
+            if self._failure is not None:
+                return None
+            if self._gateway is not None:
+                self._gateway.close_epoch(operation.session, operation.epoch)
+                self._closed[operation.session] = operation.epoch
+            answer = await self._put(operation)
+            if answer is not None:
+                self._reopen(operation.session)
+        self._tell(old, operation.session)
+        return answer
+
+    async def settle(self, session: str) -> None:
+        """Learn whether a failover that got no answer was done; if it was not, show the old epoch's frames again."""
+        async with self._lock:
+            old = self._rows.get(session)
+            if self._failure is not None:
+                return
+            try:
+                new = await self._ledger.row(session)
+            except LedgerError as error:
+                self.fail(session, error)
+                return
+            if new is not None:
+                self._rows[session] = new
+                self._reopen(session)
+        self._tell(old, session)
+
+    def is_unsettled(self, row: Row) -> bool:
+        """Whether the gateway refuses the owner's frames, for a failover of which nothing is known yet."""
+        return self._closed.get(row.session) == row.epoch
+
+    async def _put(self, operation: Operation) -> Answer | None:
+        """Ask, and keep the row that came of it."""
+        row = self._rows.get(operation.session)
+        if row is None or self._failure is not None:
+            return None
+        clock = asyncio.get_running_loop().time
+        begun = clock()
+        try:
+            new, answer = await self._ledger.ask(operation, self._facts(row))
+        except LedgerError as error:
+            self._stale[operation.session] = None
+            self.fail(operation.session, error)
+            self._on_asked(operation, None, clock() - begun)
+            return None  # silence, for whoever asked: it may or may not have been done
+        self._on_asked(operation, answer, clock() - begun)
+        if new is not None:
+            self._rows[operation.session] = new
+        return answer
+
+    def _tell(self, old: Row | None, session: str) -> None:
+        new = self._rows.get(session)
+        if new is not None and new != old:
+            self._on_row(old, new)
+
+    def _reopen(self, session: str) -> None:
+        """The row is known: an epoch that was closed and not replaced is its owner's still, and so are its frames."""
+        row = self._rows[session]
+        if self._gateway is not None and self.is_unsettled(row):
+            del self._closed[session]
+            self._gateway.open_epoch(session, row.epoch)
+            self._workers.send(row.owner, SendAgain(session=session))
 
     def owner_says_gone(self, session: str, epoch: int) -> None:
         """The owner in ``epoch`` holds no copy of what it owns."""
@@ -159,6 +207,18 @@ class LedgerDesk:
     def is_gone(self, worker: str, incarnation: int) -> bool:
         """Whether a worker's incarnation is proven dead."""
         return self._workers.is_gone(worker, incarnation)
+
+    def is_suspected(self, worker: str, incarnation: int) -> bool:
+        """Whether a worker's incarnation does not answer. Proves nothing."""
+        return self._workers.is_suspected(worker, incarnation)
+
+    def owner_is_suspected(self, row: Row) -> bool:
+        """Whether the owner does not answer. Proves nothing."""
+        return self._workers.is_suspected(row.owner, row.incarnation)
+
+    def owner_is_missing(self, row: Row) -> bool:
+        """Whether nobody plays the session as far as is known: its owner is gone, or suspected."""
+        return self.owner_is_gone(row) or self.owner_is_suspected(row)
 
     def owner_is_gone(self, row: Row) -> bool:
         """Whether the owner's copy is proven dead."""
@@ -170,6 +230,7 @@ class LedgerDesk:
             incarnation=row.incarnation,
             epoch=row.epoch,
             owner_gone=self.owner_is_gone(row),
+            owner_suspected=self.owner_is_suspected(row),
             next_block=self._gateway.next_block(row.session) if self._gateway else None,
             closed_epoch=self._closed.get(row.session),
             poll=self.poll,

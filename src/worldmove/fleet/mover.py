@@ -15,7 +15,7 @@ from worldmove.fleet.moving import CORRUPTING, report, require, verdict_of
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.fleet.tries import CancelAsked, Died, Ending, Plan, by_row
+from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan, by_row
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.ledger_rules import next_attempt
@@ -113,12 +113,19 @@ class Mover:
 
     def died(self, worker: str) -> None:
         """Tell every try that concerns it of a worker's death."""
+        self._tell_tries(worker, Died(worker=worker))
+
+    def linked_again(self, worker: str) -> None:
+        """Tell every try that concerns it that a worker has made a new link."""
+        self._tell_tries(worker, LinkedAgain(worker=worker))
+
+    def _tell_tries(self, worker: str, event: Died | LinkedAgain) -> None:
         for record in self._sessions.all():
             if record.attempt is None:
                 continue
             plan = record.attempt.plan
             if worker in (plan.source.name, plan.destination.name):
-                record.attempt.take(Died(worker=worker))
+                record.attempt.take(event)
 
     def _check(self, session: str, to: str) -> tuple[SessionRecord, WorkerRecord, Row]:
         """Raise UserError for a move that makes no sense."""
@@ -178,22 +185,28 @@ class Mover:
                 break
         lives_at = await self._living_owner(record.name)
         after = self._desk.row(record.name)
-        ending = by_row(plan, ending, after, owner_lives=lives_at is not None)
+        ending = by_row(plan, ending, after, missing=self._missing(after))
         took_s = loop.time() - begun
         made = report(plan, ending, epoch=(after or row).epoch, tries=tries, started_at=started_at, took_s=took_s)
         return replace(made, runs_at=lives_at)
 
     async def _living_owner(self, session: str) -> str | None:
-        """Return who owns a session by the row, waiting a while where that worker is dead; None if it still is."""
+        """Return who owns a session by the row, waiting a while where that worker is missing; None if it still is."""
         try:
             async with asyncio.timeout(self._config.owner_s):
                 while (row := self._desk.row(session)) is not None and not row.lost:
-                    if not self._desk.owner_is_gone(row):
+                    if not self._desk.owner_is_missing(row):
                         return row.owner
                     await self._workers.changed(LOOK_S)
         except TimeoutError:
             return None
         return None
+
+    def _missing(self, row: Row | None) -> str:
+        """Say in a word why a session's owner does not play it, where that is so."""
+        if row is None or not self._desk.owner_is_missing(row):
+            return ""
+        return "worker_gone" if self._desk.owner_is_gone(row) else "silent"
 
     async def _until_no_copy(self, worker: WorkerRecord, session: str) -> None:
         """Wait a while for a worker that still holds an older copy: its check ends with the next blocks."""

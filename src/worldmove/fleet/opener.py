@@ -102,7 +102,11 @@ class Opener:
     def heard(self, worker: WorkerRecord, message: Opened | Failed | Freed) -> None:
         """Take a worker's word about an opening."""
         record = self._sessions.find(message.session)
-        if record is None or isinstance(message, Freed) or record.answer.done():
+        if record is None or isinstance(message, Freed):
+            return
+        if record.answer.done():
+            if isinstance(message, Failed):
+                self._failed(record, worker, message)
             return
         if (record.worker, record.incarnation) == (worker.name, worker.incarnation):
             record.answer.set_result(message)
@@ -118,6 +122,13 @@ class Opener:
             elif record.throwaway:
                 self._sessions.drop(record.name)
                 self._gateway().lost(record.name, f"{worker} ended")
+
+    def _failed(self, record: SessionRecord, worker: WorkerRecord, failed: Failed) -> None:
+        """An engine has raised: a throw-away copy is over, and of any other session it is known why it has no owner."""
+        record.failed_why = f"{worker.name}: {failed.message}"
+        if record.throwaway:
+            self._sessions.drop(record.name)
+            self._gateway().lost(record.name, record.failed_why)
 
     def _begin(self, session: str, seed: int, worker: WorkerRecord, *, throwaway: bool) -> SessionRecord:
         return self._sessions.add(

@@ -95,6 +95,10 @@ class Gateway(Protocol):
         """Every holder has reported, or is proven dead: whichever list is not here now is held by nobody."""
         ...
 
+    def open_epoch(self, session: str, epoch: int) -> None:
+        """Show this epoch's frames after all: its owner was not replaced."""
+        ...
+
     def next_block(self, session: str) -> int | None:
         """The next block to be shown. None while it is not known (after a restart)."""
         ...

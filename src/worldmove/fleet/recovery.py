@@ -1,11 +1,12 @@
-"""What is done for a session whose owner is gone: let a copy that can go on have it, or say that it is lost.
+"""What is done for a session whose owner is gone or suspected: let a copy that can go on have it.
 
-In this order, and again until one of them has come to an end:
+In this order, and again until one of them has come to an end, or a suspected owner answers:
 
-1. An open attempt is closed. Its destination, if it is in doubt, repeats its commit and is granted it.
+1. An open attempt is closed. Its destination, if it is in doubt, repeats its commit and is granted it. A suspected
+   owner's is left open, unless the destination is dead: a commit that comes after the close would get no answer.
 2. A frozen or superseded copy asks for the session itself (reclaim); it is only told to ask.
-3. A retired copy whose lists reach the next block takes over, the dead owner's epoch closed at the gateway first.
-4. A numbered poll that finds no copy at all: lost. No silence and no time-out says so.
+3. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first.
+4. The owner is dead, and a numbered poll finds no copy at all: lost. No silence and no time-out says so.
 """
 
 import asyncio
@@ -26,8 +27,16 @@ class Recovery:
     """Finds a new owner for sessions, or loses them."""
 
     def __init__(
-        self, *, config: FleetConfig, workers: WorkerTable, desk: LedgerDesk, gateway: Callable[[], Gateway]
+        self,
+        *,
+        config: FleetConfig,
+        workers: WorkerTable,
+        desk: LedgerDesk,
+        gateway: Callable[[], Gateway],
+        why_failed: Callable[[str], str] = lambda session: "",
     ) -> None:
+        """``why_failed``: what an engine raised that played a session; empty where none has."""
+        self._why_failed = why_failed
         self._config = config
         self._workers = workers
         self._desk = desk
@@ -35,8 +44,9 @@ class Recovery:
         self._polls = 0
 
     async def recover(self, session: str) -> None:
-        """Return once the session has an owner that lives, or is lost, or closed."""
-        steps: tuple[Callable[[Row], Awaitable[None]], ...] = (self._close, self._wake, self._fail_over, self._lose)
+        """Return once the session has an owner that answers, or is lost, or closed."""
+        steps: tuple[Callable[[Row], Awaitable[None]], ...]
+        steps = (self._settle, self._close, self._wake, self._fail_over, self._lose)
         while self._orphan(session) is not None:
             for step in steps:
                 row = self._orphan(session)
@@ -45,16 +55,25 @@ class Recovery:
             await self._workers.changed(self._config.recover_every_s)
 
     def _orphan(self, session: str) -> Row | None:
-        """Return the row of a session whose owner is gone; None if there is nothing to do."""
+        """Return the row of a session whose owner is gone or suspected; None if there is nothing to do."""
         row = self._desk.row(session)
-        return row if row is not None and not row.lost and self._desk.owner_is_gone(row) else None
+        if row is None or row.lost:
+            return None
+        return row if self._desk.owner_is_missing(row) or self._desk.is_unsettled(row) else None
+
+    async def _settle(self, row: Row) -> None:
+        if self._desk.is_unsettled(row):
+            await self._desk.settle(row.session)
 
     async def _close(self, row: Row) -> None:
-        if row.attempt is not None:
+        opened = row.attempt
+        if opened is None:
+            return
+        if self._desk.owner_is_gone(row) or self._desk.is_gone(opened.destination, opened.incarnation):
             await self._desk.ask(
                 CloseAttempt(
                     session=row.session,
-                    attempt=row.attempt.attempt,
+                    attempt=opened.attempt,
                     epoch=row.epoch,
                     worker=CONTROLLER,
                     incarnation=0,
@@ -64,6 +83,8 @@ class Recovery:
 
     async def _wake(self, row: Row) -> None:
         for worker, copy in self._workers.holders(row.session, WAITING):
+            if (worker.name, worker.incarnation) == (row.owner, row.incarnation):
+                continue  # a suspected owner in doubt: its question would close the attempt that may replace it
             hint = Inquire(
                 to=worker.name,
                 sender=CONTROLLER,
@@ -77,16 +98,17 @@ class Recovery:
     async def _fail_over(self, row: Row) -> None:
         """Let a retired copy take over, unless a copy that is further on can still ask for the session itself."""
         next_block = self._gateway().next_block(row.session)
-        held = self._workers.holders(row.session, CURRENT)
+        held = self._workers.holders(row.session, CURRENT, answering=True)
         worker = successor(held)
         if next_block is None or worker is None:
             return
         (block,) = (copy.block for holder, copy in held if holder is worker)
         log_reaches = self._gateway().log_reaches(row.session, block)
-        if log_reaches is None:
+        if log_reaches is None or log_reaches < next_block:
             return
-        self._desk.close_epoch(row.session, row.epoch)
-        answer = await self._desk.ask(
+        if row.attempt is not None or not (row.shown or self._desk.owner_is_gone(row)):
+            return  # it would be denied, and the owner may be alive: its frames are not refused for nothing
+        answer = await self._desk.fail_over(
             Failover(
                 session=row.session,
                 epoch=row.epoch,
@@ -115,14 +137,16 @@ class Recovery:
         return not any(copy.session == taken.session and copy.epoch >= taken.epoch for copy in worker.copies)
 
     async def _lose(self, row: Row) -> None:
+        if not self._desk.owner_is_gone(row):
+            return
         number = await self._poll()
         found = num_current(copy for _, copy in self._workers.holders(row.session, CURRENT))
         if number is None or found:
             return
         answer = await self._desk.ask(Lose(session=row.session, epoch=row.epoch, poll=number, copies_found=found))
         if isinstance(answer, Done):
-            why = f"{row.owner} ended and no other worker holds a copy"
-            self._gateway().lost(row.session, why)
+            what = self._why_failed(row.session) or f"{row.owner} ended"
+            self._gateway().lost(row.session, f"{what} and no other worker holds a copy")
 
     async def _poll(self) -> int | None:
         """Ask every worker what it holds; None unless each has answered, or died in the poll."""

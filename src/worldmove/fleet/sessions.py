@@ -39,6 +39,8 @@ class SessionRecord:
     """That move's, in the history; None before its first try."""
     tried: str = ""
     """The id of the newest try."""
+    failed_why: str = ""
+    """What an engine raised that played it; empty where none has."""
     closing: bool = False
     holders: tuple[str, ...] = ()
     """As the gateway was last told."""
@@ -108,13 +110,13 @@ class SessionTable:
 
 
 def view(
-    record: SessionRecord, row: Row | None, *, owner_gone: bool = False, owner_reported: bool = True
+    record: SessionRecord, row: Row | None, *, owner_missing: bool = False, owner_reported: bool = True
 ) -> SessionView:
-    """Show a session as its record and its row say, and whether the worker that the row names is dead, or silent."""
+    """Show a session as its record and its row say; its owner is missing where it is dead or does not answer."""
     opened = record.opened
     return SessionView(
         name=record.name,
-        state=_state(record, row, owner_gone=owner_gone, owner_reported=owner_reported),
+        state=_state(record, row, owner_missing=owner_missing, owner_reported=owner_reported),
         owner=row.owner if row else record.worker,
         incarnation=row.incarnation if row else record.incarnation,
         epoch=row.epoch if row else 0,
@@ -127,7 +129,7 @@ def view(
     )
 
 
-def _state(record: SessionRecord, row: Row | None, *, owner_gone: bool, owner_reported: bool) -> SessionState:
+def _state(record: SessionRecord, row: Row | None, *, owner_missing: bool, owner_reported: bool) -> SessionState:
     if row is not None and row.lost:
         return SessionState.LOST
     if record.opened is None and row is None:
@@ -137,5 +139,5 @@ def _state(record: SessionRecord, row: Row | None, *, owner_gone: bool, owner_re
     if record.resuming and not owner_reported:
         return SessionState.IN_DOUBT
     # An attempt that is open although nobody conducts it waits for its ends to ask the ledger.
-    waits = row is not None and (row.attempt is not None or owner_gone)
+    waits = row is not None and (row.attempt is not None or owner_missing)
     return SessionState.IN_DOUBT if waits else SessionState.LIVE

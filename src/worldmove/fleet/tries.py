@@ -29,6 +29,13 @@ class Died:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedAgain:
+    """An end has made a new link: what it said of how it ended may be lost with the old one."""
+
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CancelAsked:
     """Somebody asked to give the move up."""
 
@@ -47,7 +54,7 @@ class Plan:
     destination: WorkerRecord
 
 
-Heard = AnyMoveMessage | Died | CancelAsked
+Heard = AnyMoveMessage | Died | LinkedAgain | CancelAsked
 
 
 def refuse(event: Heard) -> None:
@@ -63,8 +70,11 @@ def refuse(event: Heard) -> None:
             raise MoveRefused("cancelled", "it was cancelled")
 
 
-def by_row(plan: Plan, ending: Ending, row: Row | None, *, owner_lives: bool) -> Ending:
-    """Return how a try ended as the row has it by now: a session whose owner is dead goes on nowhere."""
+def by_row(plan: Plan, ending: Ending, row: Row | None, *, missing: str) -> Ending:
+    """Return how a try ended as the row has it by now: a session whose owner is missing goes on nowhere.
+
+    ``missing``: "worker_gone" or "silent" where the owner is dead, or does not answer; else empty.
+    """
     if row is None or row.lost:
         return replace(ending, outcome=Outcome.LOST, reason="lost", detail="no copy is left")
     if (row.granted_by, row.epoch, row.owner) == (BY_RECLAIM, plan.epoch + 2, plan.source.name):
@@ -72,9 +82,10 @@ def by_row(plan: Plan, ending: Ending, row: Row | None, *, owner_lives: bool) ->
         return replace(ending, outcome=Outcome.ABORTED, reason="reclaimed", detail=detail)
     if row.granted_by == plan.attempt:
         return replace(ending, outcome=Outcome.COMMITTED, reason="done", detail="")
-    if not owner_lives and ending.outcome is not Outcome.COMMITTED:
-        detail = f"{row.owner} ended and no copy has taken over yet"
-        return replace(ending, outcome=Outcome.IN_DOUBT, reason="worker_gone", detail=detail)
+    if missing and ending.outcome is not Outcome.COMMITTED:
+        what = "ended" if missing == "worker_gone" else "does not answer"
+        detail = f"{row.owner} {what} and no copy has taken over yet"
+        return replace(ending, outcome=Outcome.IN_DOUBT, reason=missing, detail=detail)
     if ending.outcome is Outcome.IN_DOUBT and row.attempt is None:
         return replace(ending, outcome=Outcome.ABORTED, detail="an end has not answered, and the move was closed")
     return ending

@@ -10,12 +10,14 @@ from worldmove.worker.messages import Copy
 class WorkerState(Enum):
     """Where a worker's process stands.
 
-    AWAITED: an earlier server started it, it lives, and it has not yet said what it holds.
+    AWAITED: an earlier server started it, it lives, and it has not yet said what it holds. SUSPECTED: it does not
+    answer, which proves nothing.
     """
 
     STARTING = "starting"
     AWAITED = "awaited"
     READY = "ready"
+    SUSPECTED = "suspected"
     GONE = "gone"
 
 
@@ -23,7 +25,8 @@ class SessionState(Enum):
     """Where a session stands.
 
     IN_DOUBT: it waits, for an attempt that is open with nobody conducting it, for a copy to take over from an
-    owner that is dead, or, after a restart of the server, for its owner to report. LOST: no copy is left.
+    owner that is dead or does not answer, or for that owner: to answer again, or, after a restart of the server, to
+    report. LOST: no copy is left.
     """
 
     OPENING = "opening"

@@ -22,6 +22,10 @@ class WorkerRecord:
     copies: tuple[Copy, ...] = ()
     slots_free: int = 0
     slots_quarantined: int = 0
+    answered_at: float | None = None
+    """When the newest beat was sent that it has answered, by the event loop's clock (see ``fleet.leases``)."""
+    suspected: bool = False
+    """Its lease has lapsed."""
     polled: int = 0
     """The newest poll that it has answered."""
     reported: bool = False
@@ -40,7 +44,7 @@ class WorkerRecord:
             name=self.name,
             pid=hello.pid if hello else 0,
             incarnation=self.incarnation,
-            state=self.state,
+            state=WorkerState.SUSPECTED if self.suspected else self.state,
             num_slots=hello.num_slots if hello else 0,
             slots_free=self.slots_free,
             slots_quarantined=self.slots_quarantined,
@@ -73,7 +77,7 @@ class WorkerTable:
         return self._records.get(name)
 
     def get(self, name: str) -> WorkerRecord:
-        """Return a worker that is ready. Raises UserError: unknown, or gone."""
+        """Return a worker that is ready and answers. Raises UserError: unknown, gone, or suspected."""
         record = self._records.get(name)
         if record is None:
             known = ", ".join(self._records)
@@ -81,6 +85,9 @@ class WorkerTable:
         if record.state is not WorkerState.READY:
             why = f"{name} is {record.state.value}; try again when it is back."
             raise UserError(why, code="worker_gone", status=409)
+        if record.suspected:
+            why = f"{name} does not answer at the moment; try again, or name another worker."
+            raise UserError(why, code="worker_suspected", status=409)
         return record
 
     def begin(self, name: str) -> WorkerRecord:
@@ -133,7 +140,7 @@ class WorkerTable:
         record = self._records[name]
         if record.incarnation == incarnation:
             record.state, record.copies, record.slots_free, record.slots_quarantined = WorkerState.GONE, (), 0, 0
-            record.link = None
+            record.link, record.suspected = None, False
             record.heard.set()
             self._change.set()
 
@@ -153,6 +160,11 @@ class WorkerTable:
             return True
         return record.state is WorkerState.GONE
 
+    def is_suspected(self, name: str, incarnation: int) -> bool:
+        """Whether an incarnation's lease has lapsed. It may be alive all the same."""
+        record = self._records.get(name)
+        return record is not None and record.incarnation == incarnation and record.suspected
+
     def send(self, name: str, message: ToWorker) -> None:
         """Queue a message for a worker. One that is gone drops it."""
         record = self._records.get(name)
@@ -168,7 +180,7 @@ class WorkerTable:
         return min(self._with_room(), key=lambda record: (record.num_live, -record.slots_free))
 
     def _with_room(self) -> tuple[WorkerRecord, ...]:
-        found = tuple(record for record in self.ready() if record.slots_free > 0)
+        found = tuple(record for record in self.ready() if record.slots_free > 0 and not record.suspected)
         if not found:
             raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
         return found
@@ -177,7 +189,13 @@ class WorkerTable:
         """Return the workers that hold a copy of a session, in any phase."""
         return tuple(worker for worker in self.ready() if any(copy.session == session for copy in worker.copies))
 
-    def holders(self, session: str, phases: tuple[str, ...]) -> tuple[tuple[WorkerRecord, Copy], ...]:
-        """Return every copy of a session that is in one of the phases, with its worker."""
-        found = [(record, copy) for record in self.all() for copy in record.copies]
+    def holders(
+        self, session: str, phases: tuple[str, ...], *, answering: bool = False
+    ) -> tuple[tuple[WorkerRecord, Copy], ...]:
+        """Return every copy of a session that is in one of the phases, with its worker.
+
+        ``answering``: not those of suspected workers.
+        """
+        asked = tuple(record for record in self.all() if not (answering and record.suspected))
+        found = [(record, copy) for record in asked for copy in record.copies]
         return tuple((record, copy) for record, copy in found if copy.session == session and copy.phase in phases)

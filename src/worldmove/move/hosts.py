@@ -80,7 +80,10 @@ class SourceCopy(Protocol):
         ...
 
     def retire(self, attempt: str) -> None:
-        """Step the check blocks from the input log; nothing of them is shown."""
+        """Step the check blocks from the input log; nothing of them is shown.
+
+        An empty ``attempt``: it was superseded outside a move, and there is nothing to compare them with.
+        """
         ...
 
     def replay(self, epoch: int, block: int) -> None:

@@ -90,19 +90,28 @@ class Source:
         """Take a message of this session, or a fact of its play. What does not concern it now is dropped."""
         self._inbox.put(item)
 
+    def give_up(self, reason: str, detail: str) -> None:
+        """The copy is broken, and this driver is ended next: say so to whoever has a part in its move."""
+        if self._out is not None and self.phase is SourcePhase.FROZEN:
+            attempt = self._out.attempt
+            attempt.send(attempt.peer, Abandon, reason=reason, detail=detail[:2048])
+            self._tell("aborted", Hint(reason=reason, detail=detail))
+
     async def run(self) -> None:
-        """Drive the copy until its slot is free."""
-        async with self._beside:
-            event = await (self._live() if self.phase is SourcePhase.LIVE else self._retired())
-            while True:
-                before = self.phase
-                self.phase, effect = source_step(before, event)
-                self._log(before, event)
-                if effect is SourceEffect.FREE:
-                    break
-                event = await self._effects[effect]()
+        """Drive the copy until its slot is free. However it ends, nothing of the copy can be had any more."""
+        try:
+            async with self._beside:
+                event = await (self._live() if self.phase is SourcePhase.LIVE else self._retired())
+                while True:
+                    before = self.phase
+                    self.phase, effect = source_step(before, event)
+                    self._log(before, event)
+                    if effect is SourceEffect.FREE:
+                        break
+                    event = await self._effects[effect]()
+        finally:
             await self._exports.withdraw()
-            self._copy.free()
+        self._copy.free()
 
     async def _freeze(self) -> SourceEvent:
         out = self._outgoing()
@@ -156,7 +165,7 @@ class Source:
     async def _thaw(self) -> SourceEvent:
         why = self._why
         if self._row_epoch > self.epoch:
-            why = Hint(reason="reclaimed", detail="the new owner was gone before it had shown a block")
+            why = Hint(reason="reclaimed", detail="the new owner had shown no block, and ended or did not answer")
         self._play_in(self._row_epoch)
         self._copy.thaw(self.epoch)
         self._tell("aborted", why if why.reason else Hint(reason="closed", detail="it was closed before its commit"))
@@ -165,7 +174,7 @@ class Source:
     async def _check(self) -> SourceEvent:
         await self._tell_committed()
         self._boundary = self._copy.reach[1]
-        self._copy.retire(self._inbox.newest)
+        self._copy.retire(self._inbox.newest if self._out else "")
         return await self._retired()
 
     async def _replay(self) -> SourceEvent:

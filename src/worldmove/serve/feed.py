@@ -74,11 +74,11 @@ class Feed:
         self._send()
 
     def send_again(self, worker: str, first: int) -> None:
-        """A holder's link was lost: send it every list from ``first`` on, and what has left by now."""
+        """A holder's link was lost: send it every list from ``first`` on that is here, and what has left by now."""
         if worker in self._next:
             if self._left is not None:
                 self._fleet.send(worker, self._left)
-            self.send_from(worker, first)
+            self.send_from(worker, max(first, self._sequencer.first))
 
     def acknowledge(self, epoch: int, block: int, server_life: int) -> None:
         """Tell every holder that a block has left."""

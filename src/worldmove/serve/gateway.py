@@ -212,6 +212,10 @@ class Gateway:
         if resuming := self._resuming(session):
             resuming.log_known()
 
+    def open_epoch(self, session: str, epoch: int) -> None:
+        if live := self.lives.get(session):
+            live.screen.open_epoch(epoch)
+
     def next_block(self, session: str) -> int | None:
         live = self.lives.get(session)
         return None if live is None else live.next_block
@@ -262,7 +266,7 @@ class Gateway:
         owner = self.fleet.owner(session)
         for view in self.fleet.workers():
             if owner is not None and (view.name, view.incarnation) == (owner.worker, owner.incarnation):
-                return None if view.state is WorkerState.GONE else view.name
+                return None if view.state in (WorkerState.GONE, WorkerState.SUSPECTED) else view.name
         return None
 
     async def _tell_result(self, live: Live, report: MoveReport) -> None:

@@ -104,6 +104,11 @@ class Screen:
         """Show nothing of this epoch or an older one from now on."""
         self._closed_epoch = max(epoch, self._closed_epoch or 0)
 
+    def open_epoch(self, epoch: int) -> None:
+        """Show this epoch's blocks after all."""
+        if self._closed_epoch == epoch:
+            self._closed_epoch = epoch - 1
+
     async def take(self, worker: str, block: BlockDone, arrived: float) -> Shown | Verdict:
         """Show a block, or say why not. ``arrived``: when it came, by the loop's clock."""
         if not well_formed(block, self._spec):

@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Callable
 
-from worldmove.errors import MoveRefused
+from worldmove.errors import EngineFailed, MoveRefused
 from worldmove.state.manifest import Layout
 from worldmove.worker.background import Background
 from worldmove.worker.loop import Tools, play
 from worldmove.worker.messages import Change, Copies, Copy, Held, Left
 from worldmove.worker.outbox import Outbox
-from worldmove.worker.session import SessionCopy
+from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.shadow import Shadow
 from worldmove.worker.slots import Slot, SlotPool, SlotState
 
@@ -35,6 +35,8 @@ class CopyTable:
         self._log = log
         self._copies: dict[str, SessionCopy] = {}
         self._told = False
+        self.on_failed: Callable[[SessionCopy, EngineFailed], None] = lambda copy, error: None
+        """Hears of a copy whose engine has raised, before it is freed."""
 
     def get(self, session: str) -> SessionCopy | None:
         return self._copies.get(session)
@@ -78,7 +80,12 @@ class CopyTable:
         )
 
     async def _play(self, copy: SessionCopy, slot: Slot) -> None:
-        await play(copy, self._tools)
+        try:
+            await play(copy, self._tools)
+        except EngineFailed as error:
+            self.on_failed(copy, error)
+            if copy.phase is not CopyPhase.FREEING:
+                copy.enter(CopyPhase.FREEING)
         copy.engine_session = None
         del self._copies[copy.name]
         if slot.state is SlotState.BOUND:
@@ -95,10 +102,10 @@ class CopyTable:
             for done in copy.outbox.left:
                 self._tools.send(Left(session=copy.name, block=done))
 
-    def send_again(self) -> None:
-        """A new link to the server: what nobody acknowledged may have been lost with the old one."""
+    def send_again(self, session: str | None = None) -> None:
+        """Send what nobody has acknowledged, of one session or of all: it may have been lost, with an old link say."""
         for copy in self._copies.values():
-            if copy.may_compute:
+            if copy.plays and session in (None, copy.name):
                 copy.outbox.send_again(copy.epoch)
 
     def _changed(self, copy: SessionCopy) -> None:

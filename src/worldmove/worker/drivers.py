@@ -9,11 +9,11 @@ from worldmove.move.destination import Destination
 from worldmove.move.hosts import Host
 from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Declined, Gone, MoveMessage, Offer, Prepare, Start
 from worldmove.move.protocol import DestinationPhase
-from worldmove.move.source import Source, TakenOver
+from worldmove.move.source import Refused, Source, TakenOver
 from worldmove.worker.background import Background
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.loop import Tools
-from worldmove.worker.session import SessionCopy
+from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.source_copy import SourceOfMove
 
 
@@ -30,7 +30,7 @@ class Drivers:
         self._log = log
         self._sources: dict[str, Source] = {}
         self._destinations: dict[str, Destination] = {}
-        self._early: dict[str, list[AnyMoveMessage]] = {}
+        self._early: dict[str, list[AnyMoveMessage | Refused]] = {}
         """What came for a copy between its promotion and the start of its source."""
 
     def play(self, copy: SessionCopy, *, retired_at: int | None = None) -> None:
@@ -73,12 +73,35 @@ class Drivers:
         else:
             self._say_gone(session, epoch)
 
+    def refused(self, session: str, epoch: int) -> None:
+        """The ledger's row has ``epoch``, which is later than what this worker's copy has said."""
+        destination, source = self._destinations.get(session), self._sources.get(session)
+        if destination is not None and destination.phase is DestinationPhase.LIVE:
+            self._early.setdefault(session, []).append(Refused(epoch=epoch))
+        elif source is not None:
+            source.deliver(Refused(epoch=epoch))
+
+    def failed(self, copy: SessionCopy, why: str) -> None:
+        """A copy's engine has raised, and it is freed next: give its move up, and own the session here no more."""
+        source = self._sources.get(copy.name)
+        if source is not None:
+            source.give_up("engine_failed", why)
+        self._background.start(f"end {copy.name}", self.end(copy.name))
+        if copy.phase in (CopyPhase.LIVE, CopyPhase.FROZEN):
+            self._say_gone(copy.name, copy.epoch)
+
     def granted_unasked(self, session: str, epoch: int) -> None:
         """The ledger says that a session is this worker's, and nobody waits for that. Without a copy, it is gone."""
         if self._copies.get(session) is None and session not in self._destinations:
             self._say_gone(session, epoch)
 
+    async def end(self, session: str) -> None:
+        """Stop driving a session that is closed."""
+        self._sources.pop(session, None)
+        await self._background.end(f"source {session}")
+
     def _say_gone(self, session: str, epoch: int) -> None:
+        """The ledger names this worker as the owner in ``epoch``, and it holds no copy."""
         self._host.post(
             Gone(
                 to="controller",
@@ -90,11 +113,6 @@ class Drivers:
                 owned_epoch=epoch,
             )
         )
-
-    async def end(self, session: str) -> None:
-        """Stop driving a session that is closed."""
-        self._sources.pop(session, None)
-        await self._background.end(f"source {session}")
 
     def _begin(self, offer: Offer) -> None:
         destination = Destination(host=self._host, slots=self._copies, offer=offer)

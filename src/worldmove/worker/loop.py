@@ -7,6 +7,7 @@ Rules:
    engine is met without a further block.
 3. A retired copy sends checks, never blocks; what it computed is kept, since it may have to take over.
 4. An account of the state, for the session's record, is taken when nothing waits (``worker.accounts``).
+5. An engine that raises in mid-step leaves a state that nobody can vouch for: the copy is given up, and no other.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.messages import BlockDone, CheckDone, Note, StateDone, ToServer
 from worldmove.worker.meter import Meter
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import Account, account_of, digest_of
+from worldmove.worker.states import Account, account_of, digest_of, engine_trusted
 from worldmove.worker.turns import Turn, Turns
 
 
@@ -55,7 +56,7 @@ class Stepped:
 
 
 async def play(copy: SessionCopy, tools: Tools) -> None:
-    """Step a copy whenever it can, until its slot may be given back."""
+    """Step a copy whenever it can, until its slot may be given back. Raises EngineFailed: it can go on no further."""
     while copy.phase is not CopyPhase.FREEING:
         copy.wake.clear()
         if copy.accounts.is_due(copy.next_block, list_waits=copy.can_step):
@@ -114,7 +115,8 @@ def step(
 ) -> Stepped:
     """Step one block and take its digests. Runs in the engine's thread."""
     begin = clock()
-    block = engine.step(session, changes)
+    with engine_trusted("step a block"):
+        block = engine.step(session, changes)
     compute_s = clock() - begin
     return Stepped(
         block=block,

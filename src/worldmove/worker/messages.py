@@ -5,6 +5,7 @@ forwards a ``MoveMessage`` to the worker that its ``to`` names. Ledger operation
 
 A session's life:   Open -> Opened | Failed;  Inputs(b) -> BlockDone(b) -> Acknowledge(b);  Close -> Freed
 A new link:         Hello, then for each copy Held(b)... and Left(b)..., then Reported, then BlockDone(b) once more
+A worker's lease:   Beat(n) -> Alive(n)
 """
 
 from typing import Annotated
@@ -118,6 +119,25 @@ class TakeOver(Message, frozen=True, kw_only=True, tag="take_over"):
     session: Name
     epoch: Count
     block: Count
+
+
+class Refused(Message, frozen=True, kw_only=True, tag="refused"):
+    """A frame or a report of this worker's copy was of an older epoch than the ledger's row, which has ``epoch``."""
+
+    session: Name
+    epoch: Count
+
+
+class SendAgain(Message, frozen=True, kw_only=True, tag="send_again"):
+    """Frames of the session's owner may have been dropped: send again what is not acknowledged."""
+
+    session: Name
+
+
+class Beat(Message, frozen=True, kw_only=True, tag="beat"):
+    """Answer with an Alive of this number. An answer shows that both directions of the link carry."""
+
+    number: Count
 
 
 class Poll(Message, frozen=True, kw_only=True, tag="poll"):
@@ -264,6 +284,12 @@ class Copies(Message, frozen=True, kw_only=True, tag="copies"):
     """The number of the poll that this answers; 0 for none."""
 
 
+class Alive(Message, frozen=True, kw_only=True, tag="alive"):
+    """The worker's event loop has come to this beat."""
+
+    number: Count
+
+
 class Freed(Message, frozen=True, kw_only=True, tag="freed"):
     session: Name
 
@@ -281,7 +307,20 @@ class LedgerAnswer(Message, frozen=True, kw_only=True, tag="ledger_answer"):
 
 
 ToWorker = (
-    Open | Close | Inputs | Describe | Save | Acknowledge | TakeOver | Poll | Shutdown | LedgerAnswer | AnyMoveMessage
+    Open
+    | Close
+    | Inputs
+    | Describe
+    | Save
+    | Acknowledge
+    | TakeOver
+    | Refused
+    | SendAgain
+    | Beat
+    | Poll
+    | Shutdown
+    | LedgerAnswer
+    | AnyMoveMessage
 )
 ToServer = (
     Hello
@@ -297,6 +336,7 @@ ToServer = (
     | Saved
     | NotDone
     | Copies
+    | Alive
     | Freed
     | LedgerAsk
     | AnyMoveMessage

@@ -9,6 +9,7 @@ import numpy as np
 from worldmove.engine.base import Engine
 from worldmove.errors import (
     ArenaFull,
+    EngineFailed,
     FileRefused,
     ManifestError,
     MoveRefused,
@@ -27,10 +28,10 @@ from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Failed, Open, Opened
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import DIGESTER, engine_asked, install_in, open_in
+from worldmove.worker.states import DIGESTER, engine_asked, engine_trusted, install_in, open_in
 from worldmove.worker.turns import Turn
 
-EXPECTED = (ArenaFull, FileRefused, ManifestError, MoveRefused, StateRefused, UserError)
+EXPECTED = (ArenaFull, EngineFailed, FileRefused, ManifestError, MoveRefused, StateRefused, UserError)
 
 
 async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened | Failed:
@@ -81,8 +82,9 @@ def _load(path: str, arena: Arena) -> tuple[SavedHeader, Manifest, Placement]:
 
 
 def _open(asked: Open, copy: SessionCopy, engine: Engine[Any]) -> Opened:
-    session = engine.open(asked.seed) if asked.picture is None else _recover(engine, asked.picture, asked.seed)
-    copy.engine_session, captured = open_in(engine, session, copy.slot.arena)
+    with engine_trusted("open a session"):
+        session = engine.open(asked.seed) if asked.picture is None else _recover(engine, asked.picture, asked.seed)
+        copy.engine_session, captured = open_in(engine, session, copy.slot.arena)
     return _opened(asked, captured, state_digest(captured, DIGESTER).text)
 
 

@@ -92,6 +92,16 @@ class SessionCopy:
         """
         if self.phase is CopyPhase.RETIRED:
             return self.num_checks_owed > 0 and self.next_block < self.left_gateway
+        return self.plays
+
+    @property
+    def is_freeing(self) -> bool:
+        """Whether its slot is about to be given back."""
+        return self.phase is CopyPhase.FREEING
+
+    @property
+    def plays(self) -> bool:
+        """Whether this copy's blocks are shown to somebody."""
         return self.phase in (CopyPhase.LIVE, CopyPhase.THROWAWAY)
 
     @property

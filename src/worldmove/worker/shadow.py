@@ -3,13 +3,13 @@
 from functools import partial
 
 from worldmove.engine.base import Tree
-from worldmove.state.arena import Arena, Placement, materialise
+from worldmove.state.arena import Arena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.manifest import Manifest
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import install_tree
+from worldmove.worker.states import install_tree, tree_in
 from worldmove.worker.turns import Turn
 
 
@@ -31,8 +31,8 @@ class Shadow:
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
-            types = self._tools.engine.state_types
-            self._tree = await engine_thread(partial(materialise, manifest, placement, self.arena, types))
+            job = partial(tree_in, self._tools.engine, manifest, placement, self.arena)
+            self._tree = await engine_thread(job)
 
     async def install(self) -> Capture:
         tree, self._tree = self._tree, None

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from worldmove.errors import ProtocolError
+from worldmove.errors import ProtocolError, StateRefused
 from worldmove.move.hosts import Frozen
 from worldmove.state.arena import Arena
 from worldmove.state.manifest import Layout
@@ -55,6 +55,8 @@ class SourceOfMove:
             raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
         self._copy.enter(CopyPhase.FROZEN)
         await self._copy.still()
+        if self._copy.is_freeing:
+            raise StateRefused("", "its engine failed in the block before")
         asked_at = asyncio.get_running_loop().time()
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
             job = partial(freeze_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
@@ -68,7 +70,7 @@ class SourceOfMove:
         self._copy.enter(CopyPhase.SUPERSEDED)
 
     def retire(self, attempt: str) -> None:
-        self._copy.retire(attempt, self._tools.check_blocks)
+        self._copy.retire(attempt, self._tools.check_blocks if attempt else 0)
 
     def replay(self, epoch: int, block: int) -> None:
         self._copy.replay(epoch, block)

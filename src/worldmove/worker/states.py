@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from worldmove.engine.base import Engine, Tree
-from worldmove.errors import StateRefused, WorldMoveError
+from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
 from worldmove.state.arena import Arena, Placement, adopt, gather, materialise
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, state_digest
@@ -28,30 +28,35 @@ def open_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Any, Captu
 
 def install_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena) -> tuple[Any, Capture]:
     """Make a session of what lies in an arena; return it, and its state as it will be played."""
-    return install_tree(engine, materialise(manifest, placement, arena, engine.state_types))
+    return install_tree(engine, tree_in(engine, manifest, placement, arena))
+
+
+def tree_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena) -> Tree:
+    """Make a tree of what lies in an arena, for an engine to install. Raises StateRefused."""
+    with engine_asked("be given its state"):
+        return materialise(manifest, placement, arena, engine.state_types)
 
 
 def install_tree(engine: Engine[Any], tree: Tree) -> tuple[Any, Capture]:
     """Make a session of a tree over an arena; return it, and its state as it will be played."""
     with engine_asked("install"):
         session = engine.install(tree)
-        state = engine.state(session)
-    return session, capture(state, engine.state_types)
+        return session, capture(engine.state(session), engine.state_types)
 
 
 def layout_in(engine: Engine[Any], session: Any, arena: Arena) -> Layout:
     """Describe a session that goes on being played; the bound is its slot's size. Raises StateRefused."""
-    engine.quiesce(session)
-    return Layout.of(capture(engine.state(session), engine.state_types).manifest, arena_bytes=arena.size)
+    with engine_asked("describe its state"):
+        engine.quiesce(session)
+        return Layout.of(capture(engine.state(session), engine.state_types).manifest, arena_bytes=arena.size)
 
 
 def freeze_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Capture, Placement]:
     """Quiesce a session, resolve its state, and bring into the arena what has left it."""
     with engine_asked("give away its state"):
         engine.quiesce(session)
-        state = engine.state(session)
-    captured = capture(state, engine.state_types)
-    return captured, gather(captured, arena)
+        captured = capture(engine.state(session), engine.state_types)
+        return captured, gather(captured, arena)
 
 
 def digest_of(engine: Engine[Any], session: Any) -> str:
@@ -91,3 +96,17 @@ def engine_asked(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise StateRefused("", f"the engine could not {what}: {error!r}") from error
+
+
+@contextmanager
+def engine_trusted(what: str) -> Iterator[None]:
+    """Call a foreign engine where nothing else can be done: whatever it raises ends this session, and no other.
+
+    Raises EngineFailed.
+    """
+    try:
+        yield
+    except WorldMoveError:
+        raise
+    except Exception as error:
+        raise EngineFailed(f"the engine failed to {what}: {error!r}"[:2000]) from error

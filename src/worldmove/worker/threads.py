@@ -22,6 +22,8 @@ class OneThread:
         self._executor = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix=name, initializer=_step_back, initargs=(niceness,)
         )
+        # Begun now: later, at a limit of memory or of threads, it could not be, and whoever is played here would end.
+        self._executor.submit(lambda: None)
 
     async def __call__(self, function: Callable[[], T], /) -> T:
         future = asyncio.get_running_loop().run_in_executor(self._executor, function)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldmove.engine.base import KeyChange
+from worldmove.errors import EngineFailed
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
 from worldmove.worker.asides import answer
@@ -14,6 +15,8 @@ from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
 from worldmove.worker.messages import (
     Acknowledge,
+    Alive,
+    Beat,
     Close,
     Describe,
     Failed,
@@ -23,14 +26,16 @@ from worldmove.worker.messages import (
     LedgerAnswer,
     Open,
     Poll,
+    Refused,
     Reported,
     Save,
+    SendAgain,
     Shutdown,
     TakeOver,
     ToWorker,
 )
 from worldmove.worker.opening import open_session
-from worldmove.worker.session import CopyPhase
+from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotPool
 
 
@@ -70,6 +75,7 @@ class Worker:
         self._background = background
         self._on_shutdown = on_shutdown
         self._server_life = 0
+        copies.on_failed = self._engine_failed
 
     def hello(self) -> Hello:
         """Return what this worker says first on every new link."""
@@ -105,10 +111,10 @@ class Worker:
                 self._answered(message)
             case Open() | Close() | Describe() | Save():
                 self._begin(message)
-            case TakeOver():
-                self._drivers.taken_over(message.session, message.epoch, message.block)
-            case Poll():
-                self.copies.report(message.poll)
+            case TakeOver() | Refused() | SendAgain():
+                self._of_ownership(message)
+            case Beat() | Poll():
+                self._reply(message)
             case Shutdown():
                 self._on_shutdown()
 
@@ -127,6 +133,22 @@ class Worker:
             case Describe() | Save():
                 self._background.start(f"answer {message.request}", self._answer(message))
 
+    def _of_ownership(self, message: TakeOver | Refused | SendAgain) -> None:
+        match message:
+            case TakeOver():
+                self._drivers.taken_over(message.session, message.epoch, message.block)
+            case Refused():
+                self._drivers.refused(message.session, message.epoch)
+            case SendAgain():
+                self.copies.send_again(message.session)
+
+    def _reply(self, message: Beat | Poll) -> None:
+        match message:
+            case Beat(number=number):
+                self.tools.send(Alive(number=number))
+            case Poll(poll=number):
+                self.copies.report(number)
+
     def _inputs(self, message: Inputs) -> None:
         copy = self.copies.get(message.session)
         if copy is not None:
@@ -135,6 +157,11 @@ class Worker:
             if message.account and message.block >= copy.next_block:
                 copy.accounts.ask(message.block)
             copy.wake.set()
+
+    def _engine_failed(self, copy: SessionCopy, error: EngineFailed) -> None:
+        """An engine has raised in mid-step: this session cannot go on here, and the others do."""
+        self.tools.send(Failed(session=copy.name, code=error.code, message=str(error)))
+        self._drivers.failed(copy, str(error))
 
     def _acknowledge(self, message: Acknowledge) -> None:
         """Note what has left the gateway, unless an earlier server says so: the present one may not know of it."""

@@ -64,6 +64,7 @@ export class Workers {
 }
 
 function roomIn(row) {
+  if (row.state === "suspected") return "does not answer";
   if (row.state && !["ready", "running", "schedulable"].includes(row.state)) return row.state;
   return row.sessions ? `${plural(row.sessions, "other world")}` : "empty";
 }

@@ -1,0 +1,88 @@
+"""Leases: each worker is asked for a sign of life, and one that gives none for a whole lease is *suspected*.
+
+Rules:
+
+1. Suspicion proves nothing. It lets a copy elsewhere take a session over; it never makes one lost.
+2. A lease is renewed from when the beat was sent that the worker has answered: an answer that waited in a socket
+   says nothing of the present, and one direction that carries says nothing of the other.
+3. Time in which this server itself did not run (stopped, or its host slept) counts for nobody.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.views import WorkerState
+from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.worker.messages import Beat
+
+
+class Leases:
+    """The leases of all workers, by the event loop's clock."""
+
+    def __init__(
+        self,
+        *,
+        config: FleetConfig,
+        workers: WorkerTable,
+        on_suspected: Callable[[WorkerRecord], None],
+        on_answered: Callable[[WorkerRecord], None],
+    ) -> None:
+        """``on_answered`` hears of a worker that was suspected and has answered again."""
+        self._config = config
+        self._workers = workers
+        self._on_suspected = on_suspected
+        self._on_answered = on_answered
+        self._sent: deque[tuple[int, float]] = deque()
+        self._number = 0
+
+    async def run(self) -> None:
+        """Send beats, and look who has answered, until cancelled."""
+        loop, every_s = asyncio.get_running_loop(), self._config.beat_s
+        while True:
+            due = loop.time() + every_s
+            await asyncio.sleep(every_s)
+            late_s = loop.time() - due
+            if late_s > every_s:
+                self._forgive(late_s)
+            self._look(loop.time())
+            self._beat(loop.time())
+
+    def answered(self, worker: WorkerRecord, number: int) -> None:
+        """Renew a lease. A beat that was sent longer ago than a lease lasts renews nothing."""
+        sent_at = dict(self._sent).get(number)
+        if sent_at is None:
+            return
+        worker.answered_at = max(sent_at, worker.answered_at or sent_at)
+        if worker.suspected and self._holds(worker, asyncio.get_running_loop().time()):
+            worker.suspected = False
+            self._on_answered(worker)
+
+    def _forgive(self, late_s: float) -> None:
+        """This server was away for so long."""
+        self._sent = deque((number, sent_at + late_s) for number, sent_at in self._sent)
+        for worker in self._workers.all():
+            if worker.answered_at is not None:
+                worker.answered_at += late_s
+
+    def _look(self, now: float) -> None:
+        for worker in self._workers.all():
+            if worker.state is not WorkerState.READY:
+                continue
+            if worker.answered_at is None:
+                worker.answered_at = now  # its first lease begins
+            if not worker.suspected and not self._holds(worker, now):
+                worker.suspected = True
+                self._on_suspected(worker)
+
+    def _beat(self, now: float) -> None:
+        self._number += 1
+        self._sent.append((self._number, now))
+        while self._sent[0][1] < now - self._config.worker_lease_s:
+            self._sent.popleft()
+        for worker in self._workers.ready():
+            self._workers.send(worker.name, Beat(number=self._number))
+
+    def _holds(self, worker: WorkerRecord, now: float) -> bool:
+        return worker.answered_at is not None and now - worker.answered_at <= self._config.worker_lease_s

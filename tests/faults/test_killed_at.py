@@ -1,0 +1,38 @@
+"""kill -9 of either end of a move, at every point of it."""
+
+import pytest
+
+from tests.faults.conftest import Ground
+from tests.faults.hurting import DESTINATION, SOURCE, hurt
+from tests.faults.phases import GRANTED, ONLY_COPY, PROVEN, UNPROVEN
+from tests.faults.points import Action
+from worldmove.fleet.reports import Outcome
+
+
+@pytest.mark.parametrize("point", ONLY_COPY)
+def test_a_source_killed_with_the_only_copy_leaves_a_world_that_is_said_to_be_lost(ground: Ground, point: str) -> None:
+    found = ground.run(hurt(ground.house, SOURCE, Action.KILL, point)).outcome
+    assert found.lost_why == "worker-1 ended and no other worker holds a copy"
+    assert (found.report.outcome, found.report.detail) == (Outcome.LOST, "no copy is left")
+
+
+@pytest.mark.parametrize("point", PROVEN)
+def test_a_source_killed_after_its_proof_is_not_missed(ground: Ground, point: str) -> None:
+    found = ground.run(hurt(ground.house, SOURCE, Action.KILL, point)).outcome
+    assert (found.owner, found.epoch) == (DESTINATION, 2)
+    assert (found.report.outcome, found.report.detail) == (Outcome.COMMITTED, "Moved to worker-2")
+
+
+@pytest.mark.parametrize("point", UNPROVEN)
+def test_a_destination_killed_before_it_asked_leaves_the_source_playing(ground: Ground, point: str) -> None:
+    found = ground.run(hurt(ground.house, DESTINATION, Action.KILL, point)).outcome
+    assert (found.owner, found.epoch) == (SOURCE, 1)
+    assert found.report.outcome in (Outcome.REFUSED, Outcome.ABORTED)
+    assert found.report.detail.startswith("worker-2 ended")
+
+
+@pytest.mark.parametrize("point", GRANTED)
+def test_a_destination_killed_after_its_grant_gives_the_world_back_to_the_source(ground: Ground, point: str) -> None:
+    found = ground.run(hurt(ground.house, DESTINATION, Action.KILL, point)).outcome
+    assert (found.owner, found.epoch) == (SOURCE, 3)
+    assert found.report.outcome in (Outcome.ABORTED, Outcome.COMMITTED)
