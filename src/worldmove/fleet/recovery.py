@@ -132,8 +132,8 @@ class Recovery:
 
     def _is_waited_for(self, worker: WorkerRecord, taken: TakeOver) -> bool:
         row = self._desk.row(taken.session)
-        if row is None or row.epoch != taken.epoch or self._desk.owner_is_gone(row):
-            return False
+        if row is None or row.epoch != taken.epoch or self._desk.owner_is_missing(row):
+            return False  # of one that does not answer, another copy may take over; it hears of its grant when it asks
         return not any(copy.session == taken.session and copy.epoch >= taken.epoch for copy in worker.copies)
 
     async def _lose(self, row: Row) -> None:
