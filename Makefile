@@ -5,6 +5,7 @@ PORT ?= 8787
 NO_BROWSER ?=
 TORCH_INDEX ?=
 PYTEST_ARGS ?=
+JOBS ?= 2
 SECONDS ?= 60
 SEEDS ?= 1000
 OUT ?=
@@ -26,7 +27,7 @@ help:  ## Say what there is
 	@echo "  NO_BROWSER=1    do not open a browser"
 	@echo "  TORCH_INDEX=URL take torch from this wheel index (pytorch.org names one for the CPU alone, a fraction"
 	@echo "                  of the size); empty: from where pip takes everything else"
-	@echo "  PYTEST_ARGS=... passed to pytest: PYTEST_ARGS='-k ledger'"
+	@echo "  PYTEST_ARGS=... passed to pytest: PYTEST_ARGS='-k ledger'; JOBS=2: how many processes run tests side by side"
 	@echo "  SEEDS=1000      how many seeds to simulate; OUT=file.json keeps the result, and goes on from it"
 	@echo "  PYTHON=python3  the Python to make .venv from, 3.11 or newer"
 
@@ -34,7 +35,8 @@ demo: $(VENV)/demo.done  ## A live world on this machine, in your browser
 	@exec $(BIN)/worldmove demo --port $(PORT) $(if $(NO_BROWSER),--no-browser)
 
 test: $(VENV)/test.done  ## Everything that needs no GPU
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) -m "not alone" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m alone $(PYTEST_ARGS)
 
 check: $(VENV)/check.done  ## Lint, format, types
 	$(BIN)/ruff check
