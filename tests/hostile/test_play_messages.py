@@ -31,7 +31,7 @@ def read(text: str) -> FromClient | None:
     return None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(message=plain(AnyFromClient) | junk())
 def test_what_is_almost_a_message_is_one_or_one_error(message: object) -> None:
     text = json.dumps(message, default=str)
@@ -39,7 +39,7 @@ def test_what_is_almost_a_message_is_one_or_one_error(message: object) -> None:
     assert found is None or read(msgspec.json.encode(found).decode()) == found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=st.text(max_size=200))
 def test_noise_is_one_error(text: str) -> None:
     assert read(text) is None

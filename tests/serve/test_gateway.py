@@ -648,7 +648,7 @@ def test_where_every_place_is_taken_the_session_that_nobody_watches_for_longest_
         house.fleet.num_places = 2
         first = (await house.desk.open(seed=7, on=None)).name
         second = (await house.desk.open(seed=7, on=None)).name
-        with pytest.raises(UserError, match="every slot is taken"):
+        with pytest.raises(UserError, match="Every slot is taken"):
             await house.desk.open(seed=7, on=None)
         watcher = Watcher(house, first)
         await asyncio.sleep(0.15)

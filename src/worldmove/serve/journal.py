@@ -5,8 +5,9 @@ size has a limit; at the limit the journal ends, says so, and what it has stays 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from worldmove.engine.base import KeyChange
 from worldmove.fleet.reports import MoveReport
@@ -85,27 +86,26 @@ class Journal:
         self._ended = True
         self._grown.set()
 
-    async def follow(self, num_blocks: int | None = None, *, wait: bool = True) -> AsyncIterator[bytes]:
-        """Yield the record from its first byte on, and what is added, until it ends or has so many blocks.
+    def follow(self, num_blocks: int | None = None, *, wait: bool = True) -> "Following":
+        """Give the record from its first byte on, and what is added, until it ends or has so many blocks.
 
         Without ``wait`` it ends with what there is.
         """
-        position = 0
-        while True:
-            while position < len(self._written):
-                part = self._part(position, num_blocks)
-                position += len(part)
-                yield b"".join(written.data for written in part)
-                if num_blocks is not None and part[-1].num_blocks >= num_blocks:
-                    yield _end(part[-1], f"{num_blocks} blocks were asked for")
-                    return
-            if self._ended:
-                return
-            if not wait:
-                yield _end(self._written[-1], "it was asked for what there was")
-                return
+        return Following(self, num_blocks, wait=wait)
+
+    async def piece(self, position: int, num_blocks: int | None, *, wait: bool) -> tuple[bytes, int | None]:
+        """Return some bytes from an entry on, and the entry after them; None where nothing follows."""
+        while position == len(self._written) and not self._ended and wait:
             self._grown.clear()
             await self._grown.wait()
+        if position == len(self._written):
+            why = "it was asked for what there was"
+            return b"" if self._ended else _end(self._written[-1], why), None
+        part = self._part(position, num_blocks)
+        data = b"".join(written.data for written in part)
+        if num_blocks is not None and part[-1].num_blocks >= num_blocks:
+            return data + _end(part[-1], f"{num_blocks} blocks were asked for"), None
+        return data, position + len(part)
 
     def _part(self, position: int, num_blocks: int | None) -> list[_Written]:
         """Return what is sent at once: some entries, and none after the last block that was asked for."""
@@ -133,6 +133,26 @@ class Journal:
         self._written.append(written)
         self._num_bytes += len(written.data)
         self._grown.set()
+
+
+class Following:
+    """A journal as it is read."""
+
+    def __init__(self, journal: Journal, num_blocks: int | None, *, wait: bool) -> None:
+        self._journal = journal
+        self._num_blocks = num_blocks
+        self._wait = wait
+        self._position: int | None = 0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._position is not None:
+            data, self._position = await self._journal.piece(self._position, self._num_blocks, wait=self._wait)
+            if data:
+                return data
+        raise StopAsyncIteration
 
 
 def _end(last: _Written, why: str) -> bytes:

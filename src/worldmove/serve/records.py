@@ -1,7 +1,6 @@
 """What HTTP asks about a session's past and its state: its record, its leaves, its saved copy; and the way back."""
 
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from worldmove import __version__
@@ -11,7 +10,7 @@ from worldmove.fleet.views import SessionView
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway
 from worldmove.serve.live import Live, Start
-from worldmove.serve.spool import Spool
+from worldmove.serve.spool import Pieces, Spool
 from worldmove.state.checked_frame import MAX_HEADER_BYTES
 from worldmove.state.manifest import MAX_MANIFEST_BYTES
 from worldmove.state.saved import SavedHeader, pack_header, read_header
@@ -20,7 +19,7 @@ from worldmove.worker.messages import Described, Saved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedSession:
-    """A saved session on its way out. ``parts`` is to be read to its end, or closed: the file ends with it."""
+    """A saved session on its way out."""
 
     num_bytes: int
     parts: AsyncIterator[bytes]
@@ -51,19 +50,11 @@ class Records:
     async def save(self, session: str) -> SavedSession:
         """Have a session's state written as it is at a boundary."""
         live = self._gateway.live(session)
-        with ExitStack() as stack:
-            path = stack.enter_context(self._spool.file())
+        with self._spool.file() as path:
             saved = await self._fleet.save(session, str(path))
             header = pack_header(self._header(live, saved))
-            kept = stack.pop_all()
-
-        async def parts() -> AsyncIterator[bytes]:
-            with kept:
-                yield header
-                async for part in self._spool.read(path):
-                    yield part
-
-        return SavedSession(num_bytes=len(header) + saved.manifest_bytes + saved.num_bytes, parts=parts())
+            parts = Pieces(header, path)
+        return SavedSession(num_bytes=len(header) + saved.manifest_bytes + saved.num_bytes, parts=parts)
 
     async def restore(self, parts: AsyncIterator[bytes], num_bytes: int, *, on: str | None) -> SessionView:
         """Open a new session that goes on where a saved one, which comes as so many bytes, had come to."""

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from worldmove.errors import UserError
 
@@ -52,17 +53,30 @@ class Spool:
             why = f"The request says {num_bytes:,} bytes and has {'more' if written > num_bytes else f'{written:,}'}."
             raise UserError(why, code="bad_file", status=422)
 
-    async def read(self, path: Path) -> AsyncIterator[bytes]:
-        """Yield a file's bytes."""
-        with path.open("rb") as file:
-            while part := await asyncio.to_thread(file.read, PIECE_BYTES):
-                yield part
-
     def close(self) -> None:
         """Remove the folder."""
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+
+
+class Pieces:
+    """A header, then a file's bytes. The file is open, and goes with its name and with this object, read or not."""
+
+    def __init__(self, header: bytes, path: Path) -> None:
+        self._header = header
+        self._file = path.open("rb")
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        header, self._header = self._header, b""
+        part = header or await asyncio.to_thread(self._file.read, PIECE_BYTES)
+        if not part:
+            self._file.close()
+            raise StopAsyncIteration
+        return part
 
 
 @contextmanager
