@@ -202,18 +202,6 @@ class OpenedOnce(Engine):
         return session.salt
 
 
-class LateEffect(Engine):
-    """A counter of which nothing is seen for 1,000 blocks."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.blocks = 0
-
-    def tint(self, session: Larger, block: Block) -> int:
-        self.blocks += 1
-        return int(self.blocks > 1000)
-
-
 class Suspicious(Engine):
     """Correct: a scratch buffer, a memo, a table made at the first block, a time of start, the last block."""
 
@@ -235,6 +223,20 @@ class Suspicious(Engine):
 @functools.lru_cache(maxsize=8)
 def squared(number: int) -> int:
     return number * number
+
+
+class LateEffect(Suspicious):
+    """Suspicious, and with two counters of which nothing is seen for 1,000 blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = 0
+        self.statistics = 0
+
+    def tint(self, session: Larger, block: Block) -> int:
+        self.blocks += 1
+        self.statistics += 1
+        return super().tint(session, block) + int(self.blocks > 1000)
 
 
 class Restless(Engine):
@@ -302,8 +304,23 @@ def threaded(num_threads: int) -> Engine:
     return Engine()
 
 
-class Several(ProcessGenerator, ByName, Suspended, OpenedOnce, ClassAttribute, DefaultArgument):
-    """Six ways to forget at once."""
+class Hangs(Engine):
+    def tint(self, session: Larger, block: Block) -> int:
+        while True:
+            time.sleep(1)
+
+
+class HangsRestored(Engine):
+    def install(self, state: Tree, into: Larger | None = None) -> Larger:
+        while True:
+            time.sleep(1)
+
+
+class EveryOmission(
+    *(Cache, Index, Generator, WaitingInputs, ModuleCounter, Closure, ModuleGlobal),
+    *(ProcessGenerator, ClassAttribute, ByName, DefaultArgument, Suspended, OpenedOnce),
+):
+    """All ways to forget at once."""
 
     def tint(self, session: Larger, block: Block) -> int:
-        return sum(kind.tint(self, session, block) for kind in Several.__bases__)  # type: ignore[attr-defined]
+        return sum(kind.tint(self, session, block) for kind in EveryOmission.__bases__)  # type: ignore[attr-defined]

@@ -1,25 +1,32 @@
 """The command ``audit``: its document, its table, its exit status."""
 
-from pathlib import Path
+from contextlib import nullcontext
 
 import pytest
 
 from tests.cli.test_commands import worldmove
+from worldmove.audit.workplace import Workplace
 from worldmove.cli.exits import ExitCode
+
+
+@pytest.fixture(autouse=True)
+def shared(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command starts processes of its own: two imports of torch each."""
+    monkeypatch.setattr("worldmove.cli.audit.Workplace", lambda: nullcontext(workplace))
 
 
 def test_the_island_gives_no_alarm_and_ends_with_0() -> None:
     ran = worldmove("audit", "worldmove.engine.reference:island", "--json")
     assert ran.status == ExitCode.DONE
     found = ran.document
-    assert (found["schema"], found["clean"], found["exact"], found["blocks"]) == ("worldmove.audit", True, True, 20)
+    assert (found["schema"], found["clean"], found["exact"]) == ("worldmove.audit", True, True)
+    assert [(b["name"], b["blocks"]) for b in found["boundaries"]] == [("busy", 20), ("calm", 10)]
     assert found["places"] == []
     assert {leaf["verdict"] for leaf in found["leaves"]} == {"needed"}
     assert sum(leaf["bytes"] for leaf in found["leaves"]) > 12_000_000
 
 
-def test_what_is_missing_comes_first_and_ends_with_3(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+def test_what_is_missing_comes_first_and_ends_with_3() -> None:
     ran = worldmove("audit", "tests.audit.omissions:Index", "--before", "7", "--blocks", "1")
     header, first, *_ = ran.out.splitlines()
     assert ran.status == ExitCode.REFUSED
@@ -32,3 +39,12 @@ def test_a_name_that_names_no_engine_ends_with_2() -> None:
     ran = worldmove("audit", "island")
     assert ran.status == ExitCode.USAGE
     assert ran.err.strip() == "island names no engine; write package.module:attribute."
+
+
+def test_an_engine_that_hangs_is_one_sentence_and_ends_with_3() -> None:
+    ran = worldmove("audit", "tests.audit.omissions:Hangs", "--before", "1", "--blocks", "1", "--limit", "1.5")
+    assert ran.status == ExitCode.REFUSED
+    assert ran.err.strip() == (
+        "tests.audit.omissions:Hangs was not through its blocks from the beginning within 1.5 s; "
+        "if it is only slow give it more with --limit, if it hangs see where with --debug."
+    )

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from worldmove.audit.findings import Order, RestoredFindings, SourceFindings
+from worldmove.audit.findings import RESTORED, SOURCE, Order, RestoredFindings, SourceFindings
 from worldmove.audit.names import split
 from worldmove.audit.report import Report
 from worldmove.audit.verdicts import judge
@@ -19,6 +19,8 @@ T = TypeVar("T")
 BEFORE = 26
 """Blocks before the export: as many as roll the longest window of the island world."""
 BLOCKS = 20
+LIMIT_S = 600.0
+"""Of each playing: what takes longer is taken for an engine that hangs."""
 
 
 def audit(
@@ -27,6 +29,7 @@ def audit(
     *,
     before: int = BEFORE,
     blocks: int = BLOCKS,
+    limit_s: float = LIMIT_S,
     allowed: Sequence[str] = (),
     drops_leaves: bool = True,
     debug: bool = False,
@@ -36,11 +39,12 @@ def audit(
     split(engine)
     with TemporaryDirectory(prefix="worldmove-audit-") as folder:
         order = Order(
-            role="source",
+            role=SOURCE,
             engine=engine,
             folder=folder,
             before=before,
             blocks=blocks,
+            limit_s=limit_s,
             at_once=min(4, len(os.sched_getaffinity(0))),
             drops_leaves=drops_leaves,
             debug=debug,
@@ -48,8 +52,8 @@ def audit(
         stage("playing")
         source = _played(workplace, order, SourceFindings)
         stage("restoring in a fresh process, whole and without each leaf")
-        restored = _played(workplace, msgspec.structs.replace(order, role="restored"), RestoredFindings)
-        report = judge(engine, blocks, source, restored, allowed=allowed)
+        restored = _played(workplace, msgspec.structs.replace(order, role=RESTORED), RestoredFindings)
+        report = judge(engine, source, restored, allowed=allowed)
         if report.is_exact or report.missing:
             return report
         stage("playing once more from the beginning")

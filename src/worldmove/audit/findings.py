@@ -5,6 +5,8 @@ import msgspec
 from worldmove.audit.graph import Graph
 from worldmove.audit.trail import Difference, Moment
 
+SOURCE, RESTORED = "source", "restored"
+"""The two roles that a process can play."""
 BUSY, CALM = "busy", "calm"
 BOUNDARIES = (BUSY, CALM)
 """The two boundaries, by the names of what is exported there."""
@@ -18,9 +20,23 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     before: int
     blocks: int
+    limit_s: float
     at_once: int = 1
     drops_leaves: bool = True
     debug: bool = False
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """What ended an order, or the work of one fork."""
+
+    message: str
+    code: str
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of an order: its findings lie in the folder, or there is a fault."""
+
+    fault: Fault | None = None
 
 
 class LeafFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,14 +50,15 @@ class SourceFindings(msgspec.Struct, frozen=True, kw_only=True):
     """Of the process that plays from the beginning. ``moments[b]`` is the boundary after ``b`` blocks."""
 
     moments: list[Moment]
-    boundaries: dict[str, int]
+    spans: dict[str, tuple[int, int]]
+    """Of each boundary: its own number of blocks, and that of its continuation's end."""
     facts: dict[str, LeafFact]
     """Of every leaf that stood at one of the boundaries."""
     opened: Graph
     starts: dict[str, Graph]
     """At each boundary."""
     ends: dict[str, Graph]
-    """As many blocks later as the restored session is played."""
+    """At the end of each continuation."""
 
 
 class Continuation(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,6 +43,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ABSENT = "not there"
+GENERATORS = "the process's generator: "
+"""How the paths begin of the generators that all of a process shares."""
+CACHE = "functools cache"
+CACHE_PATH = "cache of "
+"""How the paths of what a cache of functools holds begin."""
 
 
 def differing(there: Graph, here: Graph) -> list[Place]:

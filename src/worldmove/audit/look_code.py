@@ -16,12 +16,9 @@ from types import (
 )
 from typing import Any
 
+from worldmove.audit.graph import CACHE, CACHE_PATH
 from worldmove.audit.looks import Look, Part, attributes, text_of
 from worldmove.state.structure import field_path, item_path
-
-CACHE = "functools cache"
-CACHE_PATH = "cache of "
-"""How the paths of what a cache of functools holds begin."""
 
 ITERATORS = tuple(
     type(made) for made in (iter([]), iter(()), iter(range(0)), iter({}), iter(""), reversed([]), iter(b""))

@@ -1,21 +1,82 @@
-"""Playing blocks, with a sentence for each thing that an engine can fail at."""
+"""One play: what the player of an audit does, the same in every run, and the calls of the engine that plays it.
 
-from collections.abc import Iterator, Sequence
+Rules of this file:
+
+1. Two boundaries. At the *busy* one more changes wait than a block can use, and keys are held; at the *calm* one
+   nothing waits any more. A leaf that is not missed at one of them is missed at the other.
+2. Both lie behind all that came before, so windows have rolled and generators are mid-use.
+3. Whatever a foreign engine raises is one sentence of ours.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from worldmove.audit.findings import BUSY, CALM
 from worldmove.audit.moments import moment_of
 from worldmove.audit.names import NUM_THREADS, find_engine, said
-from worldmove.audit.script import Script, write_script
 from worldmove.audit.trail import Moment
 from worldmove.engine.base import Block, Engine, KeyChange
 from worldmove.errors import UserError, WorldMoveError
 from worldmove.state.capture import Capture, capture
 
 SEED = 20_071_022
+CALM_BLOCKS = 4
+"""Blocks without a change, from the busy boundary to the calm one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """The closed list of each block; and of each boundary its own number and that of its continuation's end."""
+
+    lists: Sequence[Sequence[KeyChange]]
+    spans: Mapping[str, tuple[int, int]]
+
+
+def write_script(keys: Sequence[str], *, before: int, blocks: int, frames_per_block: int) -> Script:
+    """Write the inputs of an audit: ``before`` blocks to the busy boundary, ``blocks`` after it; half of them calm."""
+    hand = _Hand(keys=keys, dice=random.Random(SEED), down=[])
+    lists = [hand.some() for _ in range(before - 1)]
+    lists.append(hand.burst(2 * frames_per_block + 2))
+    lists += [[] for _ in range(CALM_BLOCKS + 1)]  # one more, in which no new change hides what the last one left
+    lists += [hand.some() for _ in range(blocks)]
+    calm = before + CALM_BLOCKS
+    return Script(lists=lists, spans={BUSY: (before, before + blocks), CALM: (calm, calm + (blocks + 1) // 2)})
+
+
+@dataclass(slots=True, kw_only=True)
+class _Hand:
+    keys: Sequence[str]
+    dice: random.Random
+    down: list[str]
+    number: int = 0
+
+    def some(self) -> list[KeyChange]:
+        """None to three changes of different keys."""
+        return [
+            self._change(key) for key in self.dice.sample(self.keys, k=min(len(self.keys), self.dice.randint(0, 3)))
+        ]
+
+    def burst(self, num_changes: int) -> list[KeyChange]:
+        """Many changes in a row: every key let go, then pressed, again and again."""
+        if not self.keys:
+            return []
+        released = [self._change(key) for key in list(self.down)]
+        presses = [self.keys[i % len(self.keys)] for i in range(num_changes)]
+        return released + [self._change(key) for key in presses]
+
+    def _change(self, key: str) -> KeyChange:
+        self.number += 1
+        is_down = key not in self.down
+        if is_down:
+            self.down.append(key)
+        else:
+            self.down.remove(key)
+        return KeyChange(number=self.number, key=key, down=is_down)
 
 
 def ready(name: str) -> Engine[Any]:

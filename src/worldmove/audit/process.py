@@ -5,27 +5,23 @@ prints writes to standard error. Each order is carried out in a fork, so this pr
 engine, and one pair of processes serves any number of audits.
 """
 
+import faulthandler
 import os
+import signal
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from worldmove.audit.findings import Order
-from worldmove.audit.forks import Fault, in_fork
-from worldmove.audit.restored import play_from_the_boundaries
-from worldmove.audit.source import play_from_the_beginning
+from worldmove.audit.findings import RESTORED, SOURCE, Done, Fault, Order
+from worldmove.audit.forks import in_forks
+from worldmove.audit.roles import play_from_the_beginning, play_from_the_boundaries
 from worldmove.errors import WorldMoveError
 
-ROLES = {"source": play_from_the_beginning, "restored": play_from_the_boundaries}
-
-
-class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of an order: its findings lie in the folder, or there is a fault."""
-
-    fault: Fault | None = None
+ROLES = {SOURCE: play_from_the_beginning, RESTORED: play_from_the_boundaries}
 
 
 def main() -> None:
@@ -33,6 +29,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     sys.path.insert(0, "")
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # what ends a fork that hangs, even where C code does not return
     serve(sys.stdin.buffer, answers)
 
 
@@ -41,12 +38,14 @@ def serve(orders: BinaryIO, answers: BinaryIO) -> None:
     before = list(sys.modules)
     for line in iter(orders.readline, b""):
         order = msgspec.json.decode(line, type=Order)
-        found = in_fork(lambda order=order: carry_out(order, before), bool)  # type: ignore[misc]
+        (found,) = in_forks([partial(carry_out, order, before)], bool, at_once=1, limit_s=order.limit_s)
         answers.write(msgspec.json.encode(Done(fault=found if isinstance(found, Fault) else None)) + b"\n")
 
 
 def carry_out(order: Order, before: list[str]) -> bool:
     """Play one role and write down what was found."""
+    if order.debug:
+        faulthandler.register(signal.SIGALRM, chain=True)  # says where it hung
     try:
         findings = ROLES[order.role](order, before)
     except WorldMoveError as error:

@@ -36,8 +36,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one audit."""
 
     engine: str
-    blocks: int
-    boundaries: dict[str, int]
+    spans: dict[str, tuple[int, int]]
+    """Of each boundary: the block that it lies before, and that at which its continuation ended."""
     differences: dict[str, Difference | None]
     """At each boundary: in what the restored session differed first, None where it went on exactly."""
     rows: tuple[Row, ...]
@@ -67,15 +67,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """Return the conclusion."""
         if self.is_clean:
-            return (
-                f"{self.engine} went on exactly in a fresh process over {self.blocks} blocks from each of "
-                f"{len(self.boundaries)} boundaries, and nothing is missing."
-            )
+            return f"{self.engine} went on exactly in a fresh process, {self._lengths()}, and nothing is missing."
         return f"{self.engine} {self._course()}; {self._lack()}."
 
     def _course(self) -> str:
         found = next((d for d in self.differences.values() if d is not None), None)
-        return f"went on exactly over {self.blocks} blocks" if found is None else f"went another way ({found})"
+        return f"went on exactly, {self._lengths()}" if found is None else f"went another way ({found})"
+
+    def _lengths(self) -> str:
+        lengths = [f"{end - start} blocks from a {name} boundary" for name, (start, end) in self.spans.items()]
+        return " and ".join(lengths)
 
     def _lack(self) -> str:
         if not self.complete:

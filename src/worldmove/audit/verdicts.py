@@ -15,31 +15,25 @@ Rules of this file:
 from collections.abc import Iterator, Mapping, Sequence
 
 from worldmove.audit.findings import BOUNDARIES, Continuation, Drop, LeafFact, RestoredFindings, SourceFindings
-from worldmove.audit.graph import Place, differing, related_to_any
+from worldmove.audit.graph import CACHE, CACHE_PATH, GENERATORS, Place, differing, related_to_any
 from worldmove.audit.report import Report, Row, Verdict
 from worldmove.audit.trail import Difference, Moment, first_difference, part_of, within
-
-CACHE = "functools cache"
-CACHE_PATH = "cache of "
-GENERATORS = "the process's generator: "
 
 
 def judge(
     engine: str,
-    blocks: int,
     source: SourceFindings,
     restored: RestoredFindings,
     *,
     allowed: Sequence[str] = (),
 ) -> Report:
     """Return the report. ``allowed``: places that the engine's author says are no state."""
-    differences = {name: _difference(source, restored.continuations[name], name, blocks) for name in BOUNDARIES}
+    differences = {name: _difference(source, restored.continuations[name], name) for name in BOUNDARIES}
     is_exact = all(difference is None for difference in differences.values())
     places = [place for place in _places(source, restored, is_exact) if not _is_allowed(place.path, allowed)]
     return Report(
         engine=engine,
-        blocks=blocks,
-        boundaries=source.boundaries,
+        spans=source.spans,
         differences=differences,
         rows=tuple(_leaf_rows(source, restored)),
         places=tuple(places),
@@ -48,9 +42,9 @@ def judge(
     )
 
 
-def _difference(source: SourceFindings, found: Continuation, name: str, blocks: int) -> Difference | None:
-    start = source.boundaries[name]
-    expected = source.moments[start : start + blocks + 1]
+def _difference(source: SourceFindings, found: Continuation, name: str) -> Difference | None:
+    start, end = source.spans[name]
+    expected = source.moments[start : end + 1]
     # Of the boundary itself only the state is compared: the restored session has not shown a block yet.
     still = [_still(expected[0]), *expected[1:]]
     return first_difference(still, [_still(found.moments[0]), *found.moments[1:]])
@@ -62,7 +56,7 @@ def _still(moment: Moment) -> Moment:
 
 def _leaf_rows(source: SourceFindings, restored: RestoredFindings) -> Iterator[Row]:
     for name, path in _units(restored):
-        leaves = [leaf for leaf in source.moments[source.boundaries[name]].leaves if within(leaf, path)]
+        leaves = [leaf for leaf in source.moments[source.spans[name][0]].leaves if within(leaf, path)]
         verdict, why = _leaf_verdict(path, source, restored)
         yield Row(
             path=path or "the state",

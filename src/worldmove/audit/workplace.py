@@ -9,34 +9,29 @@ from pathlib import Path
 import msgspec
 
 import worldmove
-from worldmove.audit.findings import Order
+from worldmove.audit.findings import RESTORED, SOURCE, Done, Fault, Order
 from worldmove.errors import UserError
 
-
-class _Fault(msgspec.Struct, frozen=True, kw_only=True):
-    message: str
-    code: str
-
-
-class _Done(msgspec.Struct, frozen=True, kw_only=True):
-    fault: _Fault | None = None
+ROLES = (SOURCE, RESTORED)
 
 
 class Workplace:
-    """The two processes. They start at once, and end with ``close``."""
+    """The two processes. They start with the first order, and end with ``close``."""
 
     def __init__(self) -> None:
-        self._source = _Process(_start())
-        self._fresh = _Process(_start())
+        self._processes: dict[str, _Process] = {}
 
     def play(self, order: Order) -> None:
         """Have an order carried out by its process. Raises UserError with the one sentence of what went wrong."""
-        (self._source if order.role == "source" else self._fresh).play(order)
+        if not self._processes:  # both: the second gets ready while the first plays
+            self._processes = {role: _Process(_start()) for role in ROLES}
+        self._processes[order.role].play(order)
 
     def close(self) -> None:
         """End both processes."""
-        self._source.close()
-        self._fresh.close()
+        for process in self._processes.values():
+            process.close()
+        self._processes = {}
 
     def __enter__(self) -> "Workplace":
         return self
@@ -57,9 +52,9 @@ class _Process:
         line = self.process.stdout.readline()
         if not line:
             raise UserError("The process that plays the engine has ended.", code="engine_failed")
-        fault = msgspec.json.decode(line, type=_Done).fault
+        fault = msgspec.json.decode(line, type=Done).fault
         if fault is not None:
-            raise UserError(fault.message, code=fault.code)
+            raise UserError(_sentence(fault, order), code=fault.code)
 
     def close(self) -> None:
         self.process.terminate()
@@ -67,6 +62,16 @@ class _Process:
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def _sentence(fault: Fault, order: Order) -> str:
+    if fault.code != "overdue":
+        return fault.message
+    where = "from the beginning" if order.role == SOURCE else "from what was restored"
+    return (
+        f"{order.engine} was not through its blocks {where} within {order.limit_s:g} s; "
+        "if it is only slow give it more with --limit, if it hangs see where with --debug."
+    )
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from worldmove.audit.audit import BEFORE, BLOCKS, audit
+from worldmove.audit.audit import BEFORE, BLOCKS, LIMIT_S, audit
 from worldmove.audit.report import Report, Row, Verdict
 from worldmove.audit.workplace import Workplace
 from worldmove.cli.context import output_of, verbosity_of
@@ -29,6 +29,9 @@ def audit_engine(
     before: Annotated[
         int, typer.Option("--before", min=1, help="Blocks before the export; so many that windows roll.")
     ] = BEFORE,
+    limit: Annotated[
+        float, typer.Option("--limit", metavar="SECONDS", min=1, help="When a playing of its blocks is taken to hang.")
+    ] = LIMIT_S,
     allow: Annotated[
         list[str] | None, typer.Option("--allow", metavar="PATH", help="A place that is no state. Repeatable.")
     ] = None,
@@ -49,6 +52,7 @@ def audit_engine(
             workplace,
             before=before,
             blocks=blocks,
+            limit_s=limit,
             allowed=allow or (),
             drops_leaves=leaves,
             debug=verbosity.debug,
@@ -68,10 +72,9 @@ def fields_of(report: Report) -> dict[str, Any]:
         "clean": report.is_clean,
         "exact": report.is_exact,
         "sentence": report.sentence(),
-        "blocks": report.blocks,
         "boundaries": [
-            {"name": name, "block": block, "difference": _difference(report, name)}
-            for name, block in report.boundaries.items()
+            {"name": name, "block": start, "blocks": end - start, "difference": _difference(report, name)}
+            for name, (start, end) in report.spans.items()
         ],
         "repeats": report.repeats,
         "leaves": [

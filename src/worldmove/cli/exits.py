@@ -55,6 +55,7 @@ BY_CODE = {
     "walk_first": ExitCode.REFUSED,
     "engine_failed": ExitCode.REFUSED,
     "crashed": ExitCode.REFUSED,
+    "overdue": ExitCode.REFUSED,
     "worker_start": ExitCode.FAILED,
     "no_space": ExitCode.FAILED,
     "cannot_write": ExitCode.FAILED,

@@ -1,4 +1,4 @@
-"""The fresh process: it restores at both boundaries and plays on; then again, without each part of the state in turn.
+"""The two roles of an audit: playing from the beginning, and playing from what is restored in a fresh process.
 
 Every session is restored in a fork of its own, so that none meets what another left in the process.
 """
@@ -12,22 +12,23 @@ from typing import Any, TypeVar
 
 from worldmove.audit.findings import (
     BOUNDARIES,
-    BUSY,
-    CALM,
     Continuation,
     Drop,
+    Fault,
+    LeafFact,
     Order,
     RestoredFindings,
+    SourceFindings,
     Unit,
 )
-from worldmove.audit.forks import Fault, in_forks
-from worldmove.audit.moments import leaf_digests
-from worldmove.audit.parcel import Parcel
-from worldmove.audit.play import Player, installed, opened, ready, script_for
-from worldmove.audit.script import Script
-from worldmove.audit.source import reachable
+from worldmove.audit.forks import in_forks, left_s
+from worldmove.audit.graph import Graph
+from worldmove.audit.moments import leaf_bytes, leaf_digests, leaf_kinds
+from worldmove.audit.names import split
+from worldmove.audit.parcel import Parcel, units, without
+from worldmove.audit.play import Player, Script, installed, opened, ready, script_for, state_of
 from worldmove.audit.trail import Moment, compare, part_of
-from worldmove.audit.units import units, without
+from worldmove.audit.walk import reachable
 from worldmove.engine.base import Engine
 from worldmove.errors import UserError
 from worldmove.state.capture import capture
@@ -35,8 +36,34 @@ from worldmove.state.tree import flatten
 
 T = TypeVar("T")
 
+AFTER_S = 0.1
+"""A fork outlives the one that waits for it by so much: it is the latter that is told to have hung."""
 PATIENCE = 20
 """A session without one of its leaves gets this many times as long as a whole one."""
+
+
+def play_from_the_beginning(order: Order, before: list[str]) -> SourceFindings:
+    """Open, and play through both boundaries to the later end."""
+    engine, module = ready(order.engine), split(order.engine)[0]
+    session = opened(engine)
+    script = script_for(engine, before=order.before, blocks=order.blocks)
+    player = Player(engine=engine, session=session, script=script)
+    moments = [player.now()]
+    facts: dict[str, LeafFact] = {}
+    graph_opened = reachable(engine, session, module, before)
+    starts: dict[str, Graph] = {}
+    ends: dict[str, Graph] = {}
+    for done, moment in enumerate(player.blocks(0, max(end for _, end in script.spans.values())), 1):
+        moments.append(moment)
+        for name, (start, end) in script.spans.items():
+            if done == start:
+                facts |= _export(engine, session, Parcel(folder=Path(order.folder), name=name))
+                starts[name] = reachable(engine, session, module, before)
+            elif done == end:
+                ends[name] = reachable(engine, session, module, before)
+    return SourceFindings(
+        moments=moments, spans=dict(script.spans), facts=facts, opened=graph_opened, starts=starts, ends=ends
+    )
 
 
 def play_from_the_boundaries(order: Order, before: list[str]) -> RestoredFindings:
@@ -48,7 +75,7 @@ def play_from_the_boundaries(order: Order, before: list[str]) -> RestoredFinding
     continuations = fresh.at_both(fresh.go_on, Continuation)
     if not order.drops_leaves:
         return RestoredFindings(continuations=continuations, units={name: [] for name in BOUNDARIES}, drops=[])
-    limit_s = 30 + PATIENCE * (time.monotonic() - began)
+    limit_s = min(left_s(), 30 + PATIENCE * (time.monotonic() - began))
     known = fresh.at_both(fresh.units, list[Unit])
     drops: list[Drop] = []
     for name in BOUNDARIES:
@@ -70,7 +97,8 @@ class Fresh:
 
     def at_both(self, job: Callable[[str], T], kind: type[T]) -> dict[str, T]:
         """Do a job at each boundary, in forks. Raises UserError where one fails."""
-        found = in_forks([partial(job, name) for name in BOUNDARIES], kind, at_once=self.order.at_once)
+        jobs = [partial(job, name) for name in BOUNDARIES]
+        found = in_forks(jobs, kind, at_once=self.order.at_once, limit_s=left_s() + AFTER_S)
         return {name: _whole(result) for name, result in zip(BOUNDARIES, found, strict=True)}
 
     def go_on(self, name: str) -> Continuation:
@@ -78,9 +106,9 @@ class Fresh:
         session = installed(self.engine, self._tree(name))
         player = Player(engine=self.engine, session=session, script=self.script)
         moments = [player.now()]
-        start = reachable(self.engine, session, self.order, self.before)
-        moments += player.blocks(*self._span(name))
-        return Continuation(moments=moments, start=start, end=reachable(self.engine, session, self.order, self.before))
+        start = self._reachable(session)
+        moments += player.blocks(*self.script.spans[name])
+        return Continuation(moments=moments, start=start, end=self._reachable(session))
 
     def units(self, name: str) -> list[Unit]:
         """Say what can be dropped, and what of it a new session has as well."""
@@ -99,7 +127,7 @@ class Fresh:
         session = installed(self.engine, without(self._tree(name), new, path, self.engine.state_types))
         player = Player(engine=self.engine, session=session, script=self.script)
         moment = expected[0]
-        for block, moment in enumerate(player.blocks(*self._span(name)), 1):
+        for block, moment in enumerate(player.blocks(*self.script.spans[name]), 1):
             difference = compare(expected[block], moment, block=block, beside=path)
             if difference is not None:
                 return Drop(boundary=name, path=path, difference=difference)
@@ -108,14 +136,13 @@ class Fresh:
     def _tree(self, name: str) -> Any:
         return Parcel(folder=Path(self.order.folder), name=name).tree(self.engine)
 
-    def _span(self, name: str) -> tuple[int, int]:
-        start = {BUSY: self.script.busy, CALM: self.script.calm}[name]
-        return start, start + self.order.blocks
+    def _reachable(self, session: Any) -> Graph:
+        return reachable(self.engine, session, split(self.order.engine)[0], self.before)
 
 
 def _whole(found: T | Fault) -> T:
     if isinstance(found, Fault):
-        raise UserError(f"A restored session could not go on: {found.message.rstrip('.')}.", code="engine_failed")
+        raise UserError(f"A restored session could not go on: {found.message}", code="engine_failed")
     return found
 
 
@@ -127,3 +154,10 @@ def _to_try(known: Sequence[Unit], drops: Sequence[Drop]) -> list[str]:
     """What differs from a new session's at this boundary, unless it was missed at the other already."""
     missed = [drop.path for drop in drops if drop.is_missed]
     return [unit.path for unit in known if not unit.is_fresh and unit.path not in missed]
+
+
+def _export(engine: Engine[Any], session: Any, parcel: Parcel) -> dict[str, LeafFact]:
+    state = state_of(engine, session)
+    parcel.write(state)
+    kinds, sizes = leaf_kinds(state), leaf_bytes(state)
+    return {path: LeafFact(kind=kind, num_bytes=sizes[path]) for path, kind in kinds.items()}
