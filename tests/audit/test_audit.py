@@ -87,14 +87,14 @@ def test_each_leaf_is_needed_derived_or_static(workplace: Workplace) -> None:
     verdicts = {row.path: row.verdict for row in report.rows}
     assert report.is_clean
     assert report.sentence() == (
-        "tests.audit.omissions:Leaves went on exactly in a fresh process, 3 blocks from a busy boundary and 2 blocks "
-        "from a calm boundary, and nothing is missing."
+        "tests.audit.omissions:Leaves went on exactly, 3 blocks from a busy boundary and 2 blocks from a calm "
+        "boundary; nothing is missing."
     )
     assert verdicts.pop("blocks_times_two") is Verdict.DERIVED
     assert verdicts.pop("seed") is Verdict.STATIC
     assert set(verdicts.values()) == {Verdict.NEEDED}
     why = {row.path: row.why for row in report.rows}
-    assert why["statistics"] == "without it, only itself: still different at the end"
+    assert why["statistics"] == "without it, only itself, to the end"
     assert "without it: " in why["refused_at_zero"]
 
 

@@ -49,14 +49,14 @@ def audit(
             drops_leaves=drops_leaves,
             debug=debug,
         )
-        stage("playing")
+        stage("Playing.")
         source = _played(workplace, order, SourceFindings)
-        stage("restoring in a fresh process, whole and without each leaf")
+        stage("Restoring in a fresh process.")
         restored = _played(workplace, msgspec.structs.replace(order, role=RESTORED), RestoredFindings)
         report = judge(engine, source, restored, allowed=allowed)
         if report.is_exact or report.missing:
             return report
-        stage("playing once more from the beginning")
+        stage("Playing once more from the beginning.")
         again = _played(workplace, order, SourceFindings)
         return msgspec.structs.replace(report, repeats=again.moments == source.moments)
 

@@ -67,7 +67,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """Return the conclusion."""
         if self.is_clean:
-            return f"{self.engine} went on exactly in a fresh process, {self._lengths()}, and nothing is missing."
+            return f"{self.engine} went on exactly, {self._lengths()}; nothing is missing."
         return f"{self.engine} {self._course()}; {self._lack()}."
 
     def _course(self) -> str:
@@ -75,8 +75,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return f"went on exactly, {self._lengths()}" if found is None else f"went another way ({found})"
 
     def _lengths(self) -> str:
-        lengths = [f"{end - start} blocks from a {name} boundary" for name, (start, end) in self.spans.items()]
-        return " and ".join(lengths)
+        return " and ".join(f"{end - start} blocks from a {name} boundary" for name, (start, end) in self.spans.items())
 
     def _lack(self) -> str:
         if not self.complete:

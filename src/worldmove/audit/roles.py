@@ -78,7 +78,7 @@ def play_from_the_boundaries(order: Order, before: list[str]) -> RestoredFinding
     limit_s = min(left_s(), 30 + PATIENCE * (time.monotonic() - began))
     known = fresh.at_both(fresh.units, list[Unit])
     drops: list[Drop] = []
-    for name in BOUNDARIES:
+    for name in reversed(BOUNDARIES):  # where nothing waits most is missed at once, and its continuation is shorter
         paths = _to_try(known[name], drops)
         jobs = [partial(fresh.drop, name, path, continuations[name].moments) for path in paths]
         found = in_forks(jobs, Drop, at_once=order.at_once, limit_s=limit_s)

@@ -28,6 +28,12 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         where = f"block {self.block}" if self.block else "at once"
         return f"{where}: {', '.join([*shown, *([self.leaf] if self.leaf is not None else [])])}"
 
+    @property
+    def seen(self) -> str:
+        """Return what of it meets the eye first."""
+        what = "frames" if self.frames else "notes" if self.notes else str(self.leaf)
+        return f"block {self.block}: {what}"
+
 
 SHARING = "the memory that leaves share"
 

@@ -94,8 +94,8 @@ def _missed(drop: Drop) -> str:
     if drop.fault is not None:
         return f"without it: {drop.fault}"
     if drop.difference is not None:
-        return f"without it, {drop.difference}"
-    return "without it, only itself: still different at the end"
+        return f"without it, {drop.difference.seen}"
+    return "without it, only itself, to the end"
 
 
 def _has_changed(path: str, moments: Sequence[Moment]) -> bool:
@@ -132,8 +132,13 @@ def _place_row(place: Place, has_changed: bool, is_still: bool, is_exact: bool) 
         kind=place.kind,
         num_bytes=place.num_bytes,
         leaves=(),
-        why=f"{place.there}, restored: {place.here}; {why}",
+        why=f"{_compared(place)}; {why}",
     )
+
+
+def _compared(place: Place) -> str:
+    there, here = (text.partition(" #")[0] for text in (place.there, place.here))
+    return "another value" if there == here else f"{there}, restored: {here}"
 
 
 def _place_verdict(place: Place, has_changed: bool, is_still: bool, is_exact: bool) -> tuple[Verdict, str]:

@@ -3,12 +3,12 @@
 Breadth first, because then an object is named by the shortest way to it. What one object shows is in ``look``.
 """
 
+import os
 import random
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -105,20 +105,17 @@ def own_modules(engine: Any, session: Any, named: str, before: Iterable[str]) ->
     ``named``: the module of the command line. ``before``: the modules that were there before it was imported. What
     lies among Python's own files or the installed libraries is not the engine's, unless it is its own package.
     """
-    classes = [kind for value in (engine, session) for kind in type(value).__mro__]
-    packages = {_package(kind.__module__) for kind in classes} | {_package(named)}
-    packages = {package for package in packages if package and not _is_installed(package)} | {_package(named)}
-    packages.discard("")
+    packages = {_package(kind.__module__) for value in (engine, session) for kind in type(value).__mro__}
+    theirs = {package for package in packages if not _is_installed(package)} | {_package(named)}
     old = frozenset(before)
-    found = []
-    for name, module in list(sys.modules.items()):
-        inside = any(f"{name}.".startswith(f"{package}.") for package in packages)
-        brought = (
-            name not in old and _package(name) != "" and not _is_library(module) and not _is_installed(_package(name))
-        )
-        if isinstance(module, ModuleType) and (inside or brought) and name not in NOT_THEIRS:
-            found.append(name)
-    return sorted(found)
+    return sorted(
+        name
+        for name, module in list(sys.modules.items())
+        if isinstance(module, ModuleType)
+        and name not in NOT_THEIRS
+        and (package := _package(name))
+        and (package in theirs or (name not in old and not _is_library(module) and not _is_installed(package)))
+    )
 
 
 def roots_of(engine: Any, session: Any, modules: Iterable[str]) -> dict[str, Any]:
@@ -152,10 +149,10 @@ def _is_library(module: Any) -> bool:
 
 @cache
 def _lies_in_a_library(file: str) -> bool:
-    return any(Path(file).resolve().is_relative_to(place) for place in _libraries())
+    return os.path.realpath(file).startswith(_libraries())
 
 
 @cache
-def _libraries() -> tuple[Path, ...]:
+def _libraries() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    return tuple(Path(paths[name]).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return tuple(os.path.realpath(paths[name]) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))

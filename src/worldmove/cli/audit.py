@@ -56,7 +56,7 @@ def audit_engine(
             allowed=allow or (),
             drops_leaves=leaves,
             debug=verbosity.debug,
-            stage=output.note if verbosity.verbose else lambda _: None,
+            stage=output.note,
         )
     output.document("audit", fields_of(report))
     rows = [cells_of(row) for row in (*report.missing, *report.rows, *_others(report))]
@@ -72,6 +72,7 @@ def fields_of(report: Report) -> dict[str, Any]:
         "clean": report.is_clean,
         "exact": report.is_exact,
         "sentence": report.sentence(),
+        "blocks": max(end - start for start, end in report.spans.values()),
         "boundaries": [
             {"name": name, "block": start, "blocks": end - start, "difference": _difference(report, name)}
             for name, (start, end) in report.spans.items()
