@@ -19,7 +19,7 @@ T = TypeVar("T")
 BEFORE = 26
 """Blocks before the export: as many as roll the longest window of the island world."""
 BLOCKS = 20
-LIMIT_S = 600.0
+LIMIT_S = 1800
 """Of each playing: what takes longer is taken for an engine that hangs."""
 
 

@@ -58,15 +58,15 @@ def _start(number: int, job: Callable[[], object], limit_s: float) -> _Fork:
     answer = os.memfd_create("worldmove-audit")
     pid = os.fork()
     if pid == 0:
-        signal.setitimer(signal.ITIMER_REAL, limit_s)
-        _work(job, answer)
+        _work(job, answer, limit_s)
     return _Fork(number=number, pid=pid, ending=os.pidfd_open(pid), answer=answer)
 
 
-def _work(job: Callable[[], object], file: int) -> NoReturn:
+def _work(job: Callable[[], object], file: int, limit_s: float) -> NoReturn:
     """The fork's whole life. Whatever the job raises is told; nothing of the parent's cleans up here."""
     answer = _Answer(fault=Fault(message="It was interrupted.", code="interrupted"))
     try:
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
         answer = _Answer(result=msgspec.msgpack.encode(job()))
     except WorldMoveError as error:
         answer = _Answer(fault=Fault(message=str(error), code=error.code))

@@ -38,7 +38,7 @@ class Script:
 
 
 def write_script(keys: Sequence[str], *, before: int, blocks: int, frames_per_block: int) -> Script:
-    """Write the inputs of an audit: ``before`` blocks to the busy boundary, ``blocks`` after it; half of them calm."""
+    """Write the inputs: ``before`` blocks to the busy boundary, ``blocks`` beyond it, half of them beyond the calm."""
     hand = _Hand(keys=keys, dice=random.Random(SEED), down=[])
     lists = [hand.some() for _ in range(before - 1)]
     lists.append(hand.burst(2 * frames_per_block + 2))

@@ -30,7 +30,8 @@ def audit_engine(
         int, typer.Option("--before", min=1, help="Blocks before the export; so many that windows roll.")
     ] = BEFORE,
     limit: Annotated[
-        float, typer.Option("--limit", metavar="SECONDS", min=1, help="When a playing of its blocks is taken to hang.")
+        int,
+        typer.Option("--limit", metavar="SECONDS", min=1, max=10**6, help="How long one playing may take."),
     ] = LIMIT_S,
     allow: Annotated[
         list[str] | None, typer.Option("--allow", metavar="PATH", help="A place that is no state. Repeatable.")
