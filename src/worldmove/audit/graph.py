@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from worldmove.audit.trail import within
+
 
 class Node(msgspec.Struct, frozen=True, array_like=True):
     """One object. ``parent`` is where the walk came from first; ``parts`` are label and number of each part."""
@@ -60,8 +62,7 @@ def differing(there: Graph, here: Graph) -> list[Place]:
 
 def related(path: str, other: str) -> bool:
     """Say whether one path is the other, or leads to it."""
-    short, long = sorted((path, other), key=len)
-    return long == short or (long.startswith(short) and long[len(short)] in ".[:")
+    return within(path, other) or within(other, path)
 
 
 def related_to_any(path: str, places: Sequence[Place]) -> bool:

@@ -11,6 +11,7 @@ Rules of these files (``look``, ``look_values``, ``look_code``):
 import collections
 import gc
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
@@ -54,7 +55,7 @@ def _mapping(value: Mapping[Any, Any], path: str) -> Look:
     labels = _distinct(without_addresses(repr(key)) for key in value)
     pairs = zip(labels, list(value.items()), strict=True)
     parts = [Part(f"[{label}]", _key_path(path, key), item) for label, (key, item) in pairs]
-    return Look(kind=_kind(value, dict), parts=[*parts, *_beside(value, path)], whole=True, num_bytes=8 * len(value))
+    return _holding(value, path, parts)
 
 
 def _key_path(path: str, key: Any) -> str:
@@ -68,28 +69,16 @@ def _sequence(value: Any, path: str) -> Look:
     paths = [field_path(path, name) for name in names] or [item_path(path, i) for i in range(len(value))]
     parts = [Part(f"[{i}]", name, item) for i, (name, item) in enumerate(zip(paths, list(value), strict=True))]
     kept = [Part("maxlen", f"{path}.maxlen", value.maxlen)] if isinstance(value, collections.deque) else []
-    own = not isinstance(value, tuple)
-    return Look(
-        kind=_kind(value, list, tuple, collections.deque),
-        parts=[*parts, *kept, *_beside(value, path)],
-        whole=True,
-        num_bytes=8 * len(value),
-        has_identity=own,
-    )
+    return _holding(value, path, [*parts, *kept], has_identity=not isinstance(value, tuple))
 
 
 def _set(value: Iterable[Any], path: str) -> Look:
     """Its items by their texts, since their order differs between processes."""
-    items = sorted(((f"{type(item).__name__} {without_addresses(repr(item))}", item) for item in value), key=_first)
+    texts = ((f"{type(item).__name__} {without_addresses(repr(item))}", item) for item in value)
+    items = sorted(texts, key=itemgetter(0))
     labels = _distinct(label for label, _ in items)
     parts = [Part(label, f"{path}{{{text_of(item)}}}", item) for label, (_, item) in zip(labels, items, strict=True)]
-    return Look(
-        kind=_kind(value, set, frozenset), parts=[*parts, *_beside(value, path)], whole=True, num_bytes=8 * len(parts)
-    )
-
-
-def _first(pair: tuple[str, Any]) -> str:
-    return pair[0]
+    return _holding(value, path, parts)
 
 
 def _distinct(labels: Iterable[str]) -> list[str]:
@@ -114,8 +103,10 @@ def _many(value: Any, text: str) -> Look:
     )
 
 
-def _kind(value: Any, *plain: type) -> str:
-    return type(value).__name__ if type(value) in plain else type(value).__qualname__
+def _holding(value: Any, path: str, parts: list[Part], *, has_identity: bool = True) -> Look:
+    """A container, compared as one thing where it has other items."""
+    kind, size = type(value).__qualname__, 8 * len(value)
+    return Look(kind=kind, parts=[*parts, *_beside(value, path)], whole=True, num_bytes=size, has_identity=has_identity)
 
 
 def _beside(value: Any, path: str) -> list[Part]:

@@ -38,19 +38,14 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 SHARING = "the memory that leaves share"
 
 
-def first_difference(
-    expected: Sequence[Moment], found: Sequence[Moment], *, beside: str | None = None, first: int = 0
-) -> Difference | None:
-    """Compare two continuations moment by moment, but for the leaves at or below the path ``beside``."""
-    for block, (one, other) in enumerate(zip(expected, found, strict=False), first):
-        difference = compare(one, other, block=block, beside=beside)
-        if difference is not None:
-            return difference
-    return None
+def first_difference(expected: Sequence[Moment], found: Sequence[Moment]) -> Difference | None:
+    """Compare two continuations moment by moment."""
+    compared = (compare(one, other, block=i) for i, (one, other) in enumerate(zip(expected, found, strict=True)))
+    return next((difference for difference in compared if difference is not None), None)
 
 
 def compare(one: Moment, other: Moment, *, block: int, beside: str | None = None) -> Difference | None:
-    """Compare two moments."""
+    """Compare two moments, but for the leaves at or below the path ``beside``."""
     paths = [path for path in {**one.leaves, **other.leaves} if beside is None or not within(path, beside)]
     leaf = next((path for path in paths if one.leaves.get(path) != other.leaves.get(path)), None)
     if leaf is None and beside is None and one.state != other.state:
@@ -63,7 +58,7 @@ def compare(one: Moment, other: Moment, *, block: int, beside: str | None = None
 
 def within(path: str, other: str) -> bool:
     """Say whether a path is another one, or lies below it."""
-    return path == other or not other or (path.startswith(other) and path[len(other)] in ".[")
+    return path == other or not other or (path.startswith(other) and path[len(other)] in ".[:")
 
 
 def part_of(moment: Moment, unit: str) -> dict[str, str]:

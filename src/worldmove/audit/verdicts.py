@@ -154,4 +154,4 @@ def _place_verdict(place: Place, has_changed: bool, is_still: bool, is_exact: bo
 
 
 def _is_allowed(path: str, allowed: Sequence[str]) -> bool:
-    return any(path == prefix or (path.startswith(prefix) and path[len(prefix)] in ".[:") for prefix in allowed)
+    return any(within(path, prefix) for prefix in allowed if prefix)
