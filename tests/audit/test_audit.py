@@ -99,7 +99,7 @@ def test_each_leaf_is_needed_derived_or_static(workplace: Workplace) -> None:
 
 
 def test_an_engine_that_is_not_deterministic_is_said_to_be_so(workplace: Workplace) -> None:
-    report = audited(workplace, "Restless", blocks=1)
+    report = audit("tests.audit.omissions:Restless", workplace, before=1, blocks=1, drops_leaves=False)
     assert report.repeats is False
     assert report.missing == ()
     assert "not deterministic" in report.sentence()
