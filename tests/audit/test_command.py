@@ -42,9 +42,9 @@ def test_a_name_that_names_no_engine_ends_with_2() -> None:
 
 
 def test_an_engine_that_hangs_is_one_sentence_and_ends_with_3() -> None:
-    ran = worldmove("audit", "tests.audit.omissions:Hangs", "--before", "1", "--blocks", "1", "--limit", "2")
+    ran = worldmove("audit", "tests.audit.omissions:Hangs", "--before", "1", "--blocks", "1", "--limit", "1")
     assert ran.status == ExitCode.REFUSED
     assert ran.err.splitlines()[-1] == (
-        "tests.audit.omissions:Hangs was not through its blocks from the beginning within 2 s; "
+        "tests.audit.omissions:Hangs was not through its blocks from the beginning within 1 s; "
         "if it is only slow give it more with --limit, if it hangs see where with --debug."
     )

@@ -12,6 +12,9 @@ import pytest
 from worldmove.audit.findings import Fault
 from worldmove.audit.forks import in_forks, left_s
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+"""Newer Pythons warn of a fork beside threads; none of these forks takes a lock that a thread could hold."""
+
 
 @pytest.fixture(autouse=True)
 def alarm() -> Iterator[None]:
