@@ -5,6 +5,7 @@ import hashlib
 import msgspec
 import xxhash
 
+from worldmove.audit.findings import LeafFact
 from worldmove.audit.trail import Moment
 from worldmove.engine.base import Block
 from worldmove.state.capture import Capture
@@ -28,14 +29,12 @@ def leaf_digests(state: Capture) -> dict[str, str]:
     return {leaf.path: _leaf_digest(state, leaf.content) for leaf in state.manifest.leaves}
 
 
-def leaf_bytes(state: Capture) -> dict[str, int]:
-    """Return the bytes of each leaf's content."""
-    return {leaf.path: sum(len(part) for part in _content(state, leaf.content)) for leaf in state.manifest.leaves}
-
-
-def leaf_kinds(state: Capture) -> dict[str, str]:
-    """Return what each leaf is, in words."""
-    return {leaf.path: leaf.kind for leaf in state.manifest.leaves}
+def leaf_facts(state: Capture) -> dict[str, LeafFact]:
+    """Return what each leaf is, in words, and the bytes of its content."""
+    return {
+        leaf.path: LeafFact(kind=leaf.kind, num_bytes=sum(len(part) for part in _content(state, leaf.content)))
+        for leaf in state.manifest.leaves
+    }
 
 
 def _leaf_digest(state: Capture, leaf: Leaf) -> str:

@@ -23,7 +23,7 @@ from worldmove.audit.findings import (
 )
 from worldmove.audit.forks import in_forks, left_s
 from worldmove.audit.graph import Graph
-from worldmove.audit.moments import leaf_bytes, leaf_digests, leaf_kinds
+from worldmove.audit.moments import leaf_digests, leaf_facts
 from worldmove.audit.names import split
 from worldmove.audit.parcel import Parcel, units, without
 from worldmove.audit.play import Player, Script, installed, opened, ready, script_for, state_of
@@ -57,7 +57,9 @@ def play_from_the_beginning(order: Order, before: list[str]) -> SourceFindings:
         moments.append(moment)
         for name, (start, end) in script.spans.items():
             if done == start:
-                facts |= _export(engine, session, Parcel(folder=Path(order.folder), name=name))
+                state = state_of(engine, session)
+                Parcel(folder=Path(order.folder), name=name).write(state)
+                facts |= leaf_facts(state)
                 starts[name] = reachable(engine, session, module, before)
             elif done == end:
                 ends[name] = reachable(engine, session, module, before)
@@ -154,10 +156,3 @@ def _to_try(known: Sequence[Unit], drops: Sequence[Drop]) -> list[str]:
     """What differs from a new session's at this boundary, unless it was missed at the other already."""
     missed = [drop.path for drop in drops if drop.is_missed]
     return [unit.path for unit in known if not unit.is_fresh and unit.path not in missed]
-
-
-def _export(engine: Engine[Any], session: Any, parcel: Parcel) -> dict[str, LeafFact]:
-    state = state_of(engine, session)
-    parcel.write(state)
-    kinds, sizes = leaf_kinds(state), leaf_bytes(state)
-    return {path: LeafFact(kind=kind, num_bytes=sizes[path]) for path, kind in kinds.items()}
