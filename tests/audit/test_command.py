@@ -16,14 +16,15 @@ def shared(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_island_gives_no_alarm_and_ends_with_0() -> None:
-    ran = worldmove("audit", "worldmove.engine.reference:island", "--json")
+    # Each leaf is dropped of the tiny world, in test_audit, which has the same: here that would be half of the time.
+    ran = worldmove("audit", "worldmove.engine.reference:island", "--json", "--no-leaves")
     assert ran.status == ExitCode.DONE
     found = ran.document
     assert (found["schema"], found["clean"], found["exact"]) == ("worldmove.audit", True, True)
     assert [(b["name"], b["blocks"]) for b in found["boundaries"]] == [("busy", 20), ("calm", 10)]
     assert found["places"] == []
-    assert {leaf["verdict"] for leaf in found["leaves"]} == {"needed"}
-    assert sum(leaf["bytes"] for leaf in found["leaves"]) > 12_000_000
+    assert found["complete"]
+    assert found["objects"] > 1_000
 
 
 def test_what_is_missing_comes_first_and_ends_with_3() -> None:
