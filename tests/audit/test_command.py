@@ -28,12 +28,12 @@ def test_the_island_gives_no_alarm_and_ends_with_0() -> None:
 
 
 def test_what_is_missing_comes_first_and_ends_with_3() -> None:
-    ran = worldmove("audit", "tests.audit.omissions:Index", "--before", "7", "--blocks", "1")
+    ran = worldmove("audit", "examples.walker:forgetful", "--before", "3", "--blocks", "1")
     header, first, *_ = ran.out.splitlines()
     assert ran.status == ExitCode.REFUSED
     assert header.split() == ["VERDICT", "PATH", "KIND", "SIZE(bytes)", "WHY"]
-    assert first.split()[:4] == ["missing", "session.index", "int", "8"]
-    assert "not in its state: session.index" in ran.err
+    assert first.split()[:4] == ["missing", "session.next", "int", "8"]
+    assert "not in its state: session.next" in ran.err
 
 
 def test_a_name_that_names_no_engine_ends_with_2() -> None:
