@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.model import invariants
 from tests.model.ahead import COMPUTES_AHEAD
 from tests.model.bounds import CALM, CALM_AGAIN, CRASH, NAMED, RESTART, SUSPICION, Bounds
 from tests.model.ends import End
-from tests.model.explore import Exploration
+from tests.model.explore import Exploration, explore
+from tests.model.invariants import Broken
 from tests.model.large import SHIPPED_BOUNDS
 from tests.model.rules import SHIPPED, Rules
 from tests.model.say import say
@@ -32,8 +34,16 @@ def test_a_server_that_forgets_breaks_nothing_and_leaves_nobody_stuck() -> None:
     holds(RESTART, num_states=26_000)
 
 
-def test_computing_one_block_ahead_in_doubt_would_break_nothing() -> None:
+def test_computing_one_block_ahead_in_doubt_would_break_nothing_if_that_block_counts_for_nothing() -> None:
     holds(CRASH, COMPUTES_AHEAD, num_states=25_000)
+
+
+def test_if_it_counted_as_part_of_the_copy_the_only_current_copy_would_be_told_to_discard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(invariants, "reach", lambda end: end.next)
+    explored = explore(CRASH, COMPUTES_AHEAD, until=frozenset({Broken.I7}))
+    assert explored.broken.keys() == {Broken.I7}
 
 
 def holds(bounds: Bounds, rules: Rules = SHIPPED, *, num_states: int) -> None:
