@@ -12,18 +12,25 @@ from tests.model.book import NAMES
 from tests.model.bounds import (
     CALM,
     CALM_AGAIN,
-    CALM_TWICE,
     CRASH,
     CRASH_1_BLOCK,
     RESTART_AND_CRASH,
     SUSPICION,
+    SUSPICION_1_BLOCK,
+    T_1_BLOCK,
     THREE,
     Bounds,
-    T,
+    R,
 )
 from tests.model.invariants import Broken
 from tests.model.rules import SHIPPED, Rules, Steps
-from tests.model.situations import OLD_WORD_OF_EMPTINESS, SHADOW_OUTLIVES_ITS_ATTEMPT, TAKES_OVER, Situation
+from tests.model.situations import (
+    OLD_WORD_OF_EMPTINESS,
+    SHADOW_OUTLIVES_ITS_ATTEMPT,
+    SHOWN_IN_DOUBT,
+    TAKES_OVER,
+    Situation,
+)
 from worldmove.fleet.ports import Owner
 from worldmove.move.ledger_messages import (
     Answer,
@@ -259,7 +266,7 @@ HARMFUL = (
     ),
     _mutation("an inquiry only reports", CALM, I8, I9, sticks=True, decide=only_reports),
     _mutation("a commit is keyed on the epoch alone", CALM, I8, I9, sticks=True, decide=keyed_on_the_epoch),
-    _mutation("a reclaim is not arbitrated", SUSPICION, I9, sticks=True, decide=without_arbitration),
+    _mutation("a reclaim is not arbitrated", SUSPICION_1_BLOCK, I9, sticks=True, decide=without_arbitration),
     _mutation(
         "the source frees at the grant",
         CALM,
@@ -283,18 +290,19 @@ HARMFUL = (
         sticks=True,
         shown_survives_restart=False,
         decide=without_the_boundary,
+        start=SHOWN_IN_DOUBT,
     ),
-    _mutation("a ledger lost a write, and answers before reports", T, I8, after_lost_write=as_it_is),
-    _mutation("a ledger lost a write, and the highest epoch wins", T, I8, after_lost_write=highest_wins),
+    _mutation("a ledger lost a write, and answers before reports", T_1_BLOCK, I8, after_lost_write=as_it_is),
+    _mutation("a ledger lost a write, and the highest epoch wins", T_1_BLOCK, I8, after_lost_write=highest_wins),
     _mutation(
         "a ledger lost a write, the highest epoch wins, and attempts are closed",
-        T,
+        T_1_BLOCK,
         I8,
         after_lost_write=highest_wins_and_closes,
     ),
     _mutation(
         "a ledger lost a write, the highest epoch wins, attempts are closed, and the owner counts as shown",
-        T,
+        T_1_BLOCK,
         I8,
         after_lost_write=highest_wins_and_shown,
     ),
@@ -327,7 +335,7 @@ HARMFUL = (
     ),
     _mutation("a lapsed lease is a loss", SUSPICION, I5, decide=lost_by_a_lapsed_lease, suspicion_is_death=True),
     _mutation("a dead owner is a loss, without a poll", CRASH, I5, decide=lost_without_a_poll),
-    _mutation("no quarantine", CALM_TWICE, I4, quarantines=False),
+    _mutation("no quarantine", CALM_AGAIN, I4, quarantines=False),
     _mutation("the window stays open after the verifying pass", CALM, I4, closes_window=False),
     _mutation(
         "the proof is sent before the frames are acknowledged", CALM, sticks=True, proves_when_acknowledged=False
@@ -352,7 +360,7 @@ HARMFUL = (
 
 REDUNDANT = (
     _mutation(
-        "shown is not durable, and a reclaim keeps its boundary", RESTART_AND_CRASH, shown_survives_restart=False
+        "shown is not durable, and a reclaim keeps its boundary", R, start=SHOWN_IN_DOUBT, shown_survives_restart=False
     ),
     _mutation(
         "a reclaim has no boundary, and passed is kept",
