@@ -14,13 +14,14 @@ from tests.model.bounds import (
     CALM_AGAIN,
     CRASH,
     CRASH_1_BLOCK,
+    RESTART_1_BLOCK,
     RESTART_AND_CRASH,
+    RESTART_AND_CRASH_2,
     SUSPICION,
     SUSPICION_1_BLOCK,
     T_1_BLOCK,
     THREE,
     Bounds,
-    R,
 )
 from tests.model.invariants import Broken
 from tests.model.rules import SHIPPED, Rules, Steps
@@ -282,7 +283,7 @@ HARMFUL = (
     _mutation("the gateway does not fence", CRASH, I2, judge=fences_nothing, old_frames_matter=True),
     _mutation("the gateway fences by a remembered epoch", CRASH, I2, judge=fences_by_memory, old_frames_matter=True),
     _mutation("a restarted server shows before reports", RESTART_AND_CRASH, I1, I9, restart_shows_at_once=True),
-    _mutation("a restarted server asks the owner only", RESTART_AND_CRASH, I1, I9, restart_asks_owner_only=True),
+    _mutation("a restarted server asks the owner only", RESTART_1_BLOCK, I1, restart_asks_owner_only=True),
     _mutation(
         "shown is not durable, and a reclaim has no boundary",
         RESTART_AND_CRASH,
@@ -360,7 +361,10 @@ HARMFUL = (
 
 REDUNDANT = (
     _mutation(
-        "shown is not durable, and a reclaim keeps its boundary", R, start=SHOWN_IN_DOUBT, shown_survives_restart=False
+        "shown is not durable, and a reclaim keeps its boundary",
+        RESTART_AND_CRASH_2,
+        start=SHOWN_IN_DOUBT,
+        shown_survives_restart=False,
     ),
     _mutation(
         "a reclaim has no boundary, and passed is kept",

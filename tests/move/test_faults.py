@@ -544,7 +544,7 @@ async def checks_are_owed(_block: int) -> None:
 def test_a_retired_copy_that_was_not_told_of_its_failover_hears_of_it_when_it_asks_and_replays_first() -> None:
     async def story(fleet: Fleet) -> None:
         kept = fleet.owner
-        kept.passed = checks_are_owed  # type: ignore[method-assign]
+        kept.passed = checks_are_owed  # type: ignore[assignment,method-assign]
         await fleet.move("B")
         await fleet.play(4)
         await fleet.wait(1.0)
