@@ -18,7 +18,7 @@ RECIPE := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check fix bench fuzz simulate clean
+.PHONY: help demo test check fix bench fuzz simulate model clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +55,9 @@ fuzz: $(VENV)/fuzz.done  ## Throw bytes at every decoder, guided by coverage: SE
 
 simulate: $(VENV)/test.done  ## Run SEEDS=n seeds of the deterministic simulation, in virtual time
 	PYTHONPATH=src $(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(OUT),--out $(OUT))
+
+model: $(VENV)/test.done  ## Explore the protocol within its large bounds (an hour, gigabytes), and file the counts
+	$(BIN)/python -m tests.model.large
 
 clean:  ## Remove .venv and every cache
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -122,6 +122,14 @@ INVARIANTS = """\
 and restarting processes, and false suspicion. `tests/model/test_model.py` shows that nothing below is ever broken, and
 that from every state, without a further fault, the owner plays on or the session is reported lost. Beside each
 invariant stand the changes of a single rule that break it: `tests/model/test_mutations.py` shows that each is caught.
+The suite explores small bounds; `make model` the large ones. Bounds, counts, and what is not modelled:
+[tests/model/README.md](../tests/model/README.md).
+
+**Not built: computing one block ahead while in doubt.** With that row for the destination nothing below is broken and
+nobody is stuck, *provided that I7 is read narrowly*: the block computed ahead counts for nothing, and the copy is that
+of its boundary. Read widely, with that block as part of the copy, I7 **is** broken: the source thaws on *closed*, shows
+that very block and dies, and the destination is told to discard the only copy that could show the next one. It loses
+nothing that it would have kept without the row, but it does not save what it could; a test shows both readings.
 """
 
 ANSWERS = """\

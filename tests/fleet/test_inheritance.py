@@ -15,10 +15,11 @@ from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.notes import MemoryNotes, MoveNote, Notes, SessionNote, WorkerNote
+from worldmove.fleet.ports import Owner
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.views import SessionState
 from worldmove.move.ledger_row import OpenedFor, Row
-from worldmove.worker.messages import BlockDone, Change, Close, Copy, Held, Left, Reported
+from worldmove.worker.messages import BlockDone, Change, Close, Copies, Copy, Held, Left, Reported
 
 ROW = Row(session="s", owner="a", incarnation=4, epoch=3, shown=True)
 BLOCK = BlockDone(session="s", epoch=3, block=4, frames=b"", frame_sha256=(), notes=(), compute_s=0.0)
@@ -160,6 +161,19 @@ def test_a_dead_owner_without_another_copy_is_lost_only_when_every_living_worker
         assert later.state() is SessionState.IN_DOUBT
 
     left_behind(work, ROW, notes=(noted("s", ("a", 4)),), alive=(2,))
+
+
+def test_an_owner_that_reports_no_copy_is_taken_as_gone_though_its_worker_lives() -> None:
+    async def work(later: Later) -> None:
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=7, left=5))
+        later.says("b", Copy(session="s", phase="retired", epoch=2, block=4, left=4))
+        await asyncio.sleep(0.1)
+        assert later.state() is SessionState.LIVE
+        later.hosts.adopted["a"](Copies(worker="a", incarnation=4, copies=(), slots_free=3, slots_quarantined=0))
+        await asyncio.sleep(0.1)
+        assert later.controller.owner("s") == Owner(worker="b", incarnation=4, epoch=4)
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4), ("b", 4)),))
 
 
 def test_a_session_that_was_lost_stays_lost() -> None:

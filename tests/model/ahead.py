@@ -6,10 +6,10 @@ Nothing of it is sent before the grant, and it goes with the copy where the atte
 from dataclasses import replace
 
 from tests.model.ends import Ahead
-from tests.model.rules import SHIPPED
+from tests.model.rules import SHIPPED, Steps
 from worldmove.move.protocol import DESTINATION_STEPS, DestinationPhase
 
-STEPS = {
+STEPS: Steps = {
     **DESTINATION_STEPS,
     (DestinationPhase.DOUBT, Ahead.ONE_BLOCK): (DestinationPhase.DOUBT, Ahead.COMPUTE),
 }

@@ -3,7 +3,6 @@
 from typing import Any, Generic, TypeVar
 
 from tests.model.rules import Decide
-from worldmove.move.ledger_messages import Operation
 from worldmove.move.ledger_row import Facts, attempt_id
 from worldmove.move.source_inbox import NO_ATTEMPT
 
@@ -42,7 +41,7 @@ class Book:
 
     def __init__(self, decide: Decide) -> None:
         self.rows: Numbered[Any] = Numbered()
-        self.operations: Numbered[Operation] = Numbered()
+        self.operations: Numbered[Any] = Numbered()
         self.answers: Numbered[Any] = Numbered()
         self._decide = decide
         self._decided: dict[tuple[Any, ...], tuple[int, int]] = {}

@@ -26,7 +26,6 @@ B = replace(S, num_attempts=1)
 R = replace(B, num_restarts=1)
 L = replace(S, num_restarts=1)
 W = replace(S, num_workers=3, num_suspicions=0)
-T = replace(B, num_crashes=0, num_suspicions=0, num_restarts=1, ledger_loses_a_write=True)
 
 CALM = replace(B, num_crashes=0, num_suspicions=0)
 """One attempt, and no fault but what the channel does."""
@@ -37,8 +36,13 @@ CALM_AGAIN = replace(CALM_TWICE, num_blocks=1)
 """A second attempt after a situation that the first led to."""
 THREE = replace(CALM_AGAIN, num_workers=3, num_crashes=1)
 SUSPICION = replace(B, num_crashes=0)
+SUSPICION_1_BLOCK = replace(SUSPICION, num_blocks=1)
+T_1_BLOCK = replace(B, num_blocks=1, num_crashes=0, num_suspicions=0, num_restarts=1, ledger_loses_a_write=True)
+"""A ledger that may lose its last write."""
 RESTART = replace(B, num_crashes=0, num_suspicions=0, num_restarts=1)
-RESTART_AND_CRASH = replace(RESTART, num_crashes=1, num_blocks=1)
+RESTART_1_BLOCK = replace(RESTART, num_blocks=1)
+RESTART_AND_CRASH = replace(RESTART_1_BLOCK, num_crashes=1)
+RESTART_AND_CRASH_2 = replace(RESTART_AND_CRASH, num_blocks=2)
 
-NAMED = {"S": S, "S, 3 blocks": S_3_BLOCKS, "B": B, "R": R, "L": L, "W": W, "T": T}
+NAMED = {"S": S, "S, 3 blocks": S_3_BLOCKS, "B": B, "R": R, "L": L, "W": W}
 """The bounds of the large runs."""

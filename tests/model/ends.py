@@ -407,7 +407,7 @@ class Ends:
         phase = DestinationPhase.QUARANTINE if self._rules.quarantines else DestinationPhase.NONE
         if phase is DestinationPhase.NONE:
             return end._replace(**NO_COPY)
-        kept = {"attempt": end.attempt, "epoch": end.epoch, "phase": phase, "question": question}
+        kept: dict[str, Any] = {"attempt": end.attempt, "epoch": end.epoch, "phase": phase, "question": question}
         return end._replace(**NO_COPY)._replace(**kept)
 
     def _retire(self, _worker: int, end: End, _sent: list[Message]) -> End:

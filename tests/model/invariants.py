@@ -56,9 +56,9 @@ def owns(row: Row, worker: int, end: End) -> bool:
 
 def current(ends: tuple[End, ...], shown: int) -> tuple[int, ...]:
     """Return who holds a complete copy that could play the next block as it is."""
-    return tuple(worker for worker, end in enumerate(ends) if end.is_complete and end.acked <= shown <= _reach(end))
+    return tuple(worker for worker, end in enumerate(ends) if end.is_complete and end.acked <= shown <= reach(end))
 
 
-def _reach(end: End) -> int:
+def reach(end: End) -> int:
     """What a destination has computed ahead does not count: its commit is of its boundary."""
     return end.next if end.is_source else end.boundary

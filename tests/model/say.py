@@ -1,5 +1,6 @@
 """A path in words: what changed from each state to the next."""
 
+from tests.model.ends import Message
 from tests.model.world import ENDS, FLIGHT, GATE, LUCK, PLANS, ROW, SHOWN, State, World
 
 
@@ -35,10 +36,10 @@ def _change(world: World, before: State | None, after: State) -> str:
     return "; ".join(said)
 
 
-def _message(world: World, message: tuple[object, ...]) -> str:
+def _message(world: World, message: Message) -> str:
     if message[0] == "ask":
-        return f"ask({world.book.operations.values[message[1]]})"  # type: ignore[index]
+        return f"ask({world.book.operations.values[message[1]]})"
     if message[0] == "answer":
-        answer = world.book.answers.values[message[4]]  # type: ignore[index]
-        return f"answer({'ABC'[message[1]]}, {answer})"  # type: ignore[index]
+        answer = world.book.answers.values[message[4]]
+        return f"answer({'ABC'[message[1]]}, {answer})"
     return str(message)

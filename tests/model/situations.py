@@ -1,9 +1,10 @@
 """States that a path of many steps leads to, from which a harm is near: where the small bounds would be too wide.
 
-Each is reached by the protocol as it is shipped; a test says so for those that two workers can come to.
+A test says of those that need no fault that the protocol comes to them as it is shipped.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from tests.model.book import NAMES, SESSION, attempt_name
 from tests.model.ends import GOOD, End, Message, Plan
@@ -34,7 +35,7 @@ class Situation:
 
 
 def _plays(epoch: int, block: int, **fields: int) -> End:
-    place = {"epoch": epoch, "row_epoch": epoch, "acked": block, "next": block}
+    place: dict[str, Any] = {"epoch": epoch, "row_epoch": epoch, "acked": block, "next": block}
     return End(phase=SourcePhase.LIVE, content=GOOD, verified=True, **(place | fields))
 
 
@@ -61,6 +62,33 @@ SHADOW_OUTLIVES_ITS_ATTEMPT = Situation(
     shown_epoch=1,
 )
 """The first attempt was closed; its verified shadow at B waits on; A has thawed, and its first block was shown."""
+
+SHOWN_IN_DOUBT = Situation(
+    row=Row(
+        session=SESSION,
+        owner=NAMES[1],
+        incarnation=1,
+        epoch=2,
+        shown=True,
+        last_attempt=attempt_name(1),
+        granted_by=attempt_name(1),
+    ),
+    ends=(
+        End(
+            phase=SourcePhase.DOUBT,
+            attempt=1,
+            epoch=1,
+            row_epoch=1,
+            content=GOOD,
+            verified=True,
+        ),
+        _plays(2, 1),
+    ),
+    plans=(_FIRST,),
+    shown=1,
+    shown_epoch=2,
+)
+"""B was granted the session and has shown a block; A has not heard of it, and asks."""
 
 TAKES_OVER = Situation(
     row=Row(

@@ -146,7 +146,7 @@ class Matters:
             return False
         if epoch < self._row.epoch:
             return end.phase in (SourcePhase.LIVE, SourcePhase.FROZEN)
-        return end.acked <= block < end.next
+        return bool(end.acked <= block < end.next)
 
     def _answer_matters(self, said: Message) -> bool:
         _, worker, incarnation, question, answer = said
@@ -164,7 +164,7 @@ def _can_use(end: End, said: Message) -> bool:
     _, life, block = said
     if life < end.life or end.phase in (DestinationPhase.NONE, DestinationPhase.QUARANTINE, DestinationPhase.SHADOW):
         return False
-    return life > end.life or block + 1 > max(end.left, end.acked)
+    return bool(life > end.life or block + 1 > max(end.left, end.acked))
 
 
 def _source_waits(end: End, plan: Plan, attempt: int, word: str) -> bool:

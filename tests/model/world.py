@@ -129,8 +129,8 @@ class World:
                 for end, sent in self._drivers.alone(worker, before, row_shown=row.shown):
                     broken = invariants.of_step(row, worker, before, end, shown=state[SHOWN], told=False)
                     done.append((self.ends.of(end), self.wire.mask(sent), broken))
-            for end, sent, broken in done:
-                yield self._end_steps(state, worker, end, sent, broken)
+            for found in done:
+                yield self._end_steps(state, worker, *found)
 
     def _learns_at_the_end(self, state: State, row: Row) -> Iterator[Step]:
         """Beyond the last block that is explored there is another, and it would be refused."""
@@ -165,7 +165,7 @@ class World:
         """Whether what is pulled now is the boundary's state: the source still holds it, and has not gone on."""
         plan = self.plans.values[state[PLANS]][message[1] - 1]
         end = self.ends.values[state[ENDS + plan.source]]
-        return end.is_source and end.incarnation == plan.source_incarnation and end.next == message[2]
+        return bool(end.is_source and end.incarnation == plan.source_incarnation and end.next == message[2])
 
     # messages
 
@@ -445,7 +445,7 @@ class World:
         broken: Broken | None = None,
         keeps: bool = False,
     ) -> Step:
-        numbers = (
+        numbers: State = (
             state[ROW] if row is None else row,
             state[GATE] if gate is None else self.gates.of(gate),
             state[PLANS] if plans is None else self.plans.of(plans),

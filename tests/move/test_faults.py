@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.move.harness import Copy, Fleet, LedgerFault, Outcome, Plays, Worker, reference
+from tests.move.harness import SESSION, Copy, Fleet, LedgerFault, Outcome, Plays, Worker, reference
 from tests.move.virtual import run
-from worldmove.move.ledger_rules import CloseAttempt, CommitAttempt, Operation, Reclaim
+from worldmove.move.ledger_rules import CloseAttempt, CommitAttempt, Failover, Operation, Reclaim
 from worldmove.move.messages import (
     Abandon,
     AnyMoveMessage,
@@ -533,6 +533,29 @@ def test_r13_a_destination_told_that_it_owns_what_it_discarded_says_that_it_is_g
         fleet.gone.append(("B", 1))
         await fleet.play(1)  # refused: that is how it hears of it
         assert await fleet.one_goes_on() == "A"
+
+    tell(story)
+
+
+async def checks_are_owed(_block: int) -> None:
+    await asyncio.Event().wait()
+
+
+def test_a_retired_copy_that_was_not_told_of_its_failover_hears_of_it_when_it_asks_and_replays_first() -> None:
+    async def story(fleet: Fleet) -> None:
+        kept = fleet.owner
+        kept.passed = checks_are_owed  # type: ignore[assignment,method-assign]
+        await fleet.move("B")
+        await fleet.play(4)
+        await fleet.wait(1.0)
+        assert kept.plays is Plays.RETIRED
+        assert kept.world.block == 3
+        fleet.kill("B")
+        await fleet.wait(0.1)
+        fleet.gateway.closed_epoch = 2
+        fleet.decide(Failover(session=SESSION, epoch=2, worker="A", incarnation=1, log_reaches=7))
+        assert await fleet.one_goes_on() == "A"
+        assert (fleet.row.epoch, fleet.row.granted_by, kept.epoch) == (3, "failover", 3)
 
     tell(story)
 

@@ -204,6 +204,21 @@ def test_a_replay_is_silent_until_the_block_that_is_due_and_then_plays() -> None
     assert [(done.block, done.epoch) for done in trial.of(BlockDone)] == [(3, 5), (4, 5)]
 
 
+def test_a_freeze_waits_until_what_was_shown_already_is_replayed() -> None:
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        await source.freeze()
+        source.retire("a-1")
+        source.replay(5, 2)
+        freezing = asyncio.create_task(source.freeze())
+        trial.inputs(0)
+        await trial.settle()
+        assert not freezing.done()
+        trial.inputs(1)
+        assert (await freezing).block == 2
+
+    assert played(run).blocks() == []
+
+
 def test_a_takeover_shows_a_check_block_that_its_owner_never_delivered() -> None:
     async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
         await source.freeze()

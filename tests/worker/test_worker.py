@@ -9,6 +9,7 @@ import pytest
 from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine, World
 from worldmove.engine.base import KeyChange
+from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import Gone
 from worldmove.worker.messages import (
     Acknowledge,
@@ -21,6 +22,7 @@ from worldmove.worker.messages import (
     Failed,
     Freed,
     Hello,
+    LedgerAnswer,
     LedgerAsk,
     Open,
     Opened,
@@ -161,6 +163,17 @@ def test_a_takeover_of_what_is_not_held_is_answered_gone() -> None:
 
     gone = opened(run).sent[-1]
     assert (gone.to, gone.session, gone.owned_epoch) == ("controller", "elsewhere", 4)
+
+
+@pytest.mark.parametrize(("session", "says_gone"), [("elsewhere", True), ("s-1", False)])
+def test_a_grant_that_nobody_waits_for_is_answered_gone_unless_there_is_a_copy(
+    session: str, *, says_gone: bool
+) -> None:
+    async def run(trial: Bench) -> None:
+        trial.worker.take(LedgerAnswer(request=99, answer=Yours(session=session, epoch=4)))
+
+    said = [(gone.to, gone.session, gone.owned_epoch) for gone in opened(run).of(Gone)]
+    assert said == [("controller", session, 4)] * says_gone
 
 
 def test_shutdown_is_passed_on() -> None:
