@@ -8,6 +8,7 @@ PYTEST_ARGS ?=
 JOBS ?= 2
 SECONDS ?= 60
 SEEDS ?= 1000
+PROCESSES ?= 1
 OUT ?=
 
 VENV := .venv
@@ -29,6 +30,7 @@ help:  ## Say what there is
 	@echo "                  of the size); empty: from where pip takes everything else"
 	@echo "  PYTEST_ARGS=... passed to pytest: PYTEST_ARGS='-k ledger'; JOBS=2: how many processes run tests side by side"
 	@echo "  SEEDS=1000      how many seeds to simulate; OUT=file.json keeps the result, and goes on from it"
+	@echo "  PROCESSES=1     how many processes share the seeds"
 	@echo "  PYTHON=python3  the Python to make .venv from, 3.11 or newer"
 
 demo: $(VENV)/demo.done  ## A live world on this machine, in your browser
@@ -54,7 +56,7 @@ fuzz: $(VENV)/fuzz.done  ## Throw bytes at every decoder, guided by coverage: SE
 	$(BIN)/python -m bench.fuzz --seconds $(SECONDS)
 
 simulate: $(VENV)/test.done  ## Run SEEDS=n seeds of the deterministic simulation, in virtual time
-	PYTHONPATH=src $(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(OUT),--out $(OUT))
+	PYTHONPATH=src $(BIN)/python -m tests.simulation --seeds $(SEEDS) --processes $(PROCESSES) $(if $(OUT),--out $(OUT))
 
 model: $(VENV)/test.done  ## Explore the protocol within its large bounds (an hour, gigabytes), and file the counts
 	$(BIN)/python -m tests.model.large

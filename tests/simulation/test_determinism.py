@@ -23,6 +23,12 @@ def _here() -> str:
     return ",".join(simulate(Case(seed=seed)).hash for seed in SEEDS)
 
 
+def _failure(python: str, program: str) -> list[str]:
+    """Return what an interpreter said when it could not run a program; nothing where it could."""
+    asked = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False)
+    return (asked.stderr.strip() or f"exit status {asked.returncode}").splitlines() if asked.returncode else []
+
+
 def _elsewhere(python: str, hash_seed: str) -> str:
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), "."))}
     asked = subprocess.run(
@@ -48,11 +54,14 @@ def test_a_run_is_the_same_a_second_time_after_junk_was_allocated() -> None:
 def test_a_run_is_the_same_under_another_python(version: str) -> None:
     """Where another interpreter is installed with what the package needs."""
     python = shutil.which(f"python{version}")
-    if python is None or version == "{}.{}".format(*sys.version_info[:2]):
-        pytest.skip(f"no other Python {version} here")
-    has = subprocess.run([python, "-c", f"import {NEEDS}"], capture_output=True, text=True, check=False)
-    if has.returncode:
-        pytest.skip(f"Python {version}: {has.stderr.strip().splitlines()[-1]}")
+    if version == "{}.{}".format(*sys.version_info[:2]):
+        pytest.skip(f"Python {version} is the one that runs these tests")
+    if python is None:
+        pytest.skip(f"no python{version} is on the path")
+    if said := _failure(python, "pass"):
+        pytest.skip(f"{python} does not start: {said[0]}")
+    if said := _failure(python, f"import {NEEDS}"):
+        pytest.skip(f"{python} lacks what a run needs: {said[-1]}")
     assert _elsewhere(python, "0") == _here()
 
 
