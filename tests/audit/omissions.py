@@ -317,8 +317,19 @@ class HangsRestored(Engine):
 
 
 class EveryOmission(
-    *(Cache, Index, Generator, WaitingInputs, ModuleCounter, Closure, ModuleGlobal),
-    *(ProcessGenerator, ClassAttribute, ByName, DefaultArgument, Suspended, OpenedOnce),
+    Cache,
+    Index,
+    Generator,
+    WaitingInputs,
+    ModuleCounter,
+    Closure,
+    ModuleGlobal,
+    ProcessGenerator,
+    ClassAttribute,
+    ByName,
+    DefaultArgument,
+    Suspended,
+    OpenedOnce,
 ):
     """All ways to forget at once."""
 
