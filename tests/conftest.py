@@ -7,7 +7,6 @@ import pytest
 TESTS = Path(__file__).parent
 ALONE = (
     "browser",
-    "cli/test_serve.py",
     "faults",
     "fleet/test_two_workers.py",
     "hostile/test_clients.py",
