@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.simulation.batch import running
+from tests.simulation.case import Case
 from tests.simulation.record import read, write
-from tests.simulation.run import Case, simulate
+from tests.simulation.run import simulate
 
 
 def main() -> int:

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import starmap
 
+from tests.simulation.case import Case, Result
 from tests.simulation.report import report
-from tests.simulation.run import Case, Result, simulate
+from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
 
 PART = 100

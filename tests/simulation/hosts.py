@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from tests.simulation.net import Wire
-from tests.simulation.node import Node, SimLink
+from tests.simulation.net import SimLink, Wire
+from tests.simulation.node import Node
 from tests.simulation.path import Fabric
 from tests.simulation.watch import Watch
 from worldmove.errors import UserError
@@ -22,8 +22,9 @@ class SimHosts:
     """One machine. It outlives a server: its processes do not end with the one that started them."""
 
     def __init__(self, config: WorkerConfig, *, wire: Wire, fabric: Fabric, watch: Watch, forgets: str = "") -> None:
-        self.server = "server#1"
-        """Who started the processes, and hears of their ends."""
+        self._server = ""
+        """Who starts processes now, and hears of their ends."""
+        self._listens = False
         self.nodes: dict[str, Node] = {}
         """By worker: its newest process."""
         self.all: list[Node] = []
@@ -33,6 +34,19 @@ class SimHosts:
         self._watch = watch
         self._forgets = forgets
 
+    def begin(self, server: str) -> None:
+        """A server begins. Nobody reaches it before it listens."""
+        self._server = server
+
+    def server_died(self) -> None:
+        """Every link ends with it."""
+        self._listens = False
+        for node in self.nodes.values():
+            node.cut(0.0)
+
+    def _serving(self) -> str | None:
+        return self._server if self._listens else None
+
     async def start(
         self,
         worker: str,
@@ -41,6 +55,7 @@ class SimHosts:
         on_gone: Callable[[int | None], None],
     ) -> tuple[Node, SimLink]:
         """Start a process and return once it said hello. Raises UserError if it ends or stays silent before that."""
+        self._listens = True
         node = Node(
             msgspec.structs.replace(self._config, worker=worker, incarnation=incarnation),
             wire=self._wire,
@@ -49,7 +64,8 @@ class SimHosts:
             forgets=self._forgets,
             on_message=on_message,
             on_gone=on_gone,
-            server=self.server,
+            server=self._server,
+            serving=self._serving,
         )
         self.nodes[worker] = node
         self.all.append(node)
@@ -76,15 +92,16 @@ class SimHosts:
         node = self.nodes.get(worker)
         if node is None or not node.has_power or (node.incarnation, node.pid, node.birth) != (incarnation, pid, birth):
             return None
-        node.serve(self.server, on_message, on_gone)
+        node.serve(self._server, on_message, on_gone)
         return node, node.link
 
     async def listen(self) -> None:
-        """Let workers say hello. They do whenever there is a server."""
+        """Let workers say hello."""
+        self._listens = True
 
     async def close(self) -> None:
         """End what is left: SIGTERM, then SIGKILL. Idempotent."""
-        left = [node for node in self.all if not node.status.done()]
+        left = [node for node in self.all if node.has_power]
         for node in left:
             node.terminate()
         try:

@@ -1,6 +1,7 @@
 """One server's life in the simulation: the shipped controller, gateway and desk, over simulated hosts and a ledger."""
 
 import asyncio
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.simulation.watch import Watch, seed_of
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
+from worldmove.fleet.notes import NoteStore
 from worldmove.fleet.reports import MoveReport
 from worldmove.move.admission import Verdict
 from worldmove.move.ledger_messages import Answer, Operation
@@ -22,6 +24,7 @@ from worldmove.serve.live import Live, LiveConfig, Start
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.show import Verdict as ShowVerdict
 from worldmove.serve.wording import engine_info
+from worldmove.worker.messages import Opened
 
 RECOVERED_SEED = 1_000_000
 
@@ -78,6 +81,10 @@ class WatchedGateway(Gateway):
         self.watch.begin(live)
         return live
 
+    def resume(self, session: str, opened: Opened) -> None:
+        super().resume(session, opened)
+        self.watch.resume(self.lives[session])
+
 
 class Ids:
     """Names and seeds in order; a session's seed follows from its name."""
@@ -108,6 +115,8 @@ class House:
     desk: Desk
     ids: Ids
     looking: "asyncio.Task[Any]"
+    context: Context
+    """Its node's."""
 
 
 @dataclass(slots=True)
@@ -126,7 +135,15 @@ class Numbers:
 
 
 def open_house(
-    *, life: int, config: FleetConfig, hosts: SimHosts, ledger: Ledger, loop: SimLoop, trace: Trace, watch: Watch
+    *,
+    life: int,
+    config: FleetConfig,
+    hosts: SimHosts,
+    ledger: Ledger,
+    notes: NoteStore,
+    loop: SimLoop,
+    trace: Trace,
+    watch: Watch,
 ) -> House:
     """Put a server together. To be called in its node's context."""
 
@@ -146,6 +163,7 @@ def open_house(
         nonce=numbers.nonce,
         counters=Tally(trace),
         log=log,
+        notes=notes,
     )
     controller = Controller(config, ports)
     live = LiveConfig(spec=SPEC, server_life=life, rest_after_s=2.0)
@@ -157,4 +175,5 @@ def open_house(
     ids = Ids()
     desk = Desk(gateway, engine=engine_info(SPEC, 8), ids=ids)
     looking = asyncio.get_running_loop().create_task(gateway.run())
-    return House(controller=controller, gateway=gateway, desk=desk, ids=ids, looking=looking)
+    context = copy_context()
+    return House(controller=controller, gateway=gateway, desk=desk, ids=ids, looking=looking, context=context)

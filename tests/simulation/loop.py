@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 import asyncio
+import heapq
 import random
 from collections import deque
 from collections.abc import Coroutine
@@ -124,6 +125,25 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def time(self) -> float:
         return self._now
+
+    def _run_once(self) -> None:
+        """Do one turn, as the base class does, without what a loop of the real world needs."""
+        ready, timers = self._ready, self._scheduled
+        while timers and timers[0]._cancelled:
+            heapq.heappop(timers)._scheduled = False
+        if ready or self._stopping:
+            self.select(0)
+        else:
+            self.select(timers[0]._when - self._now if timers else None)
+        while timers and timers[0]._when < self._now + RESOLUTION_S:
+            timer = heapq.heappop(timers)
+            timer._scheduled = False
+            if not timer._cancelled:
+                ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
 
     def select(self, timeout: float | None) -> tuple[()]:
         """Where a real loop would sleep."""

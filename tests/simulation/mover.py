@@ -2,8 +2,8 @@
 
 import asyncio
 
-from tests.simulation.house import House
 from tests.simulation.loop import SimLoop
+from tests.simulation.server import Server, ServerGoneError
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
@@ -16,10 +16,10 @@ class Mover:
     """Moves one session until the weather clears."""
 
     def __init__(
-        self, session: str, *, house: House, loop: SimLoop, weather: Weather, watch: Watch, trace: Trace
+        self, session: str, *, server: Server, loop: SimLoop, weather: Weather, watch: Watch, trace: Trace
     ) -> None:
         self.session = session
-        self._house = house
+        self._server = server
         self._loop = loop
         self._weather = weather
         self._watch = watch
@@ -40,16 +40,21 @@ class Mover:
 
     async def _move(self, *, damage: bool) -> None:
         try:
-            report = await self._house.desk.move(self.session, None, damage=damage)
+            report = await self._server.ask(lambda house: house.desk.move(self.session, None, damage=damage))
         except WorldMoveError as error:
             self._trace.add("not_moved", session=self.session, code=error.code)
             self._trace.count(f"moves not begun: {error.code}")
+            return
+        except ServerGoneError:
+            self._trace.count("moves of a server that died")
             return
         self._watch.reported(report)
 
     async def _cancel(self, after_s: float) -> None:
         await asyncio.sleep(after_s)
         try:
-            await self._house.desk.cancel(self.session)
+            await self._server.ask(lambda house: house.desk.cancel(self.session))
         except WorldMoveError as error:
             self._trace.add("not_cancelled", session=self.session, code=error.code)
+        except ServerGoneError:
+            self._trace.add("not_cancelled", session=self.session, code="server_gone")

@@ -2,7 +2,8 @@
 
 The stream of a link is ordered: what travels in it may be late, all of it, and may be cut off with the connection that
 it was sent over; it is never reordered, repeated, or lost in the middle. The messages of a move, the questions to the
-ledger and the answers are specified to survive more, so they get more: each may be lost, repeated, and overtaken.
+ledger and the answers are specified to survive more, so they get more: each may be lost, repeated, and overtaken. None
+overtakes the stream before it: what a worker says of its copies is known before what it asks for them.
 """
 
 from collections import deque
@@ -76,7 +77,7 @@ class Direction:
         for _ in range(num_times):
             late = weather.strikes("late")
             delay = late.between(0.0, TAIL_S) if late else self._latency.between(*LATENCY_S)
-            loop.call_later(delay, self._arrive, message, context=self._context)
+            loop.call_at(max(loop.time() + delay, self._free_at), self._arrive, message, context=self._context)
 
     def _next(self) -> None:
         if self.open:
@@ -97,6 +98,21 @@ class Connection:
     def cut(self) -> None:
         """What is on its way is lost, either way."""
         self.up.open = self.down.open = False
+
+
+class SimLink:
+    """The server's end of a worker's link, over whichever connection there is (a ``WorkerLink``)."""
+
+    def __init__(self) -> None:
+        self.connection: Connection | None = None
+
+    def send(self, message: Any) -> None:
+        if self.connection is not None:
+            self.connection.down.send(message)
+
+    def close(self) -> None:
+        if self.connection is not None:
+            self.connection.cut()
 
 
 class Wire:

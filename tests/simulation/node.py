@@ -7,12 +7,13 @@ without one, and an exit status that the server learns some time after the end.
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from tests.simulation.engine import CounterEngine
 from tests.simulation.loop import SimLoop
-from tests.simulation.net import Connection, Direction, Wire
+from tests.simulation.net import Connection, Direction, SimLink, Wire
 from tests.simulation.path import Fabric, SimPath
+from tests.simulation.threads import Alone, SimThread
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from worldmove.transport.base import Transport
@@ -22,10 +23,10 @@ from worldmove.worker.config import WorkerConfig
 from worldmove.worker.messages import Hello
 from worldmove.worker.warm_up import WarmUp
 
-T = TypeVar("T")
-
 RECONNECT_S = 0.2
 BOOT_S = (0.05, 0.4)
+SKEW_S = 1000.0
+"""How far a worker's clock may be from the server's."""
 BLOCK_S = (0.005, 0.06)
 COPY_S = (0.0005, 0.01)
 WARM = WarmUp(
@@ -33,79 +34,6 @@ WARM = WarmUp(
     rates={"block_s": 0.02, "copy_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9},
     arena_bytes=4096,
 )
-
-
-class Alone:
-    """Something that is used by one function at a time: an engine, from whichever of its two threads."""
-
-    def __init__(self, name: str) -> None:
-        self.num_users = 0
-        self._name = name
-
-    def begin(self, trace: Trace) -> None:
-        """A function is given to a thread. Breaks the run where another one is at it."""
-        self.num_users += 1
-        if self.num_users > 1:
-            trace.fail(f"two calls to the engine of {self._name} at once")
-
-
-class SimThread:
-    """A ``Blocking``: one function after another, each with a duration. A cancelled caller waits for its own."""
-
-    def __init__(self, wire: Wire, name: str, cost_s: tuple[float, float], alone: "Alone | None" = None) -> None:
-        """``alone``: what no two functions may use at once."""
-        self._alone = alone
-        self._wire = wire
-        self._dice = wire.weather.dice(name)
-        self._cost_s = cost_s
-        self._free_at = 0.0
-        self.slowness = 1.0
-
-    async def __call__(self, function: Callable[[], T], /) -> T:
-        loop, alone = self._wire.loop, self._alone
-        if alone is not None:
-            alone.begin(self._wire.trace)
-        cost_s = self.slowness * self._dice.between(*self._cost_s)
-        self._free_at = max(self._free_at, loop.time()) + cost_s
-        ended, brought = asyncio.Event(), []  # type: tuple[asyncio.Event, list[tuple[Any, Exception | None]]]
-
-        def run() -> None:
-            try:
-                brought.append((function(), None))
-            except Exception as error:  # noqa: BLE001  (it is the caller's)
-                brought.append((None, error))
-            if alone is not None:
-                alone.num_users -= 1
-            ended.set()
-
-        loop.call_at(self._free_at, run)
-        cancelled: asyncio.CancelledError | None = None
-        while not ended.is_set():
-            try:
-                await ended.wait()
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
-        result, failure = brought[0]
-        if failure is not None:
-            raise failure
-        return result  # type: ignore[no-any-return]
-
-
-class SimLink:
-    """The server's end of a worker's link, over whichever connection there is (a ``WorkerLink``)."""
-
-    def __init__(self) -> None:
-        self.connection: Connection | None = None
-
-    def send(self, message: Any) -> None:
-        if self.connection is not None:
-            self.connection.down.send(message)
-
-    def close(self) -> None:
-        if self.connection is not None:
-            self.connection.cut()
 
 
 class Node:
@@ -122,7 +50,9 @@ class Node:
         on_message: Callable[[Any], None],
         on_gone: Callable[[int | None], None],
         server: str,
+        serving: Callable[[], str | None],
     ) -> None:
+        """``server``: who started it. ``serving``: which server listens now; None: none does."""
         self.name = config.worker
         self.incarnation = config.incarnation
         self.birth = f"{config.worker}#{config.incarnation}"
@@ -139,7 +69,13 @@ class Node:
         self._watch = watch
         self._on_message = on_message
         self._on_gone = on_gone
+        self._serving = serving
+        self._belongs_to = server
         self._server = wire.loop.context(server)
+        self._adopted = False
+        self._is_over = False
+        skew = wire.weather.strikes("skew")
+        self._skew_s = skew.between(-SKEW_S, SKEW_S) if skew else 0.0
         self._context = wire.loop.context(self.node)
         self._connection: Connection | None = None
         self._cut = asyncio.Event()
@@ -159,7 +95,7 @@ class Node:
 
     @property
     def has_power(self) -> bool:
-        return not self.status.done() and self._loop.has_power(self.node)
+        return not self._is_over and self._loop.has_power(self.node)
 
     @property
     def is_ready(self) -> bool:
@@ -167,7 +103,8 @@ class Node:
 
     def serve(self, server: str, on_message: Callable[[Any], None], on_gone: Callable[[int | None], None]) -> None:
         """Another server has taken this process over: it hears of it from now on, over a new link."""
-        self._server = self._loop.context(server)
+        self._belongs_to, self._server, self._adopted = server, self._loop.context(server), True
+        self.link = SimLink()
         self._on_message, self._on_gone = on_message, on_gone
         self.cut(0.0)
 
@@ -222,7 +159,7 @@ class Node:
             copy_thread=copy,
             transports=_paths(self._path, random.Random(f"damage:{self._wire.weather.seed}:{self.node}")),
             send=self._send,
-            clock=self._loop.time,
+            clock=lambda: self._loop.time() + self._skew_s,
             pid=self.pid,
             log=self._log,
             on_failure=self._failed,
@@ -238,9 +175,12 @@ class Node:
     async def _stay_linked(self, assembly: Assembly) -> None:
         gone_since = self._loop.time()
         while self._loop.time() - gone_since < self._config.keep_s:
-            if self._loop.time() < self._unreachable_until:
+            serving = self._serving()
+            if serving is None or self._loop.time() < self._unreachable_until:
                 await asyncio.sleep(RECONNECT_S)
                 continue
+            if serving != self._belongs_to:
+                break  # this server has not taken it over: it is told to end
             self._cut.clear()
             self._connect(assembly)
             assembly.worker.joined()
@@ -282,6 +222,7 @@ class Node:
         self._trace.fail(f"the task {task!r} of {self.node} failed: {error!r}")
 
     def _end(self, status: int, noticed_after_s: float) -> None:
+        self._is_over = True
         self._path.forget()
         self._watch.node_died(self.node)
         if self._connection is not None:
@@ -293,7 +234,7 @@ class Node:
         if self.status.done():
             return
         self.status.set_result(status)
-        self._on_gone(status)
+        self._on_gone(None if self._adopted else status)
 
 
 def _paths(path: SimPath, rng: random.Random) -> dict[str, Transport]:

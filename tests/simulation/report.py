@@ -3,7 +3,7 @@
 import platform
 import re
 
-from tests.simulation.run import Case, Result
+from tests.simulation.case import Case, Result
 
 NUM_LINES = 40
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.simulation.run import Case
+from tests.simulation.case import Case
 
 FILE = Path(__file__).with_name("seeds.txt")
 

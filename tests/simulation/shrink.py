@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.simulation.run import Case, Result, simulate
+from tests.simulation.case import Case, Result
+from tests.simulation.run import simulate
 
 HORIZONS_S = (1.0, 2.0, 3.0, 4.0)
 

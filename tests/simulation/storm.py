@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tests.simulation.hosts import SimHosts
 from tests.simulation.loop import SimLoop
 from tests.simulation.node import Node
+from tests.simulation.server import Server
 from tests.simulation.trace import Trace
 from tests.simulation.weather import Dice, Weather
 
@@ -16,10 +17,12 @@ KINDS = ("kill", "stop", "pause", "slow", "cut", "stall")
 class Storm:
     """Strikes at every tick, and at messages of moves."""
 
-    def __init__(self, loop: SimLoop, weather: Weather, hosts: SimHosts, trace: Trace) -> None:
+    def __init__(self, loop: SimLoop, weather: Weather, hosts: SimHosts, server: Server, trace: Trace) -> None:
         self._loop = loop
         self._weather = weather
         self._hosts = hosts
+        self._server = server
+        self._restarts: list[asyncio.Task[None]] = []
         self._trace = trace
         self._paused: dict[str, Node] = {}
         self._strike: dict[str, Callable[[Node, Dice], None]] = {
@@ -36,6 +39,7 @@ class Storm:
         ends_at = self._loop.time() + seconds
         while self._loop.time() < ends_at:
             await asyncio.sleep(TICK_S)
+            self._strike_server()
             for worker in sorted(self._hosts.nodes):
                 for kind in KINDS:
                     dice = self._weather.strikes(kind)
@@ -48,13 +52,32 @@ class Storm:
             self._resume(node)
         for node in self._hosts.nodes.values():
             node.slow_down(1.0)
+        self._loop.resume(self._server.node)
+        await asyncio.gather(*self._restarts)
 
     def at_message(self, to: str, sender: str) -> None:
         """A message of a move leaves: one of its ends may die of it."""
+        if self._server.house is not None and (dice := self._weather.strikes("server_kill_at_message")):
+            self._kill_server(dice)
         if dice := self._weather.strikes("kill_at_message"):
             node = self._hosts.nodes.get(to if dice.below(2) else sender)
             if node is not None and node.is_ready:
                 self._kill(node, dice)
+
+    def _strike_server(self) -> None:
+        if self._server.house is None:
+            return
+        if dice := self._weather.strikes("server_pause"):
+            self._trace.add("pause", node=self._server.node)
+            self._loop.pause(self._server.node)
+            self._loop.call_later(dice.between(0.05, 3.0), self._loop.resume, self._server.node)
+        if dice := self._weather.strikes("server_kill"):
+            self._kill_server(dice)
+
+    def _kill_server(self, dice: Dice) -> None:
+        self._server.kill()
+        restart = self._server.start_again(dice.between(0.05, 2.0))
+        self._restarts.append(self._loop.run_in(self._loop.context("world"), restart, "restart"))
 
     def _kill(self, node: Node, dice: Dice) -> None:
         """Mostly the server knows at once; sometimes, as behind a network, it takes seconds."""
@@ -83,4 +106,4 @@ class Storm:
         node.cut(dice.between(0.0, 3.0))
 
     def _stall(self, node: Node, dice: Dice) -> None:
-        node.stall(dice.between(0.05, 3.0), up=bool(dice.below(2)))
+        node.stall(dice.between(0.05, 5.0), up=bool(dice.below(2)))

@@ -4,77 +4,20 @@ import asyncio
 import hashlib
 import json
 from collections import deque
-from contextvars import Context
 from typing import Any
 
 from tests.simulation.engine import KEYS
 from tests.simulation.loop import SimLoop
+from tests.simulation.server import Server
+from tests.simulation.sockets import SimSocket
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
-from worldmove.serve.desk import Desk
 from worldmove.serve.frames import unpack
 from worldmove.serve.play_socket import play
 from worldmove.serve.player import CloseCode
 
-LATENCY_S = (0.001, 0.03)
 COME_BACK_S = (0.05, 1.5)
-SLOW_S = 3.0
-
-
-class SimSocket:
-    """A framework's WebSocket as ``serve.play_socket`` uses it, with the client at its other end."""
-
-    def __init__(self, loop: SimLoop, weather: Weather, *, client: Context, server: Context) -> None:
-        self.inbox: asyncio.Queue[Any] = asyncio.Queue()
-        """At the client: text, bytes, or a close code."""
-        self._outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._loop = loop
-        self._weather = weather
-        self._client = client
-        self._server = server
-        self._dice = weather.dice("socket")
-        self._free_at = [0.0, 0.0]
-        self._gone = False
-
-    # the server's end
-
-    async def accept(self) -> None: ...
-
-    async def send_text(self, text: str) -> None:
-        await self._to_client(text)
-
-    async def send_bytes(self, data: bytes) -> None:
-        await self._to_client(data)
-
-    async def receive(self) -> dict[str, Any]:
-        return await self._outbox.get()
-
-    async def close(self, code: int, reason: str = "") -> None:
-        if self._gone:
-            raise RuntimeError("the connection is gone")
-        self._later(0, self.inbox, int(code))
-
-    async def _to_client(self, message: str | bytes) -> None:
-        if dice := self._weather.strikes("slow_reader"):
-            await asyncio.sleep(dice.between(0.0, SLOW_S))
-        if self._gone:
-            raise RuntimeError("the connection is gone")
-        self._later(0, self.inbox, message)
-
-    # the client's end
-
-    def say(self, **message: Any) -> None:
-        self._later(1, self._outbox, {"type": "websocket.receive", "text": json.dumps(message)})
-
-    def hang_up(self) -> None:
-        self._gone = True
-        self._later(1, self._outbox, {"type": "websocket.disconnect"})
-
-    def _later(self, way: int, queue: "asyncio.Queue[Any]", message: Any) -> None:
-        self._free_at[way] = max(self._free_at[way] + 1e-6, self._loop.time() + self._dice.between(*LATENCY_S))
-        context = self._server if way else self._client
-        self._loop.call_at(self._free_at[way], queue.put_nowait, message, context=context)
 
 
 class Tab:
@@ -84,19 +27,17 @@ class Tab:
         self,
         session: str,
         *,
-        desk: Desk,
+        server: Server,
         loop: SimLoop,
         weather: Weather,
         watch: Watch,
         trace: Trace,
-        server: Context,
     ) -> None:
         self.session = session
         self.ended = False
         """Whether the server has said that the session is over."""
         self.newest = -1
         """The newest block that was received."""
-        self.desk = desk
         self._loop = loop
         self._weather = weather
         self._watch = watch
@@ -110,7 +51,10 @@ class Tab:
         """Changes that the server has not said to have taken."""
         self._number = 0
         self._held: dict[str, None] = {}
+        self._life = 0
+        """The server that it has talked to last."""
         self._serving: list[asyncio.Task[Any]] = []
+        server.on_death.append(self._server_died)
         self.tasks = (
             loop.run_in(self._client, self._watch_world(), f"watch {session}"),
             loop.run_in(self._client, self._press_keys(), f"press {session}"),
@@ -158,19 +102,37 @@ class Tab:
 
     async def _watch_world(self) -> None:
         while not self.ended:
-            self._connect()
-            await self._read()
+            if self._connect():
+                await self._read()
             await asyncio.sleep(self._weather.dice("come back").between(*COME_BACK_S))
 
-    def _connect(self) -> None:
-        socket = SimSocket(self._loop, self._weather, client=self._client, server=self._server)
+    def _connect(self) -> bool:
+        """Open a connection. False where there is no server."""
+        house = self._server.house
+        if house is None:
+            return False
+        socket = SimSocket(self._loop, self._weather, client=self._client, server=house.context)
         self._socket, self._greeted = socket, False
-        name = f"serve {self.session}"
-        serving = play(socket, self.desk, self.session, controls=True, on_closed=lambda code: None)  # type: ignore[arg-type]
-        task = self._loop.run_in(self._server, serving, name)
+        serving = play(
+            socket,  # type: ignore[arg-type]
+            house.desk,
+            self.session,
+            controls=True,
+            received=self.newest if self.newest >= 0 else None,
+            on_closed=lambda code: None,
+        )
+        task = self._loop.run_in(house.context, serving, f"serve {self.session}")
         task.add_done_callback(self._served)
         self._serving = [task for task in self._serving if not task.done()]
         self._serving.append(task)
+        return True
+
+    def _server_died(self) -> None:
+        """Nobody is at the other end any more."""
+        self._serving.clear()
+        if self._socket is not None:
+            self._socket.hang_up()
+            self._socket.inbox.put_nowait(int(CloseCode.SERVER_ENDS))
 
     def _served(self, task: "asyncio.Task[Any]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -201,9 +163,18 @@ class Tab:
             case "hello":
                 self._greeted = True
                 self._forget(message["next_number"] - 1)
+                self._number = max(self._number, message["next_number"] - 1)
                 self._tell(list(self._said))
+                if self._life and self._life != message["server_life"]:
+                    self._press_again()
+                self._life = message["server_life"]
             case "keys":
                 self._forget(message["number"])
+
+    def _press_again(self) -> None:
+        """Another server does not know what is down."""
+        for key in self._held:
+            self.press(key, down=True)
 
     def _forget(self, number: int) -> None:
         while self._said and self._said[0][0] <= number:
@@ -217,6 +188,7 @@ class Tab:
         if hashlib.sha256(pixels).digest() != header.sha256:
             self._trace.fail(f"{self.session}: a frame of block {header.block} has another digest than its header says")
         block = header.block
+        self._watch.received(self.session, block, header.index, pixels)
         wanted = range(self.newest, block + 1) if first else (self.newest, self.newest + 1)
         if block not in wanted:
             self._trace.fail(f"{self.session}: block {block} came to the tab after block {self.newest}")
@@ -230,4 +202,4 @@ class Tab:
             self._trace.fail(f"{self.session}: block {block} came to the tab twice")
         self.newest = block
         if self._socket is not None:
-            self._socket.say(type="received", block=block, server_life=1)
+            self._socket.say(type="received", block=block, server_life=self._life)

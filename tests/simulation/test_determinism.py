@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.run import Case, simulate
+from tests.simulation.case import Case
+from tests.simulation.run import simulate
 
 ROOT = Path(__file__).parents[2]
 SEEDS = (3, 11, 42, 77, 1234)
 PROGRAM = f"""
-from tests.simulation.run import Case, simulate
+from tests.simulation.case import Case
+from tests.simulation.run import simulate
 print(",".join(simulate(Case(seed=seed)).hash for seed in {SEEDS}))
 """
 NEEDS = "msgspec, numpy, torch, structlog, xxhash, sqlalchemy, prometheus_client, fastapi"

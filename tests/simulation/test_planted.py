@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.simulation.case import Case, Result
 from tests.simulation.report import report
-from tests.simulation.run import Case, Result, simulate
+from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
 from worldmove.fleet import ledger_memory
 from worldmove.move import source

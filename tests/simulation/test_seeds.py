@@ -2,8 +2,9 @@
 
 import pytest
 
+from tests.simulation.case import Case, Result
 from tests.simulation.report import report
-from tests.simulation.run import Case, Result, simulate
+from tests.simulation.run import simulate
 from tests.simulation.seeds import Kept, kept_seeds
 from tests.simulation.shrink import shrink
 

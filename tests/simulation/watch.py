@@ -8,13 +8,14 @@
 5. A session is lost only when no process with power holds a copy that could go on.
 6. A key change that was taken is in exactly one list, as it was pressed.
 7. No two calls are made to an engine at once (``node.Alone``).
-8. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
+8. What a player has received of a block is never made anew, whichever server shows it.
+9. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from tests.simulation.engine import World, begin
+from tests.simulation.engine import FRAME_BYTES, World, begin
+from tests.simulation.played import FIRST_SEED, Played, seed_of
 from tests.simulation.trace import Trace
 from worldmove.engine.base import KeyChange
 from worldmove.fleet.reports import MoveReport, Outcome
@@ -23,38 +24,8 @@ from worldmove.serve.frames import unpack
 from worldmove.serve.live import Live
 from worldmove.serve.player import Left
 
-FIRST_SEED = 1000
 COMPLETE = ("live", "frozen", "superseded", "retired")
 """Phases of a copy that could go on. A shadow may be complete too; nobody but its driver knows."""
-
-
-def seed_of(session: str) -> int:
-    """Return a world's seed: sessions are named s-1, s-2, ..."""
-    return FIRST_SEED + int(session.removeprefix("s-"))
-
-
-@dataclass(slots=True, kw_only=True)
-class Played:
-    """One session as it should be."""
-
-    name: str
-    live: Live
-    world: World
-    """The world that was never moved."""
-    next_block: int = 0
-    epoch: int = 0
-    frames: dict[int, bytes] = field(default_factory=dict)
-    """Of each block shown: its pixels."""
-    row: Row | None = None
-    owners: dict[int, tuple[str, int]] = field(default_factory=dict)
-    granted: dict[str, int] = field(default_factory=dict)
-    """By attempt: the epoch that it made."""
-    reclaimed: dict[int, None] = field(default_factory=dict)
-    """Epochs in which a source has its session back: the owner before had shown nothing, and was dead."""
-    not_moved: list[str] = field(default_factory=list)
-    """Attempts that were reported as refused or aborted."""
-    pressed: dict[int, tuple[str, bool]] = field(default_factory=dict)
-    """By number: the key changes that a player has made."""
 
 
 class Watch:
@@ -71,6 +42,18 @@ class Watch:
         """A session begins: look at whatever leaves its audience."""
         played = Played(name=live.name, live=live, world=begin(seed_of(live.name)))
         self.played[live.name] = played
+        self._look_at(played, live)
+
+    def resume(self, live: Live) -> None:
+        """Another server has a session now."""
+        played = self.played.get(live.name)
+        if played is None:
+            return  # it was being opened, and nobody was told its name
+        played.former.insert(0, played.live)
+        played.live, played.is_resumed = live, True
+        self._look_at(played, live)
+
+    def _look_at(self, played: Played, live: Live) -> None:
         show = live.audience.show
 
         def watched(frames: Sequence[bytes], left: Left) -> None:
@@ -148,8 +131,7 @@ class Watch:
         self._trace.count("blocks stepped")
         if played is None:
             return
-        sequencer = played.live.sequencer
-        if world.block >= sequencer.reaches or sequencer.closed(world.block) != changes:
+        if played.list_of(world.block) != changes:
             self._fail(f"{node} steps block {world.block} of {played.name} with a list that was not closed for it")
 
     # what is shown
@@ -167,41 +149,59 @@ class Watch:
             self._fail(f"{here}, and the row has {there}")
         elif not row.shown:
             self._fail(f"{played.name}: block {header.block} is shown before epoch {header.epoch} is recorded as shown")
+        if played.is_resumed and header.block < played.next_block:
+            played.go_back(header.block)
+        played.is_resumed = False
         if header.block != played.next_block:
             self._fail(f"{played.name}: block {header.block} is shown where {played.next_block} was next")
             return
         played.next_block, played.epoch = header.block + 1, header.epoch
-        expected = played.world.step(played.live.sequencer.closed(header.block)).frames.tobytes()
+        closed = played.list_of(header.block) or ()
+        played.lists.append(closed)
+        expected = played.world.step(closed).frames.tobytes()
         pixels = b"".join(unpack(frame)[1] for frame in frames)
+        if header.block in played.received and played.frames[header.block] != pixels:
+            self._fail(f"{played.name}: block {header.block} was made anew, and a player has other frames of it")
         played.frames[header.block] = pixels
         if pixels != expected:
             self._fail(f"{played.name}: the frames of block {header.block} are not those of a world that never moved")
 
     # players and moves
 
+    def received(self, session: str, block: int, index: int, pixels: bytes) -> None:
+        """A frame of a block has come to a player."""
+        played = self.played[session]
+        played.received[block] = None
+        if played.frames.get(block, b"")[index * FRAME_BYTES :][:FRAME_BYTES] != pixels:
+            self._fail(f"{session}: frame {index} of block {block} is not the one that was shown")
+
     def pressed(self, session: str, number: int, key: str, *, down: bool) -> None:
         self.played[session].pressed[number] = (key, down)
 
     def check_actions(self, played: Played) -> None:
         """Every change that was taken is in one list, and was pressed as it stands there."""
-        sequencer = played.live.sequencer
-        lists = [sequencer.closed(block) for block in range(sequencer.reaches)]
+        reaches = played.live.sequencer.reaches
+        lists = played.lists + [played.list_of(block) or () for block in range(played.next_block, reaches)]
         newest, seen = 0, 0
         for change in (change for closed in lists for change in closed):
             mine = played.pressed.get(change.number)
+            if mine is None and not change.down and played.former:
+                newest = max(newest, change.number)  # another server does not know what was down, and lets go of all
+                continue
             if change.number > newest:
                 newest, seen = change.number, seen + 1
                 if mine != (change.key, change.down):
                     self._fail(f"{played.name}: change {change.number} was pressed as {mine}, and is {change}")
             elif change.number < newest or change.down or mine == (change.key, change.down):
                 self._fail(f"{played.name}: change {change.number} ({change.key}) stands in the lists twice")
-        if newest != seen:
+        if newest != seen and not played.former:  # what a server had taken and in no list yet is gone with it
             self._fail(f"{played.name}: {seen} of the first {newest} changes are in a list")
         self._trace.count("actions", seen)
 
     def reported(self, report: MoveReport) -> None:
         """A move has ended."""
         played = self.played[report.session]
+        played.told[report.attempt] = None
         self._trace.count("moves")
         self._trace.count(f"moves {report.outcome.value}")
         made = played.granted.get(report.attempt)

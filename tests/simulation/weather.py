@@ -40,6 +40,11 @@ RATES: dict[str, float] = {
     "slow_reader": 0.1,
     "cancel": 0.3,
     "damage": 0.2,
+    # the server's process, and the clocks of workers' hosts
+    "server_kill": 0.06,
+    "server_kill_at_message": 0.01,
+    "server_pause": 0.06,
+    "skew": 0.5,
 }
 """The most that a seed may draw of each kind."""
 SPAN = float(2**64)

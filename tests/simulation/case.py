@@ -1,0 +1,54 @@
+"""What one run is given, and what came of it."""
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What one run is given. The seed alone decides, unless more is said."""
+
+    seed: int
+    mask: frozenset[str] = frozenset()
+    horizon_s: float | None = None
+    fifo: bool = False
+    sql: bool | None = None
+    forgets: str = ""
+    """A leaf that the engine does not give away (a planted fault)."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    """What came of it."""
+
+    case: Case
+    broken: str
+    """The invariant that did not hold; empty where all did."""
+    hash: str
+    lines: list[str]
+    fired: list[str]
+    counts: dict[str, int]
+    virtual_s: float
+    horizon_s: float
+    turns: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """What a seed draws besides its weather."""
+
+    horizon_s: float
+    num_sessions: int
+    sql: bool
+
+    @classmethod
+    def of(cls, case: Case) -> "Plan":
+        rng = random.Random(f"plan:{case.seed}")
+        horizon_s = rng.choice((1.0, 1.5, 2.0, 2.0, 3.0, 4.0, 6.0))
+        num_sessions = rng.choice((1, 1, 1, 2))
+        sql = rng.random() < 0.1
+        return cls(
+            horizon_s=horizon_s if case.horizon_s is None else case.horizon_s,
+            num_sessions=num_sessions,
+            sql=sql if case.sql is None else case.sql,
+        )

@@ -1,0 +1,150 @@
+"""The course of a run: sessions are opened, the weather strikes, and all comes to rest and is ended."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.simulation.case import Plan
+from tests.simulation.hosts import SimHosts
+from tests.simulation.house import House
+from tests.simulation.loop import SimLoop
+from tests.simulation.mover import Mover
+from tests.simulation.played import Played
+from tests.simulation.server import Server
+from tests.simulation.storm import Storm
+from tests.simulation.tab import Tab
+from tests.simulation.trace import Trace
+from tests.simulation.watch import Watch
+from tests.simulation.weather import Weather
+from worldmove.errors import WorldMoveError
+
+SETTLE_S = 60.0
+"""Virtual time in which everything has come to rest once nothing strikes any more."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Stage:
+    """Everything of one run."""
+
+    plan: Plan
+    loop: SimLoop
+    trace: Trace
+    weather: Weather
+    watch: Watch
+    hosts: SimHosts
+    storm: Storm
+    server: Server
+    tabs: list[Tab] = field(default_factory=list)
+
+
+async def play(stage: Stage) -> None:
+    """Run the whole course. Breaks the run where something does not come about in time."""
+    await stage.server.start()
+    movers = []
+    for _ in range(stage.plan.num_sessions):
+        session = await _open(stage)
+        stage.tabs.append(_tab(stage, session))
+        movers.append(_mover(stage, session))
+    async with asyncio.TaskGroup() as group:
+        for mover in movers:
+            group.create_task(mover.run())
+        await stage.storm.blow(stage.plan.horizon_s)
+    house = await stage.server.serving()
+    await _within(stage, "every move has ended", lambda: not any(v.attempt for v in house.controller.sessions()))
+    await _settle(stage, house)
+    _check_moves(stage, house)
+    await _end(stage, house)
+
+
+async def _open(stage: Stage) -> str:
+    """Open a session; where the ledger does not answer, another."""
+    while True:
+        try:
+            return await stage.server.ask(_opened)
+        except WorldMoveError as error:
+            stage.trace.add("not_opened", code=error.code)
+            await asyncio.sleep(0.1)
+
+
+async def _opened(house: House) -> str:
+    return (await house.desk.open(seed=house.ids.next_seed(), on=None)).name
+
+
+def _tab(stage: Stage, session: str) -> Tab:
+    return Tab(
+        session,
+        server=stage.server,
+        loop=stage.loop,
+        weather=stage.weather,
+        watch=stage.watch,
+        trace=stage.trace,
+    )
+
+
+def _mover(stage: Stage, session: str) -> Mover:
+    return Mover(
+        session, server=stage.server, loop=stage.loop, weather=stage.weather, watch=stage.watch, trace=stage.trace
+    )
+
+
+async def _settle(stage: Stage, house: House) -> None:
+    """Nothing strikes any more: every session plays again, or is lost; every slot is its owner's, or free."""
+    watch = stage.watch
+    for tab in stage.tabs:
+        played = watch.played[tab.session]
+        begun = played.next_block
+        tab.press("up", down=True)
+        await _within(
+            stage,
+            f"{tab.session} plays again or is lost",
+            lambda played=played, begun=begun: _lost(played) or played.next_block >= begun + 3,  # type: ignore[misc]
+        )
+        stage.trace.count("sessions lost" if _lost(played) else "sessions kept")
+    await _within(stage, "no attempt is open", lambda: not any(_open_attempt(p) for p in watch.played.values()))
+    await _within(stage, "nobody but owners holds a copy", lambda: _only_owners(stage, house))
+
+
+def _check_moves(stage: Stage, house: House) -> None:
+    """Every move has an outcome, also one whose server has died in the middle of it."""
+    for report in house.controller.moves():
+        if report.attempt not in stage.watch.played[report.session].told:
+            stage.trace.count("moves told by another server")
+            stage.watch.reported(report)
+
+
+async def _end(stage: Stage, house: House) -> None:
+    for tab in stage.tabs:
+        stage.watch.check_actions(stage.watch.played[tab.session])
+        await tab.end()
+        await stage.server.ask(lambda house, session=tab.session: house.desk.close(session))  # type: ignore[misc]
+    await _within(stage, "every slot is free", lambda: all(view.slots_free == 3 for view in house.controller.workers()))
+    await stage.server.ask(_stop)
+
+
+async def _stop(house: House) -> None:
+    await house.gateway.end()
+    await house.controller.stop()
+    house.looking.cancel()
+
+
+def _lost(played: Played) -> bool:
+    return played.row is not None and played.row.lost
+
+
+def _open_attempt(played: Played) -> bool:
+    return played.row is not None and played.row.attempt is not None
+
+
+def _only_owners(stage: Stage, house: House) -> bool:
+    kept = [played for played in stage.watch.played.values() if played.row and not played.row.lost]
+    num_taken = sum(3 - view.slots_free for view in house.controller.workers())
+    return num_taken == len(kept)
+
+
+async def _within(stage: Stage, what: str, holds: Callable[[], bool]) -> None:
+    """Wait until something holds. Breaks the run where it does not in time."""
+    begun = stage.loop.time()
+    while not holds():
+        if stage.loop.time() - begun > SETTLE_S:
+            stage.trace.fail(f"in {SETTLE_S:.0f} s it did not come about that {what}")
+        await asyncio.sleep(0.1)

@@ -1,0 +1,64 @@
+"""One session as it should be: what was closed, made, shown and received of it, and who owned it."""
+
+from dataclasses import dataclass, field
+
+from tests.simulation.engine import World, begin
+from worldmove.engine.base import KeyChange
+from worldmove.move.ledger_row import Row
+from worldmove.serve.live import Live
+
+FIRST_SEED = 1000
+
+
+def seed_of(session: str) -> int:
+    """Return a world's seed: sessions are named s-1, s-2, ..."""
+    return FIRST_SEED + int(session.removeprefix("s-"))
+
+
+@dataclass(slots=True, kw_only=True)
+class Played:
+    """One session as it should be."""
+
+    name: str
+    live: Live
+    former: list[Live] = field(default_factory=list)
+    """Of servers that have died, newest first."""
+    world: World
+    """The world that was never moved."""
+    next_block: int = 0
+    epoch: int = 0
+    is_resumed: bool = False
+    """Whether another server has it, and has shown nothing of it yet."""
+    lists: list[tuple[KeyChange, ...]] = field(default_factory=list)
+    """Of each block shown."""
+    frames: dict[int, bytes] = field(default_factory=dict)
+    """Of each block shown: its pixels."""
+    received: dict[int, None] = field(default_factory=dict)
+    """Blocks of which a player has frames: they are never made anew."""
+    row: Row | None = None
+    owners: dict[int, tuple[str, int]] = field(default_factory=dict)
+    granted: dict[str, int] = field(default_factory=dict)
+    """By attempt: the epoch that it made."""
+    reclaimed: dict[int, None] = field(default_factory=dict)
+    """Epochs in which a source has its session back: the owner before had shown nothing, and was dead."""
+    not_moved: list[str] = field(default_factory=list)
+    """Attempts that were reported as refused or aborted."""
+    told: dict[str, None] = field(default_factory=dict)
+    """Attempts that were reported."""
+    pressed: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    """By number: the key changes that a player has made."""
+
+    def list_of(self, block: int) -> tuple[KeyChange, ...] | None:
+        """Return the list that was closed for a block, by this server or an earlier one; None if none was."""
+        for live in (self.live, *self.former):
+            sequencer = live.sequencer
+            if sequencer.first <= block < sequencer.reaches:
+                return sequencer.closed(block)
+        return None
+
+    def go_back(self, block: int) -> None:
+        """Forget blocks that nobody has received, from this one on: they are made anew."""
+        del self.lists[block:]
+        self.next_block, self.world = block, begin(seed_of(self.name))
+        for closed in self.lists:
+            self.world.step(closed)
