@@ -13,7 +13,7 @@ from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import Answer, Denied, Failover, MarkShown, Operation
 from worldmove.move.ledger_row import Facts, Row
-from worldmove.worker.messages import Beat, SendAgain
+from worldmove.worker.messages import Beat, SendAgain, TakeOver
 
 CONFIG = FleetConfig(worker_lease_s=3.0, beat_s=0.5, recover_every_s=0.05, poll_s=0.1)
 
@@ -205,3 +205,35 @@ def test_a_failover_that_got_no_answer_is_settled_even_if_the_owner_answers_agai
     assert "open_epoch" not in before
     assert after[-1] == "open_epoch"
     assert owner == "a"
+
+
+class Forgetful(Sulking):
+    """A ledger that does what it is asked and then raises."""
+
+    async def ask(self, operation: Operation, facts: Facts) -> tuple[Row | None, Answer | None]:
+        ruling = await self._inner.ask(operation, facts)
+        if self.sulks:
+            raise LedgerError("its answer did not come, after all was done")
+        return ruling
+
+
+def test_a_failover_whose_answer_was_lost_is_told_to_the_copy_that_owns_the_session_by_then() -> None:
+    async def run() -> list[TakeOver]:
+        server = await server_of("a", "b")
+        await mark_shown(server)
+        server.holds("b", copy_of("s", "retired"))
+        ledger = Forgetful(server)
+        ledger.sulks = True
+        server.workers.gone("a", 1)
+        recovery = Recovery(config=CONFIG, workers=server.workers, desk=server.desk, gateway=lambda: server.gateway)
+        task = asyncio.create_task(recovery.recover("s"))
+        await asyncio.sleep(1)
+        ledger.sulks = False
+        assert await server.desk.check() is None
+        await asyncio.sleep(1)
+        task.cancel()
+        return server.wires["b"].of(TakeOver)
+
+    told = virtual.run(run())
+    assert told
+    assert told[0].epoch == 2

@@ -143,6 +143,21 @@ def test_a_retired_copy_steps_its_checks_sends_none_of_their_frames_and_then_sto
     assert all(done.state_digest and done.attempt == "a-1" for done in trial.of(CheckDone))
 
 
+def test_a_retired_copy_that_can_never_be_given_the_lists_of_its_checks_is_not_needed_for_them() -> None:
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        await source.freeze()
+        source.retire("a-1")
+        passed = asyncio.create_task(source.passed(0))
+        acknowledge(trial, 3)
+        await trial.settle()
+        assert not passed.done()  # the lists of its checks may still come
+        trial.inputs(4)  # lists come in order: an earlier server closed those before, and they are gone with it
+        acknowledge(trial, 4)
+        await passed
+
+    played(run)
+
+
 def test_a_retired_copy_is_needed_until_its_checks_are_done_and_the_owners_own_have_left_the_gateway() -> None:
     async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
         await source.freeze()

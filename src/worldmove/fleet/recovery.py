@@ -18,7 +18,7 @@ from worldmove.fleet.orphans import CURRENT, WAITING, num_current, successor
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_messages import CloseAttempt, Done, Failover, Lose
-from worldmove.move.ledger_row import Row
+from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.messages import CONTROLLER, Inquire
 from worldmove.worker.messages import Poll, TakeOver
 
@@ -53,6 +53,7 @@ class Recovery:
                 if row is not None:
                     await step(row)
             await self._workers.changed(self._config.recover_every_s)
+            await self._hand_over_unanswered(session)
 
     def _orphan(self, session: str) -> Row | None:
         """Return the row of a session whose owner is gone or suspected; None if there is nothing to do."""
@@ -120,6 +121,15 @@ class Recovery:
         if isinstance(answer, Done):
             taken = TakeOver(session=row.session, epoch=answer.epoch, block=next_block)
             await self._hand_over(worker, taken)
+
+    async def _hand_over_unanswered(self, session: str) -> None:
+        """A failover that got no answer was done all the same: its copy does not know yet that it owns the session."""
+        row, next_block = self._desk.row(session), self._gateway().next_block(session)
+        if row is None or row.lost or row.granted_by != BY_FAILOVER or next_block is None:
+            return
+        owner = self._workers.find(row.owner)
+        if owner is not None and owner.incarnation == row.incarnation:
+            await self._hand_over(owner, TakeOver(session=session, epoch=row.epoch, block=next_block))
 
     async def _hand_over(self, worker: WorkerRecord, taken: TakeOver) -> None:
         """Tell a copy that it owns the session, until it plays, or its worker says that it has none, or is gone.

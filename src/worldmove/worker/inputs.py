@@ -27,6 +27,13 @@ class InputLists:
         """Return a block's list, or None while it is not here."""
         return self._lists.get(block)
 
+    def skips(self, block: int) -> bool:
+        """Whether a block's list will not come: lists come in order, and a later one is here.
+
+        A server that was started again has no list that every holder but this one had used up.
+        """
+        return block not in self._lists and any(later > block for later in self._lists)
+
     def held(self) -> tuple[tuple[int, tuple[KeyChange, ...]], ...]:
         """Return every list that is kept, with its block, in order."""
         return tuple(sorted(self._lists.items()))

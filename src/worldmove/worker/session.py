@@ -201,7 +201,7 @@ class SessionCopy:
         self.outbox.send_again(epoch, block)
 
     def _tell_passed(self) -> None:
-        if self.num_checks_owed:
+        if self.num_checks_owed and not self.inputs.skips(self.next_block):
             return
         waiting, self._passing = self._passing, []
         for block, done in waiting:
