@@ -97,7 +97,7 @@ async def _settle(stage: Stage, house: House) -> None:
         await _within(
             stage,
             f"{tab.session} plays again or is lost",
-            lambda played=played, begun=begun: _lost(played) or played.next_block >= begun + 3,  # type: ignore[misc]
+            lambda played=played, begun=begun: _lost(played) or played.next_block >= begun + 2,  # type: ignore[misc]
         )
         stage.trace.count("sessions lost" if _lost(played) else "sessions kept")
     await _within(stage, "no attempt is open", lambda: not any(_open_attempt(p) for p in watch.played.values()))

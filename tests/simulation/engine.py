@@ -18,6 +18,7 @@ from worldmove.units import ALIGNMENT_BYTES
 HEIGHT, WIDTH, FRAMES = 2, 3, 2
 FRAME_BYTES = HEIGHT * WIDTH * 3
 WINDOW = 16
+REPEATS = 1 + FRAMES * FRAME_BYTES // 32
 KEYS = ("up", "down", "left", "right")
 PERIOD_S = 0.25
 
@@ -66,7 +67,8 @@ class World:
         self.block += 1
         action = self.held[-1] if self.held else "stay"
         note = FrameNote(pose=(self.block, self.cursor), action=action, number=self.number)
-        frames = np.resize(self.chain, FRAMES * FRAME_BYTES).reshape(FRAMES, HEIGHT, WIDTH, 3)
+        told_again = (self.chain.tobytes() * REPEATS)[: FRAMES * FRAME_BYTES]
+        frames = np.frombuffer(told_again, dtype=np.uint8).reshape(FRAMES, HEIGHT, WIDTH, 3)
         return Block(index=self.block - 1, frames=frames, notes=(note,) * FRAMES)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from tests.simulation.engine import SPEC
 from tests.simulation.hosts import SimHosts
 from tests.simulation.loop import SimLoop
+from tests.simulation.played import seed_of
 from tests.simulation.trace import Trace
-from tests.simulation.watch import Watch, seed_of
+from tests.simulation.watch import Watch
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters

@@ -128,10 +128,10 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """Do one turn, as the base class does, without what a loop of the real world needs."""
-        ready, timers = self._ready, self._scheduled
+        ready, timers = self._ready, cast("Any", self)._scheduled
         while timers and timers[0]._cancelled:
             heapq.heappop(timers)._scheduled = False
-        if ready or self._stopping:
+        if ready or cast("Any", self)._stopping:
             self.select(0)
         else:
             self.select(timers[0]._when - self._now if timers else None)
@@ -144,6 +144,21 @@ class SimLoop(asyncio.BaseEventLoop):
             handle = ready.popleft()
             if not handle._cancelled:
                 handle._run()
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(cast("Any", self)._scheduled, timer)
+        cast("Any", timer)._scheduled = True
+        return timer
 
     def select(self, timeout: float | None) -> tuple[()]:
         """Where a real loop would sleep."""

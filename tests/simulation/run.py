@@ -41,8 +41,8 @@ FLEET = FleetConfig(
     lease_s=3.0,
     open_s=5.0,
     restart_after_s=0.2,
-    worker_lease_s=1.0,
-    beat_s=0.25,
+    worker_lease_s=1.25,
+    beat_s=0.5,
 )
 
 

@@ -9,8 +9,8 @@ from tests.simulation.seeds import Kept, kept_seeds
 from tests.simulation.shrink import shrink
 
 NUM_SEEDS = 2000
-CHUNK = 100
-SHORT_S = 1.5
+CHUNK = 250
+SHORT_S = 1.0
 """Of faults, in virtual time."""
 
 

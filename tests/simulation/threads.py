@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tests.simulation.net import Wire
 from tests.simulation.trace import Trace
@@ -42,7 +42,8 @@ class SimThread:
             alone.begin(self._wire.trace)
         cost_s = self.slowness * self._dice.between(*self._cost_s)
         self._free_at = max(self._free_at, loop.time()) + cost_s
-        ended, brought = asyncio.Event(), []  # type: tuple[asyncio.Event, list[tuple[Any, Exception | None]]]
+        ended = asyncio.Event()
+        brought: list[tuple[Any, Exception | None]] = []
 
         def run() -> None:
             try:

@@ -91,11 +91,11 @@ class Weather:
 
     def strikes(self, kind: str) -> Dice | None:
         """Say whether a fault strikes at this occasion; then give its dice."""
-        occasion = self._occasions.get(kind, 0) + 1
-        self._occasions[kind] = occasion
         rate = self.rates[kind]
         if self.clear or not rate:
             return None
+        occasion = self._occasions.get(kind, 0) + 1
+        self._occasions[kind] = occasion
         name = f"{kind}:{occasion}"
         if xxh3_64_intdigest(name.encode(), self.seed) >= rate * SPAN or name in self.mask:
             return None
