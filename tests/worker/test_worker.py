@@ -11,6 +11,7 @@ from tests.worker.counting import CountingEngine, World
 from worldmove.engine.base import KeyChange
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import Gone
+from worldmove.state.manifest import Layout
 from worldmove.worker.messages import (
     Acknowledge,
     Alive,
@@ -174,6 +175,21 @@ def test_a_grant_that_nobody_waits_for_is_answered_gone_unless_there_is_a_copy(
 
     said = [(gone.to, gone.session, gone.owned_epoch) for gone in opened(run).of(Gone)]
     assert said == [("controller", session, 4)] * says_gone
+
+
+def test_a_shadow_whose_session_was_closed_is_let_go_once() -> None:
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Close(session="s-1"))
+        await trial.settle()
+        shadow = trial.worker.copies.reserve("s-1", Layout(leaves=(), storages=(), arena_bytes=1))
+        trial.worker.take(Close(session="s-1"))
+        await trial.settle()
+        shadow.discard()
+        shadow.release()
+
+    trial = opened(run)
+    assert trial.copies().copies == ()
+    assert trial.copies().slots_quarantined == 0
 
 
 def test_shutdown_is_passed_on() -> None:

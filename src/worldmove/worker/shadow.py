@@ -56,7 +56,8 @@ class Shadow:
         self._tools.courtesy.shadow_ended()
         self._copy.engine_session = None
         self._copy.slot.enter(SlotState.QUARANTINED)
-        self._copy.enter(CopyPhase.FREEING)
+        if not self._copy.is_freeing:  # its session was closed meanwhile
+            self._copy.enter(CopyPhase.FREEING)
 
     def release(self) -> None:
         self._copy.slot.enter(SlotState.FREE)
