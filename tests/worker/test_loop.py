@@ -143,6 +143,23 @@ def test_a_retired_copy_steps_its_checks_sends_none_of_their_frames_and_then_sto
     assert all(done.state_digest and done.attempt == "a-1" for done in trial.of(CheckDone))
 
 
+def test_an_owner_that_was_replaced_in_the_middle_of_a_step_sends_no_check_of_it() -> None:
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        trial.inputs(0)
+        for _ in range(20):
+            if not copy.stepping:
+                await asyncio.sleep(0)
+        assert copy.stepping
+        source.supersede()
+        source.retire("")
+        await copy.still()
+        assert copy.next_block == 1
+
+    trial = played(run)
+    assert trial.failures == []
+    assert trial.checks() == []
+
+
 def test_a_retired_copy_that_can_never_be_given_the_lists_of_its_checks_is_not_needed_for_them() -> None:
     async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
         await source.freeze()

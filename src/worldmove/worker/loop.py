@@ -135,7 +135,8 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
     done = block_done(copy, number, stepped)
     if copy.phase is CopyPhase.RETIRED:
         copy.outbox.put(done)
-        tools.send(check_done(copy, number, stepped))
+        if copy.attempt:  # none: it was replaced as an owner, in the middle of this step
+            tools.send(check_done(copy, number, stepped))
         copy.check_stepped()
         return
     if copy.phase is not CopyPhase.THROWAWAY:
