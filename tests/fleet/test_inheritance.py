@@ -176,6 +176,24 @@ def test_an_owner_that_reports_no_copy_is_taken_as_gone_though_its_worker_lives(
     left_behind(work, ROW, notes=(noted("s", ("a", 4), ("b", 4)),))
 
 
+def test_a_session_that_is_closed_while_its_worker_cannot_hear_of_it_is_closed_when_it_can() -> None:
+    async def work(later: Later) -> None:
+        playing = Copy(session="s", phase="live", epoch=3, block=7, left=5)
+        later.says("a", playing)
+        later.says("b")
+        await asyncio.sleep(0.1)
+        closing = asyncio.create_task(later.controller.close("s"))
+        await asyncio.sleep(0.01)
+        assert later.hosts.wires["a"].of(Close) == [Close(session="s")]
+        later.says("a", playing)  # the link is another, and that word was lost with the old one
+        assert later.hosts.wires["a"].of(Close) == [Close(session="s"), Close(session="s")]
+        later.hosts.adopted["a"](Copies(worker="a", incarnation=4, copies=(), slots_free=3, slots_quarantined=0))
+        await closing
+        assert later.controller.sessions() == ()
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4)),))
+
+
 def test_a_session_that_was_lost_stays_lost() -> None:
     async def work(later: Later) -> None:
         assert later.state() is SessionState.LOST

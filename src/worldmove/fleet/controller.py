@@ -280,9 +280,10 @@ class Controller:
                 self._fence(worker, copy.session, copy.epoch)
 
     def _reported(self, worker: WorkerRecord) -> None:
-        """A worker has said all that it holds on a new link. What nobody knows here was closed meanwhile: it goes."""
+        """A worker has said all that it holds on a new link. What was closed while it could not hear of it goes."""
         for copy in worker.copies:
-            if self._sessions.find(copy.session) is None:
+            record = self._sessions.find(copy.session)
+            if record is None or record.closing:
                 self._workers.send(worker.name, Close(session=copy.session))
             else:
                 self._playing().left(copy.session, copy.left, copy.block)
