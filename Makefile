@@ -55,7 +55,7 @@ fix: $(VENV)/check.done  ## Mend what the linter can mend, and format
 bench: $(VENV)/test.done  ## Take the figures of docs/figures.md, on this machine alone
 	$(BIN)/python -m bench.all
 
-fuzz: $(VENV)/fuzz.done  ## Throw bytes at every decoder, guided by coverage: SECONDS=60
+fuzz: $(VENV)/fuzz.done  ## Throw bytes at every decoder, guided by coverage: SECONDS=60 each
 	$(BIN)/python -m bench.fuzz --seconds $(SECONDS)
 
 simulate: $(VENV)/test.done  ## Run SEEDS=n seeds of the deterministic simulation, in virtual time
