@@ -13,7 +13,7 @@ from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
 
 ENVIRONMENT = {"engine.name": "none", "torch": "2.13.0"}
-RATES = {"copy_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9, "block_s": 0.01}
+RATES = {"shm_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9, "block_s": 0.01}
 
 
 class SilentGateway:

@@ -2,13 +2,14 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 
-from tests.fleet.fakes import server_of
+from tests.fleet.fakes import RATES, server_of
 from worldmove.errors import MoveRefused
-from worldmove.fleet.moving import report, require
+from worldmove.fleet.moving import RATE_AGE_S, RATE_FROM_BYTES, path_rate, report, require
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.move.admission import Measured, admit
@@ -37,7 +38,7 @@ def ended(side: str, clock: float, *phases: tuple[str, float, float]) -> Ended:
     )
 
 
-def made(ending: Ending, *, transport: str = "shm", tries: int = 1, attempt: str = "00000001-x") -> MoveReport:
+def plan_over(transport: str, attempt: str = "00000001-x") -> Plan:
     async def run() -> Plan:
         server = await server_of("a", "b")
         return Plan(
@@ -51,7 +52,11 @@ def made(ending: Ending, *, transport: str = "shm", tries: int = 1, attempt: str
             destination=server.workers.get("b"),
         )
 
-    return report(asyncio.run(run()), ending, epoch=2, tries=tries, started_at=5.0, took_s=0.5)
+    return asyncio.run(run())
+
+
+def made(ending: Ending, *, transport: str = "shm", tries: int = 1, attempt: str = "00000001-x") -> MoveReport:
+    return report(plan_over(transport, attempt), ending, epoch=2, tries=tries, started_at=5.0, took_s=0.5)
 
 
 COMMITTED = Ending(
@@ -103,9 +108,7 @@ def test_a_damaging_path_is_said_in_plain_words() -> None:
 
 
 def test_a_move_that_would_make_a_block_late_is_refused_with_what_would_help() -> None:
-    slow = Measured(
-        num_bytes=10**9, source_hash_rate=1e10, destination_copy_rate=1e9, destination_hash_rate=1e10, horizon_s=0.9
-    )
+    slow = Measured(num_bytes=10**9, source_hash_rate=1e10, path_rate=1e9, destination_hash_rate=1e10, horizon_s=0.9)
     with pytest.raises(MoveRefused, match=r"the next block is due in .*; it would take a copy that is") as refused:
         require(admit(slow))
     assert refused.value.reason == "too_slow"
@@ -115,3 +118,46 @@ def test_a_move_that_would_make_a_block_late_is_refused_with_what_would_help() -
 def test_a_report_says_which_environment_both_ends_shared() -> None:
     assert len(made(COMMITTED).environment_digest) == 64
     assert made(Ending(outcome=Outcome.REFUSED, reason="environment", detail="")).environment_digest == ""
+
+
+SHM_RATE = RATES["shm_bytes_per_s"]
+
+
+def rate_over(transport: str, *told: MoveReport, now: float = 10.0) -> float | None:
+    return path_rate(plan_over(transport), told, now)
+
+
+def landed(rate: float, transport: str = "tcp", num_bytes: int = RATE_FROM_BYTES, **changes: Any) -> MoveReport:
+    """A move over a path that landed at a rate."""
+    source = ended("source", 100.0, ("freeze", 0.0, 0.1))
+    destination = ended("destination", 100.0, ("land", 0.2, 0.2 + num_bytes / rate), ("promote", 1.0, 1.1))
+    told = made(replace(COMMITTED, source=source, destination=destination), transport=transport)
+    return replace(told, num_bytes=num_bytes, **changes)
+
+
+def test_a_path_carries_what_its_destination_measured_of_it_and_another_path_says_nothing() -> None:
+    assert rate_over("shm") == SHM_RATE
+    assert rate_over("tcp") is None
+    assert rate_over("corrupting-shm") == SHM_RATE
+
+
+def test_what_the_last_moves_measured_counts_before_what_the_destination_did() -> None:
+    slow = [landed(rate, "shm") for rate in (3e6, 1e6, 2e6)]
+    assert rate_over("shm", *slow) == pytest.approx(2e6)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        landed(1e6, "shm"),
+        landed(1e6, destination="c"),
+        landed(1e6, source="b", destination="a"),
+        landed(1e6, num_bytes=RATE_FROM_BYTES - 1),
+        landed(1e6, outcome=Outcome.ABORTED),
+        landed(1e6, started_at=9.0 - RATE_AGE_S),
+    ],
+    ids=["another path", "another pair", "the other way", "too small", "aborted", "too long ago"],
+)
+def test_a_move_that_says_nothing_of_this_path_does_not_count(told: MoveReport) -> None:
+    assert rate_over("tcp", told) is None
+    assert rate_over("tcp", told, landed(5e6)) == pytest.approx(5e6)

@@ -10,7 +10,7 @@ from worldmove.move.admission import COMMIT_S, FREEZE_S, Measured, admit
 FAST = Measured(
     num_bytes=20_000_000,
     source_hash_rate=10e9,
-    destination_copy_rate=4e9,
+    path_rate=4e9,
     destination_hash_rate=8e9,
     horizon_s=0.250,
 )
@@ -45,11 +45,11 @@ def test_a_reject_has_its_numbers() -> None:
 
 @pytest.mark.parametrize("factor", [1.25, 1.5, 2.0, 3.0, 4.0, 8.0])
 def test_the_cheapest_change_would_admit_it_and_the_next_cheaper_would_not(factor: float) -> None:
-    slow = replace(FAST, destination_copy_rate=1e8, horizon_s=0.0)
-    needed = admit(replace(slow, destination_copy_rate=1e8 * factor)).expected_s
+    slow = replace(FAST, path_rate=1e8, horizon_s=0.0)
+    needed = admit(replace(slow, path_rate=1e8 * factor)).expected_s
     rejected = replace(slow, horizon_s=needed * 1.0001)
     assert admit(rejected).cheapest == f"a copy that is {factor:g} times as fast"
-    assert admit(replace(rejected, destination_copy_rate=1e8 * factor)).admitted
+    assert admit(replace(rejected, path_rate=1e8 * factor)).admitted
 
 
 def test_where_no_rate_would_help_the_horizon_is_what_has_to_change() -> None:
@@ -60,7 +60,7 @@ def test_where_no_rate_would_help_the_horizon_is_what_has_to_change() -> None:
     ("field", "words"),
     [
         ("source_hash_rate", "the source's hash rate"),
-        ("destination_copy_rate", "the destination's copy rate"),
+        ("path_rate", "the rate of the path between the two workers"),
         ("destination_hash_rate", "the destination's hash rate"),
         ("horizon_s", "the time until the next block is due"),
     ],

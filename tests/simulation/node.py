@@ -31,7 +31,7 @@ BLOCK_S = (0.005, 0.06)
 COPY_S = (0.0005, 0.01)
 WARM = WarmUp(
     environment={"engine.name": "counter", "canary.state": "equal"},
-    rates={"block_s": 0.02, "copy_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9},
+    rates={"block_s": 0.02, "sim_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9},
     arena_bytes=4096,
 )
 

@@ -11,7 +11,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.history import History
-from worldmove.fleet.moving import CORRUPTING, report, require, verdict_of
+from worldmove.fleet.moving import CORRUPTING, path_rate, report, require, verdict_of
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
@@ -245,7 +245,8 @@ class Mover:
     def _admit(self, plan: Plan, prepared: Prepared) -> None:
         healthy = self._desk.failure is None
         horizon_s = self._gateway().horizon_s(plan.session)
-        verdict = verdict_of(plan, prepared, horizon_s, ledger_healthy=healthy)
+        carried = path_rate(plan, self._history.reports(), self._ports.wall_clock())
+        verdict = verdict_of(plan, prepared, horizon_s, carried, ledger_healthy=healthy)
         self._ports.counters.admitted(verdict)
         fields: dict[str, object] = {"session": plan.session, "attempt": plan.attempt, "epoch": plan.epoch}
         fields |= {"reason": verdict.reason, "pause_s": verdict.expected_s, "horizon_s": verdict.horizon_s}

@@ -52,7 +52,7 @@ class WorkerView:
     """Every copy that it holds, with its phase: owner, shadow, retired, throw-away."""
     environment: Mapping[str, str] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
-    """Measured at warm-up: copy_bytes_per_s, hash_bytes_per_s, block_s."""
+    """Measured before its hello: hash_bytes_per_s, block_s, and NAME_bytes_per_s of each path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

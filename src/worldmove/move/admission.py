@@ -23,7 +23,8 @@ class Measured:
 
     num_bytes: int
     source_hash_rate: float | None
-    destination_copy_rate: float | None
+    path_rate: float | None
+    """What was measured of this path between these two workers: never the memory's, nor a nominal one."""
     destination_hash_rate: float | None
     horizon_s: float | None
     """Time from a block's end to the next block's due time, less its compute time. Infinite where nobody waits."""
@@ -96,7 +97,7 @@ def _in_the_way(measured: Measured) -> tuple[str, str]:
 def _unknown(measured: Measured) -> list[str]:
     named = {
         "the source's hash rate": measured.source_hash_rate,
-        "the destination's copy rate": measured.destination_copy_rate,
+        "the rate of the path between the two workers": measured.path_rate,
         "the destination's hash rate": measured.destination_hash_rate,
         "the time until the next block is due": measured.horizon_s,
     }
@@ -108,7 +109,7 @@ def _terms(measured: Measured) -> dict[str, float]:
     source_pass_s = size / (measured.source_hash_rate or 1.0)
     return {
         "freeze": FREEZE_S,
-        "copy": max(size / (measured.destination_copy_rate or 1.0), source_pass_s),
+        "copy": max(size / (measured.path_rate or 1.0), source_pass_s),
         "verify": max(size / (measured.destination_hash_rate or 1.0), source_pass_s),
         "commit": COMMIT_S,
     }
@@ -117,7 +118,7 @@ def _terms(measured: Measured) -> dict[str, float]:
 def _cheapest(measured: Measured, terms: Mapping[str, float], missing_s: float) -> str:
     """Say by what factor the slowest rate would have to be faster, if that alone could do it; else the horizon."""
     rates = {
-        "copy": measured.destination_copy_rate or 1.0,
+        "copy": measured.path_rate or 1.0,
         "hash at the source": measured.source_hash_rate or 1.0,
         "hash at the destination": measured.destination_hash_rate or 1.0,
     }
@@ -133,6 +134,6 @@ def _saves(measured: Measured, which: str, factor: float, terms: Mapping[str, fl
         return (value or 1.0) * (factor if name == which else 1.0)
 
     source_pass_s = measured.num_bytes / rate("hash at the source", measured.source_hash_rate)
-    copy_s = max(measured.num_bytes / rate("copy", measured.destination_copy_rate), source_pass_s)
+    copy_s = max(measured.num_bytes / rate("copy", measured.path_rate), source_pass_s)
     verify_s = max(measured.num_bytes / rate("hash at the destination", measured.destination_hash_rate), source_pass_s)
     return terms["copy"] + terms["verify"] - copy_s - verify_s

@@ -162,7 +162,7 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     arena_bytes: Count
     copies: Annotated[tuple[Copy, ...], msgspec.Meta(max_length=MAX_COPIES)]
     rates: Annotated[dict[Name, float], msgspec.Meta(max_length=64)] = {}
-    """Measured at warm-up, for admission: copy_bytes_per_s, hash_bytes_per_s, block_s."""
+    """Measured before the hello, for admission: hash_bytes_per_s, block_s, and NAME_bytes_per_s of each path."""
     birth: Text = ""
     """What tells this process from a later one with its pid (``worker.birth``)."""
 

@@ -1,4 +1,4 @@
-"""What a worker measured of itself, for admission: block times while playing, copy and hash rates at warm-up."""
+"""What a worker measured of itself, for admission: block times, and the rates of its hash and paths."""
 
 from collections import deque
 
@@ -24,5 +24,5 @@ class Meter:
         return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]
 
     def rates(self) -> dict[str, float]:
-        """Return the warm-up's rates: copy_bytes_per_s, hash_bytes_per_s, block_s."""
+        """Return the warm-up's rates: hash_bytes_per_s, block_s, and each path's."""
         return dict(self._rates)

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO, cast
 
@@ -26,6 +27,7 @@ from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
+from worldmove.worker.path_rates import path_rates
 from worldmove.worker.threads import OneThread
 from worldmove.worker.transports import LocalTransports
 from worldmove.worker.warm_up import warm_up
@@ -77,6 +79,8 @@ async def serve(config: WorkerConfig) -> int:
         rng=random.Random(),
     )
     await transports.start()
+    rates = await path_rates(transports.by_name, time.perf_counter)
+    warm = replace(warm, rates={**warm.rates, **rates})
     edges = Edges(
         engine_thread=engine_thread,
         spare_thread=spare_thread,
