@@ -107,15 +107,16 @@ def tcp_words(data: bytes) -> object:
     return runs_of(runs[: len(runs) // RUN_BYTES * RUN_BYTES], 1 << 20)
 
 
+_to_server, _to_worker = link(ToServer), link(ToWorker)
 DECODERS: dict[str, Decoder] = {
     "manifest": Manifest.from_bytes,
     "manifest, framed": lambda data: Manifest.from_bytes(frame(MANIFEST_MAGIC, VERSION, data)),
     "layout": Layout.from_bytes,
     "layout, framed": lambda data: Layout.from_bytes(frame(LAYOUT_MAGIC, VERSION, data)),
-    "link to the server": link(ToServer),
-    "link to the server, framed": lambda data: _TO_SERVER(link_frame(data)),
-    "link to a worker": link(ToWorker),
-    "link to a worker, framed": lambda data: _TO_WORKER(link_frame(data)),
+    "link to the server": _to_server,
+    "link to the server, framed": lambda data: _to_server(link_frame(data)),
+    "link to a worker": _to_worker,
+    "link to a worker, framed": lambda data: _to_worker(link_frame(data)),
     "ticket of shared memory": msgspec.msgpack.Decoder(ShmTicket).decode,
     "ticket of TCP": msgspec.msgpack.Decoder(TcpTicket).decode,
     "words of TCP": tcp_words,
@@ -130,7 +131,6 @@ DECODERS: dict[str, Decoder] = {
     "Origin": text(lambda said: origin_is_own(said, "localhost")),
     "Content-Length": text(size_fits),
 }
-_TO_SERVER, _TO_WORKER = DECODERS["link to the server"], DECODERS["link to a worker"]
 
 
 def seeds(name: str, messages: Callable[[Any], list[Any]]) -> Iterator[bytes]:
