@@ -7,6 +7,7 @@ import collections
 import functools
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -293,6 +294,32 @@ class Leaves(Engine):
 class Dies(Engine):
     def warm_up(self) -> None:
         os._exit(7)
+
+
+class Exits(Engine):
+    """Calls sys.exit in the middle of a block, as a script would."""
+
+    def tint(self, session: Larger, block: Block) -> int:
+        if block.index == 3:
+            sys.exit("no more frames")
+        return block.index
+
+
+class ExitsWhenMade(Engine):
+    def __init__(self) -> None:
+        raise SystemExit(0)
+
+
+class DiesWithSuccess(Engine):
+    """Ends its process without a word, and with success."""
+
+    def warm_up(self) -> None:
+        os._exit(0)
+
+
+class Interrupts(Engine):
+    def warm_up(self) -> None:
+        raise KeyboardInterrupt
 
 
 def raises() -> Engine:

@@ -109,7 +109,11 @@ def test_an_engine_that_is_not_deterministic_is_said_to_be_so(workplace: Workpla
     [
         ("Refused", "state_refused", "late cannot be carried: set is not a kind of leaf"),
         ("Broken", "engine_failed", "The engine could not step block 3: ZeroDivisionError"),
+        ("Exits", "engine_failed", "The engine could not step block 3: SystemExit: no more frames"),
+        ("ExitsWhenMade", "usage", "making the engine raised SystemExit: 0"),
+        ("Interrupts", "interrupted", "It was interrupted"),
         ("Dies", "crashed", "ended with status 7"),
+        ("DiesWithSuccess", "crashed", "ended with status 0"),
         ("nothing", "usage", "tests.audit.omissions has no nothing"),
     ],
 )

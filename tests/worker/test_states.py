@@ -1,15 +1,16 @@
 """Where an engine's sessions meet the slots' memory: what a foreign engine raises."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 from tests.worker.counting import CountingEngine
-from worldmove.errors import StateRefused
+from worldmove.errors import EngineFailed, StateRefused
 from worldmove.state.arena import Arena
 from worldmove.units import MIB
-from worldmove.worker.states import freeze_in, install_in, open_in
+from worldmove.worker.states import engine_asked, engine_trusted, freeze_in, install_in, open_in
 
 
 def fails(*_arguments: Any, **_options: Any) -> Any:
@@ -39,3 +40,13 @@ def test_what_an_engine_raises_of_its_own_refuses_the_state_and_says_what_failed
     monkeypatch.setattr(engine, method, fails)
     with pytest.raises(StateRefused, match="of its own making"):
         act()
+
+
+@pytest.mark.parametrize(("call", "error"), [(engine_asked, StateRefused), (engine_trusted, EngineFailed)])
+def test_an_engine_that_calls_exit_ends_its_session_and_not_the_worker(
+    call: Callable[[str], AbstractContextManager[None]], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="no more"), call("step"):
+        raise SystemExit("no more")
+    with pytest.raises(KeyboardInterrupt), call("step"):
+        raise KeyboardInterrupt

@@ -70,7 +70,7 @@ def _work(job: Callable[[], object], file: int, limit_s: float) -> NoReturn:
         answer = _Answer(result=msgspec.msgpack.encode(job()))
     except WorldMoveError as error:
         answer = _Answer(fault=Fault(message=str(error), code=error.code))
-    except Exception as error:  # noqa: BLE001  (the process ends with it)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (the process ends with it)
         answer = _Answer(fault=Fault(message=f"{type(error).__name__}: {error}", code="engine_failed"))
     finally:
         with open(file, "wb") as written:

@@ -48,7 +48,7 @@ def _module(name: str, module: str) -> Any:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
             raise UserError(f"{name} cannot be audited: there is no module {error.name}.") from error
         raise UserError(f"{name} cannot be audited: {module} needs {error.name}, which is not there.") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{name} cannot be audited: importing {module} raised {said(error)}.") from error
 
 
@@ -71,7 +71,7 @@ def _made(name: str, maker: Callable[..., Any]) -> Any:
         return maker(*arguments, **options)
     except WorldMoveError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"{name} cannot be audited: making the engine raised {said(error)}.") from error
 
 

@@ -143,5 +143,5 @@ def asked(what: str) -> Iterator[None]:
         yield
     except WorldMoveError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UserError(f"The engine could not {what}: {said(error)}.", code="engine_failed") from error

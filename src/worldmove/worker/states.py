@@ -94,7 +94,7 @@ def engine_asked(what: str) -> Iterator[None]:
         yield
     except WorldMoveError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise StateRefused("", f"the engine could not {what}: {error!r}") from error
 
 
@@ -108,5 +108,5 @@ def engine_trusted(what: str) -> Iterator[None]:
         yield
     except WorldMoveError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise EngineFailed(f"the engine failed to {what}: {error!r}"[:2000]) from error
