@@ -1,8 +1,25 @@
 """A worker's process at its edges."""
 
+import asyncio
 import io
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from worldmove.worker.process import Unbreakable
+import msgspec
+import pytest
+
+from worldmove.worker.config import WorkerConfig
+from worldmove.worker.link import frame
+from worldmove.worker.messages import Beat
+from worldmove.worker.process import Unbreakable, Uplink, stay_linked
+from worldmove.worker.silence import until_silent
+
+SILENCE_S = 0.24
+BEAT = frame(msgspec.msgpack.encode(Beat(number=1)))
 
 
 class Gone(io.StringIO):
@@ -27,3 +44,73 @@ def test_a_log_that_is_read_gets_every_line() -> None:
     stream.write("a\n")
     stream.flush()
     assert under.getvalue() == "a\n"
+
+
+@asynccontextmanager
+async def linked(folder: Path, beats: list[int]) -> AsyncIterator[tuple[list[int], list[str]]]:
+    """A worker's end of links to a server that sends so many beats over each, and then nothing, and closes none.
+
+    Yields a number for each link that was made, and what was logged.
+    """
+    made: list[int] = []
+    logged: list[str] = []
+    serving: list[Any] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.append(asyncio.current_task())
+        made.append(len(made))
+        try:
+            for _ in range(beats[min(made[-1], len(beats) - 1)]):
+                writer.write(BEAT)
+                await asyncio.sleep(SILENCE_S / 4)
+            await reader.read()
+        finally:
+            writer.close()
+
+    path = folder / "server.sock"
+    server = await asyncio.start_unix_server(serve, path)
+    worker = SimpleNamespace(joined=lambda: None, take=lambda message: None)
+    assembly: Any = SimpleNamespace(worker=worker, log=lambda event, **_: logged.append(event))
+    config = WorkerConfig(engine="none", socket_path=str(path), silence_s=SILENCE_S)
+    linking = asyncio.create_task(stay_linked(config, assembly, Uplink(), lambda: None))
+    try:
+        yield made, logged
+    finally:
+        server.close()
+        for task in (linking, *serving):
+            task.cancel()
+        await asyncio.gather(linking, *serving, return_exceptions=True)
+        await asyncio.sleep(0)  # the sockets are closed
+
+
+@pytest.mark.parametrize("beats", [[0, 99], [3, 99]], ids=["from the beginning", "after some beats"])
+def test_a_link_that_is_open_and_brings_nothing_is_made_again(tmp_path: Path, beats: list[int]) -> None:
+    async def main() -> None:
+        async with linked(tmp_path, beats) as (made, logged):
+            await asyncio.sleep(SILENCE_S * 3.5)
+            assert (made, logged) == ([0, 1], ["link_silent"])
+
+    asyncio.run(main())
+
+
+def test_a_link_that_brings_beats_is_kept(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with linked(tmp_path, [99]) as (made, logged):
+            await asyncio.sleep(SILENCE_S * 3)
+            assert (made, logged) == ([0], [])
+
+    asyncio.run(main())
+
+
+def test_a_process_that_did_not_run_has_heard_no_silence() -> None:
+    """Its loop stands still for longer than a silence; what came meanwhile is heard when it runs again."""
+
+    async def main() -> None:
+        listening = asyncio.create_task(until_silent(lambda: 0, SILENCE_S))
+        await asyncio.sleep(0)
+        time.sleep(SILENCE_S * 1.5)
+        await asyncio.sleep(SILENCE_S / 4)
+        assert not listening.done()
+        await asyncio.wait_for(listening, SILENCE_S * 3)
+
+    asyncio.run(main())

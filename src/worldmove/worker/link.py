@@ -44,6 +44,8 @@ class Link(Generic[SentT, TakenT]):
         self._writer = writer
         self._decoder = decoder
         self._encoder = msgspec.msgpack.Encoder()
+        self.num_taken = 0
+        """How many messages have come."""
 
     def send(self, message: SentT) -> None:
         """Queue a message; never waits. A dead link drops it, and one whose reader stalls is closed."""
@@ -78,6 +80,7 @@ class Link(Generic[SentT, TakenT]):
     async def take_all(self, on_message: Callable[[TakenT], None]) -> None:
         """Hand each message to ``on_message`` until the other end is gone."""
         while (message := await self.take()) is not None:
+            self.num_taken += 1
             on_message(message)
 
     async def drain(self) -> None:
@@ -87,6 +90,10 @@ class Link(Generic[SentT, TakenT]):
 
     def close(self) -> None:
         self._writer.close()
+
+    def abort(self) -> None:
+        """Close without waiting for what is unsent: the other end may never read it."""
+        self._writer.transport.abort()
 
 
 ServerLink = Link[ToServer, ToWorker]

@@ -28,6 +28,7 @@ from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.path_rates import path_rates
+from worldmove.worker.silence import until_silent
 from worldmove.worker.threads import OneThread
 from worldmove.worker.transports import LocalTransports
 from worldmove.worker.warm_up import warm_up
@@ -97,7 +98,7 @@ async def serve(config: WorkerConfig) -> int:
     assembly = assemble(config, engine, warm, edges)
     _settle()
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
-    assembly.background.start("link", _stay_linked(config, assembly, uplink, stop.set))
+    assembly.background.start("link", stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()
     await assembly.background.stop()
     await transports.close()
@@ -123,7 +124,7 @@ def _settle() -> None:
     gc.freeze()
 
 
-async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
+async def stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
     """Keep a link to the server; end the process when it was gone for too long.
 
     A link that is cut as soon as it is made is none: there may be a server that wants nothing of this worker.
@@ -138,12 +139,14 @@ async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink,
             continue
         link = server_link(reader, writer)
         uplink.connection, joined_at = link, loop.time()
+        listening = asyncio.create_task(_cut_when_silent(link, config.silence_s, assembly.log))
         try:
             assembly.worker.joined()
             await link.take_all(assembly.worker.take)
         except MessageError as error:
             assembly.log("link_broken", why=str(error))
         finally:
+            listening.cancel()
             uplink.connection = None
             link.close()
         if loop.time() - joined_at >= RECONNECT_S:
@@ -151,6 +154,13 @@ async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink,
         else:
             await asyncio.sleep(RECONNECT_S)
     stop()
+
+
+async def _cut_when_silent(link: ServerLink, silence_s: float, log: Callable[..., None]) -> None:
+    """End a link over which nothing comes any more, though it is open: another one may carry."""
+    await until_silent(lambda: link.num_taken, silence_s)
+    log("link_silent", silence_s=silence_s)
+    link.abort()
 
 
 class Unbreakable:
