@@ -57,7 +57,10 @@ PURE = (
     "units.py",
     "worker/accounts.py",
     "worker/inputs.py",
+    "worker/message.py",
     "worker/messages.py",
+    "worker/orders.py",
+    "worker/reports.py",
 )
 
 NEARLY_PURE: Mapping[str, str] = {
