@@ -15,9 +15,9 @@ with atheris.instrument_imports(include=["worldmove"]):
     import msgspec
 
     from worldmove.errors import ManifestError, MessageError, TransportError
+    from worldmove.serve.client_messages import decode
     from worldmove.serve.frames import unpack
     from worldmove.serve.origin import host_is_known, origin_is_own, size_fits
-    from worldmove.serve.play_messages import decode
     from worldmove.state.manifest import Layout, Manifest
     from worldmove.transport.shm import ShmTicket
     from worldmove.worker.messages import ToServer, ToWorker
