@@ -79,7 +79,9 @@ PURE_IMPORTS = frozenset(
 DRIVEN = ("move", "worker", "fleet", "serve")
 
 EDGES: Mapping[str, str] = {
-    "fleet/hosts_local.py": "starts worker processes, links them, and ends them by signal",
+    "fleet/hosts_local.py": "starts worker processes",
+    "fleet/local_door.py": "the socket by which they come in",
+    "fleet/local_process.py": "sees a worker's process end, and ends it by signal",
     "serve/ids.py": "names, seeds and nonces by the system's randomness",
     "serve/listen.py": "the listening socket",
     "serve/server.py": "a server's process: its clocks, its signals, its end",

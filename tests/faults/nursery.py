@@ -22,7 +22,8 @@ import msgspec
 import tests.faults.chain_engine  # noqa: F401  imported once, for all children
 from tests.faults.cables import Cables
 from tests.faults.points import Board, install
-from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig, LocalProcess
+from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
+from worldmove.fleet.local_process import LocalProcess
 from worldmove.move.destination import Destination, DestinationConfig
 from worldmove.move.source import Source, SourceConfig
 from worldmove.worker import drivers, process, warm_up

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tests.fleet.fakes import Wire
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig, is_alive
+from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
+from worldmove.fleet.local_process import is_alive
 from worldmove.fleet.notes import MemoryNotes, Notes, WorkerNote
 from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord, WorkerTable

@@ -24,8 +24,9 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
-from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig, is_alive
+from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.ledger import Durability, LedgerConfig, SqlLedger, open_ledger
+from worldmove.fleet.local_process import is_alive
 from worldmove.fleet.notes import Notes
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
