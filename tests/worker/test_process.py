@@ -2,7 +2,7 @@
 
 import io
 
-from worldmove.worker.process import Unbreakable
+from worldmove.worker.process_log import Unbreakable
 
 
 class Gone(io.StringIO):

@@ -168,4 +168,4 @@ class Host:
     clock: Callable[[], float]
     """Monotonic, seconds; ``loop.time``. Two workers on one host share its axis."""
     log: Callable[..., None] = unlogged
-    """An event and its fields, on each change of phase."""
+    """An event and its fields, on each change of phase. ``at``: when it was, by ``clock``, where it is said later."""

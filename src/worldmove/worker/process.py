@@ -12,9 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import TextIO, cast
 
 import msgspec
 import structlog
@@ -26,6 +24,7 @@ from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
+from worldmove.worker.process_log import Unbreakable, configure_log
 from worldmove.worker.threads import OneThread
 from worldmove.worker.transports import LocalTransports
 from worldmove.worker.warm_up import warm_up
@@ -147,36 +146,6 @@ async def _stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink,
         else:
             await asyncio.sleep(RECONNECT_S)
     stop()
-
-
-class Unbreakable:
-    """A stream for the log that outlives its reader: a worker goes on when its server, and its terminal, are gone."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with suppress(OSError):
-            return self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
-
-
-def configure_log(level: str) -> None:
-    """Write JSON lines to standard error."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", Unbreakable(sys.stderr))),
-    )
 
 
 def main() -> None:
