@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "worldmove"
 
 PURE = (
     "engine/base.py",
+    "fleet/hosts.py",
     "fleet/notes.py",
     "fleet/ports.py",
     "fleet/reports.py",

@@ -13,12 +13,13 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.history import History
+from worldmove.fleet.hosts import Hosts
 from worldmove.fleet.inheritance import Inheritance
 from worldmove.fleet.leases import Leases
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.notes import MemoryNotes, Notes, NoteStore
 from worldmove.fleet.opener import Opener
-from worldmove.fleet.ports import Beginning, Gateway, Hosts, Owner
+from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.recovery import Recovery
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.sessions import HOLDING, SessionRecord, SessionTable, view

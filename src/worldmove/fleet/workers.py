@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from worldmove.errors import UserError
-from worldmove.fleet.ports import WorkerLink, WorkerProcess
+from worldmove.fleet.hosts import WorkerLink, WorkerProcess
 from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
 
