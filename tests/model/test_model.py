@@ -1,17 +1,27 @@
 """The protocol as it is shipped holds in every state within small bounds; the large ones are run by a script."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from tests.model import invariants
 from tests.model.ahead import COMPUTES_AHEAD
-from tests.model.bounds import CALM, CALM_AGAIN, CRASH, NAMED, RESTART, SUSPICION, Bounds
+from tests.model.bounds import (
+    CALM,
+    CALM_AGAIN,
+    CRASH,
+    CRASH_1_BLOCK,
+    NAMED,
+    RESTART,
+    SUSPICION,
+    Bounds,
+)
 from tests.model.ends import End
 from tests.model.explore import Exploration, explore
 from tests.model.invariants import Broken
+from tests.model.parallel import explore_together
 from tests.model.rules import SHIPPED, Rules
 from tests.model.say import say
 from tests.model.situations import SHADOW_OUTLIVES_ITS_ATTEMPT, SHOWN_IN_DOUBT
@@ -43,6 +53,19 @@ def test_if_it_counted_as_part_of_the_copy_the_only_current_copy_would_be_told_t
     monkeypatch.setattr(invariants, "reach", lambda end: end.next)
     explored = explore(CRASH, COMPUTES_AHEAD, until=frozenset({Broken.I7}))
     assert explored.broken.keys() == {Broken.I7}
+
+
+def test_several_processes_together_count_what_one_counts() -> None:
+    alone, together = explore(CRASH_1_BLOCK), explore_together(CRASH_1_BLOCK, num_processes=2)
+    assert replace(alone, traces={}, stuck_trace=()) == together
+    assert alone.num_states > 1_000
+
+
+def test_several_processes_together_see_what_one_sees_broken_and_stuck() -> None:
+    rules = replace(SHIPPED, proves_when_acknowledged=False)
+    alone, together = explore(CALM, rules), explore_together(CALM, rules, num_processes=2)
+    assert (together.num_stuck, together.broken) == (alone.num_stuck, alone.broken)
+    assert alone.num_stuck + alone.num_bad
 
 
 def holds(bounds: Bounds, rules: Rules = SHIPPED, *, num_states: int) -> None:
@@ -85,6 +108,7 @@ def test_the_large_runs_that_are_on_file_found_nothing_and_had_the_bounds_of_tod
     bounds = {f"model {name}": asdict(bounds) for name, bounds in NAMED.items()}
     filed = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("model-*.json"))]
     assert filed
-    assert all(found["commit"]["clean"] for found in filed)
+    assert all(found["commit"]["sha"] for found in filed)
+    assert not any(found["commit"]["changed"] for found in filed)
     assert [(found["bad"], found["stuck"], found["broken"]) for found in filed] == [(0, 0, {})] * len(filed)
     assert [found["bounds"] for found in filed] == [bounds[found["name"]] for found in filed]
