@@ -184,6 +184,9 @@ class Copy:
         self.after_install(self)
         return self.toy.capture()
 
+    def verified(self, block: int) -> None:
+        assert block >= self.acknowledged_block
+
     def promote(self, epoch: int, block: int) -> None:
         assert self.world.block == block
         self.acknowledged_block = block
