@@ -395,8 +395,8 @@ class Controller:
         """Whoever reports no copy of what it owns has none: it reports a copy before it asks for an epoch to play.
 
         It was granted an epoch after it had let its copy go, and no word of it may have reached it. This needs the
-        order of a link (``fleet.hosts.Hosts``): a report that came after the question it was sent before would be taken for
-        the news that the copy is gone.
+        order of a link (``fleet.hosts.Hosts``): a report that came after the question it was sent before would be
+        taken for the news that the copy is gone.
         """
         held = {copy.session: None for copy in worker.copies}
         for record in self._sessions.all():

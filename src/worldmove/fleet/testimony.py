@@ -42,15 +42,8 @@ class Testimony:
         row = self._desk.row(self._plan.session)
         if row is None or row.attempt is not None:
             return False
-        is_certain = not self._desk.owner_is_gone(row) and not self._may_commit()
-        never_granted = row.granted_by != self._plan.attempt and is_certain
+        never_granted = row.granted_by != self._plan.attempt and not self._desk.owner_is_gone(row)
         return never_granted or any(end.name in self._cut for end in self._untold())
-
-    def _may_commit(self) -> bool:
-        """Whether the destination may be in doubt: were the owner to die now, it would be granted what it asks for."""
-        held = self._plan.destination.copies
-        shadow = any((copy.session, copy.phase) == (self._plan.session, "shadow") for copy in held)
-        return shadow and "destination" not in self._ended
 
     def ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""
