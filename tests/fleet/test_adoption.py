@@ -279,14 +279,16 @@ def test_what_waits_in_a_link_is_cut_off_by_the_hello_of_the_next_one(tmp_path: 
             def take(message: ToServer) -> None:
                 heard.append(message)
                 if message == reports[1]:  # the worker's next link is here before the rest of this one is read
+                    assert adopted is not None
                     adopted[1].join(cast("Any", FakeEnd()))
 
             adopted = hosts.adopt("a", 4, process.pid, birth_of(process.pid) or "", take, lambda status: None)
             assert adopted is not None
             await hosts.listen()
             link = server_link(*await asyncio.open_unix_connection(tmp_path / "server.sock"))
-            for message in (hello, *reports):
-                link.send(message)
+            link.send(hello)
+            for report in reports:
+                link.send(report)
             assert await link.take() is None
             link.close()
             await hosts.close()

@@ -120,7 +120,7 @@ def test_a_task_that_never_ends_is_a_stall_and_the_loop_is_closed_all_the_same()
     assert loop.is_closed()
     ends.append(True)
     with suppress(StopIteration):
-        task.get_coro().throw(asyncio.CancelledError())  # type: ignore[union-attr]
+        task.get_coro().throw(asyncio.CancelledError())
 
 
 def test_a_run_of_which_something_does_not_end_is_a_broken_seed_and_stops_no_batch(
