@@ -34,6 +34,11 @@ class WorkerProcess(Protocol):
 class Hosts(Protocol):
     """Starts worker processes somewhere. ``on_message`` gets what a worker sends, ``on_gone`` its death.
 
+    What a worker sends is one ordered stream: each message once, in the order in which it was sent, or not at all. What
+    was not handed over before the hello of a new link is cut off with the old one, never handed over after it. So what
+    a worker says that it holds is never older than what it has said or asked before. After a death some of what was
+    sent before it may still come.
+
     The status that ``on_gone`` gets is None where another server started the process.
     """
 

@@ -178,7 +178,12 @@ class LocalHosts:
         started.on_message(hello)
         if not started.ready.done():
             started.ready.set_result(None)
-        await connection.take_all(started.on_message)
+
+        def heard(message: ToServer) -> None:
+            if not started.link.has_left(connection):
+                started.on_message(message)
+
+        await connection.take_all(heard)
 
     async def _watch(self, key: tuple[str, int], started: _Started) -> None:
         """Wait for a process's end, which is the only proof of it."""

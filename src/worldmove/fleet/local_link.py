@@ -15,6 +15,10 @@ class LocalLink:
         self.close()
         self._connection = connection
 
+    def has_left(self, connection: WorkerEnd) -> bool:
+        """Whether the worker has made another connection since: what still waits in this one is older than that."""
+        return self._connection is not None and self._connection is not connection
+
     def send(self, message: ToWorker) -> None:
         if self._connection is not None:
             self._connection.send(message)

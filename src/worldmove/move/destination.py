@@ -125,6 +125,7 @@ class Destination:
         failure = await until_given_up(incoming.run(), self._inbox.shadow(incoming), None)
         if failure is None and incoming.verified is not None:
             self.boundary = incoming.verified.block
+            self._shadow().verified(self.boundary)
             return DestinationEvent.MATCHED
         if failure is None:
             raise ProtocolError("an incoming state ended without being verified")

@@ -121,6 +121,10 @@ class ShadowSlot(Protocol):
         """Make a session of the tree, once every byte has landed, and resolve its state anew as it will be played."""
         ...
 
+    def verified(self, block: int) -> None:
+        """It is complete, and ``block`` is the next one of it. Whatever came before has left the gateway."""
+        ...
+
     def promote(self, epoch: int, block: int) -> None:
         """Play it, as the owner in ``epoch``."""
         ...
