@@ -27,7 +27,12 @@ from worldmove.engine.matrix.session import Session
 from worldmove.engine.matrix.sizes import SCOPES, is_finite
 from worldmove.state.tree import flatten
 
-PRESETS = {"matrix-game-2": presets.matrix_game_2, "matrix-tiny": presets.tiny}
+PRESETS = {
+    "matrix-game-2": presets.matrix_game_2,
+    "matrix-game-2-latents": lambda: presets.without_decoder(presets.matrix_game_2()),
+    "matrix-tiny": presets.tiny,
+    "matrix-tiny-latents": lambda: presets.without_decoder(presets.tiny()),
+}
 ROOT = Path(__file__).parents[1]
 DIGESTED_AFTER = (1, 3, 12)
 SEED = 7

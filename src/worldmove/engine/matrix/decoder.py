@@ -54,7 +54,11 @@ def _frame(weights: DecoderWeights, past: Past, x: Tensor) -> Tensor:
     x = causal(weights.first, past, x)
     for stage in weights.stages:
         x = _stage(stage, past, x)
-    rgb = causal(weights.last, past, F.silu(F.rms_norm(x, x.shape[-1:], weights.gain)))
+    return to_pixels(causal(weights.last, past, F.silu(F.rms_norm(x, x.shape[-1:], weights.gain))))
+
+
+def to_pixels(rgb: Tensor) -> Tensor:
+    """The nearest of 256 values for numbers from -1 to 1."""
     return rgb.float().clamp_(-1, 1).add_(1).mul_(127.5).round_().to(torch.uint8).contiguous()
 
 

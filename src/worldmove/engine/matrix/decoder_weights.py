@@ -75,9 +75,9 @@ class DecoderWeights:
     last: CausalWeights
 
 
-def draw_decoder(config: MatrixConfig, draw: Draw) -> DecoderWeights:
-    """Draw the decoder."""
-    wide, width = 4 * config.decoder_width, config.decoder_width
+def draw_decoder(config: MatrixConfig, width: int, draw: Draw) -> DecoderWeights:
+    """Draw a decoder with so many channels at its full resolution."""
+    wide = 4 * width
     middle = StageWeights(blocks=tuple(_block(draw, wide, wide) for _ in range(2)), time=None, space=None)
     return DecoderWeights(
         first=_causal(draw, config.latent_channels, wide),
@@ -117,9 +117,11 @@ def _conv(draw: Draw, into: int, out: int, gain: float = 1.0) -> tuple[Tensor, T
 def slot_shapes(config: MatrixConfig) -> list[tuple[int, int, int, int]]:
     """Of each slot of the feature cache, in the order of use: two frames of what its convolution was given.
 
-    [frames, height, width, channels].
+    [frames, height, width, channels]. None where there is no decoder.
     """
     rows, columns, width = config.rows, config.columns, config.decoder_width
+    if width is None:
+        return []
     channels = [config.latent_channels] + 4 * [4 * width]
     shapes = [(TAPS - 1, rows, columns, count) for count in channels]
     for shape in stages(width):
