@@ -22,12 +22,13 @@ from torch import Tensor
 from worldmove.engine.base import KeyChange
 from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.actions import KEYS, plan
+from worldmove.engine.matrix.config import FRAMES_PER_LATENT
 from worldmove.engine.matrix.engine import MatrixEngine
 from worldmove.engine.matrix.session import Session
 from worldmove.engine.matrix.sizes import SCOPES, is_finite
 from worldmove.state.tree import flatten
 
-PRESETS = {
+PRESETS: dict[str, Callable[[], presets.Preset]] = {
     "matrix-game-2": presets.matrix_game_2,
     "matrix-game-2-latents": lambda: presets.without_decoder(presets.matrix_game_2()),
     "matrix-tiny": presets.tiny,
@@ -144,7 +145,7 @@ def parts_of_step(engine: MatrixEngine, session: Session) -> dict[str, float]:
         drawn = time.perf_counter()
         pictures.cpu()
         shown = time.perf_counter()
-    session.frame += engine.spec.frames_per_block // 4
+    session.frame += engine.spec.frames_per_block // FRAMES_PER_LATENT
     session.stand = planned.stand
     return {"launch": launched - begin, "latents": made - begin, "pictures": drawn - made, "to_host": shown - drawn}
 
@@ -180,7 +181,7 @@ def finite(engine: MatrixEngine, session: Session, num_blocks: int) -> Sample:
             caches = session.caches["self"]
             largest.append(max(float(cache[name].abs().max()) for cache in caches for name in ("k", "v")))
             contrast.append(round(float(shown.frames.std()), 2))
-    played_blocks = session.frame * 4 // engine.spec.frames_per_block
+    played_blocks = session.frame * FRAMES_PER_LATENT // engine.spec.frames_per_block
     return {
         "blocks_played": played_blocks,
         "is_finite": is_finite(engine.state(session)),

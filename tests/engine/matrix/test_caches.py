@@ -76,7 +76,7 @@ def test_a_cache_rolls_as_a_list_of_rows_would_and_only_in_a_blocks_first_pass(w
             place = place_of(config, frame, config.tokens_per_frame, is_first=number == 0)
             new = [dice.randint(-99, 99) for _ in range(config.tokens_per_block)]
             rows, end = naive_store(rows, end, new, end=place.end, size=size)
-            k, v = store(cache, *(sign * as_rows(new, cache) for sign in (1, -1)), place)
+            k, v = store(cache, as_rows(new, cache), -as_rows(new, cache), place)
             assert k[0, :, 0, 0].tolist() == rows
             assert v[0, :, 1, 3].tolist() == [-row for row in rows]
             assert cache["k"][0, :, 0, 0].tolist() == rows + [0] * (size - len(rows))

@@ -63,5 +63,6 @@ def _prepare_cuda() -> torch.device:
     torch.backends.cuda.enable_math_sdp(False)  # noqa: FBT003
     torch.backends.cuda.enable_cudnn_sdp(False)  # noqa: FBT003
     torch.use_deterministic_algorithms(mode=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads memory that it has not written
+    # Nothing here reads memory that it has not written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda", torch.cuda.current_device())
