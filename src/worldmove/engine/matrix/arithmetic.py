@@ -9,10 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from worldmove.errors import UserError
 
 WORKSPACE = ":4096:8"
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention over [batch, rows, heads, head_dim]; returns [batch, rows, channels]."""
+    attended = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+    return attended.transpose(1, 2).flatten(2)
 
 
 class Arithmetic:

@@ -37,7 +37,7 @@ class MatrixEngine:
             self._pictures = draw_pictures(config, Draw(preset.weights_seed + 1, device, config.decoder_dtype))
             self._transformer = Transformer(config, weights, device)
         self.arithmetic.finish()
-        self._weights_bytes = num_bytes(weights) + num_bytes(self._pictures)
+        self._shared_bytes = num_bytes([weights, self._pictures, self._transformer.workspace])
         self._spec = EngineSpec(
             name="matrix",
             preset=preset.name,
@@ -62,6 +62,10 @@ class MatrixEngine:
     def warm_up(self) -> None:
         scratch = self.open(0)
         for _ in range(WARM_UP_BLOCKS):
+            self.step(scratch, ())
+        if self.arithmetic.device.type == "cuda":
+            with self.arithmetic.engaged():
+                self._transformer.capture()
             self.step(scratch, ())
 
     def open(self, seed: int) -> Session:
@@ -110,7 +114,7 @@ class MatrixEngine:
 
     def size(self, session: Session, scope: str) -> Size:
         """How large a session is, in one scope: ``latents`` or ``complete``."""
-        return size_of(self._config, export(session), scope, self._weights_bytes)
+        return size_of(self._config, export(session), scope, self._shared_bytes)
 
 
 def draw_pictures(config: MatrixConfig, draw: Draw) -> DecoderWeights | Linear:
