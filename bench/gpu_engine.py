@@ -13,21 +13,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
+from torch.profiler import ProfilerActivity, profile
 
 from worldmove.engine.base import KeyChange
 from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.actions import KEYS, plan
+from worldmove.engine.matrix.config import FRAMES_PER_LATENT
 from worldmove.engine.matrix.engine import MatrixEngine
 from worldmove.engine.matrix.session import Session
 from worldmove.engine.matrix.sizes import SCOPES, is_finite
 from worldmove.state.tree import flatten
 
-PRESETS = {"matrix-game-2": presets.matrix_game_2, "matrix-tiny": presets.tiny}
+PRESETS: dict[str, Callable[[], presets.Preset]] = {
+    "matrix-game-2": presets.matrix_game_2,
+    "matrix-game-2-latents": lambda: presets.without_decoder(presets.matrix_game_2()),
+    "matrix-tiny": presets.tiny,
+    "matrix-tiny-latents": lambda: presets.without_decoder(presets.tiny()),
+}
 ROOT = Path(__file__).parents[1]
 DIGESTED_AFTER = (1, 3, 12)
 SEED = 7
@@ -43,8 +53,8 @@ def main() -> None:
         return
     begin = time.perf_counter()
     result: Sample = {"name": "gpu_engine", "preset": options.preset, "machine": machine()}
-    engine.warm_up()
-    result["warm_up_s"] = time.perf_counter() - begin
+    result["warm_up"] = tried(lambda: {"spec": engine.spec.name, "none": engine.warm_up()})
+    print(json.dumps(result), flush=True)
     session = engine.open(SEED)
     for name, part in parts(engine, session, options).items():
         result[name] = tried(part)
@@ -62,16 +72,31 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--blocks", type=int, default=60, help="timed whole, and as many again in parts")
     options.add_argument("--finite-blocks", type=int, default=150, help="played on before numbers are looked at")
     options.add_argument("--twin-blocks", type=int, default=12)
+    options.add_argument("--quick", action="store_true", help="pace and equality only, and fewer blocks")
     options.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     return options.parse_args(arguments)
 
 
 def parts(engine: MatrixEngine, session: Session, options: argparse.Namespace) -> dict[str, Callable[[], Sample]]:
     """What is measured, in order."""
+    quick = {
+        "pace": lambda: pace(engine, session, options.blocks),
+        "pace_in_parts": lambda: pace_in_parts(engine, session, options.blocks),
+        "kernels": lambda: kernels(engine, session),
+        "attention": attention,
+        "captured_against_eager": lambda: captured_against_eager(engine, options),
+        "finite": lambda: finite(engine, session, 10),
+        "memory": memory,
+    }
+    if options.quick:
+        return quick
     return {
         "sizes_before": lambda: sizes(engine, engine.open(SEED)),
         "pace": lambda: pace(engine, session, options.blocks),
         "pace_in_parts": lambda: pace_in_parts(engine, session, options.blocks),
+        "kernels": quick["kernels"],
+        "attention": quick["attention"],
+        "captured_against_eager": quick["captured_against_eager"],
         "sizes": lambda: sizes(engine, session),
         "finite": lambda: finite(engine, session, options.finite_blocks),
         "two_sessions": lambda: two_sessions(engine, options.twin_blocks),
@@ -139,9 +164,60 @@ def parts_of_step(engine: MatrixEngine, session: Session) -> dict[str, float]:
         drawn = time.perf_counter()
         pictures.cpu()
         shown = time.perf_counter()
-    session.frame += engine.spec.frames_per_block // 4
+    session.frame += engine.spec.frames_per_block // FRAMES_PER_LATENT
     session.stand = planned.stand
     return {"launch": launched - begin, "latents": made - begin, "pictures": drawn - made, "to_host": shown - drawn}
+
+
+def kernels(engine: MatrixEngine, session: Session) -> Sample:
+    """Where one block's time on the device goes: the longest kernels, microseconds and launches."""
+    if not torch.cuda.is_available():
+        return {}
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        engine.step(session, ())
+    rows = sorted(profiled.key_averages(), key=lambda row: -row.self_device_time_total)
+    return {
+        "total_us": round(sum(row.self_device_time_total for row in rows)),
+        "longest": [[row.key[:90], round(row.self_device_time_total), row.count] for row in rows[:30]],
+    }
+
+
+def attention() -> Sample:
+    """One layer's self-attention by each kernel that there is, in microseconds."""
+    if not torch.cuda.is_available():
+        return {}
+    q = torch.randn(1, 2640, 12, 128, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+    k = torch.randn(1, 5280, 12, 128, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+    found: Sample = {}
+    for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+        with sdpa_kernel(backend):
+            work = partial(scaled_dot_product_attention, q, k, k)
+            found[backend.name] = tried(lambda work=work: {"us": microseconds(work)})  # type: ignore[misc]
+    return found
+
+
+def microseconds(work: Callable[[], Any], times: int = 50) -> float:
+    """Of one of many calls in a row."""
+    for _ in range(3):
+        work()
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for _ in range(times):
+        work()
+    torch.cuda.synchronize()
+    return round(1e6 * (time.perf_counter() - begin) / times, 1)
+
+
+def captured_against_eager(engine: MatrixEngine, options: argparse.Namespace) -> Sample:
+    """The same world by an engine that was not warmed up, and so launches every kernel itself."""
+    other = MatrixEngine(PRESETS[options.preset]())
+    sessions = [(engine, engine.open(SEED)), (other, other.open(SEED))]
+    equal = []
+    for block in range(4):
+        one, two = (each.step(session, changes_of(block)).frames for each, session in sessions)
+        equal.append(bool((one == two).all()))
+    digests = [digest(each, session) for each, session in sessions]
+    return {"frames_equal": equal, "states_equal": digests[0] == digests[1]}
 
 
 def spread(samples: Sequence[float]) -> Sample:
@@ -175,7 +251,7 @@ def finite(engine: MatrixEngine, session: Session, num_blocks: int) -> Sample:
             caches = session.caches["self"]
             largest.append(max(float(cache[name].abs().max()) for cache in caches for name in ("k", "v")))
             contrast.append(round(float(shown.frames.std()), 2))
-    played_blocks = session.frame * 4 // engine.spec.frames_per_block
+    played_blocks = session.frame * FRAMES_PER_LATENT // engine.spec.frames_per_block
     return {
         "blocks_played": played_blocks,
         "is_finite": is_finite(engine.state(session)),

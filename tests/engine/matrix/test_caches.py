@@ -5,11 +5,13 @@ import random
 import pytest
 import torch
 
-from worldmove.engine.matrix.caches import CROSS, ROLLING, Cache, Place, empty_caches, place_of, store
+from worldmove.engine.matrix.caches import CROSS, ROLLING, Cache, Place, empty_caches, mark, place_of, store
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder_weights import slot_shapes
 from worldmove.engine.matrix.presets import matrix_game_2, tiny
 from worldmove.engine.matrix.sizes import num_bytes
+from worldmove.engine.matrix.transformer import places_of
+from worldmove.engine.matrix.workspace import load, make_workspace, save
 from worldmove.state.tree import flatten
 
 FULL = matrix_game_2().config
@@ -67,30 +69,39 @@ def naive_store(rows: list[int], global_end: int, new: list[int], *, end: int, s
 
 @pytest.mark.parametrize("window", [6, 9, 12])
 def test_a_cache_rolls_as_a_list_of_rows_would_and_only_in_a_blocks_first_pass(window: int) -> None:
-    config = with_window(window)
-    cache: Cache = empty_caches(config, torch.device("cpu"))["self"][0]
+    config, device = with_window(window), torch.device("cpu")
+    caches, space = empty_caches(config, device), make_workspace(config, device)
+    cache, working = caches["self"][1], space.caches["self"][1]
     size = window * config.tokens_per_frame
     dice, rows, end = random.Random(3), list[int](), 0
     for frame in range(0, 30, 3):
-        for number in range(4):
-            place = place_of(config, frame, config.tokens_per_frame, is_first=number == 0)
+        places = places_of(config, frame)
+        place = places["self"]
+        load(space, caches, places)
+        for _ in range(4):
             new = [dice.randint(-99, 99) for _ in range(config.tokens_per_block)]
             rows, end = naive_store(rows, end, new, end=place.end, size=size)
-            k, v = store(cache, *(sign * as_rows(new, cache) for sign in (1, -1)), place)
+            k, v = store(working, as_rows(new, cache), -as_rows(new, cache), place)
             assert k[0, :, 0, 0].tolist() == rows
             assert v[0, :, 1, 3].tolist() == [-row for row in rows]
-            assert cache["k"][0, :, 0, 0].tolist() == rows + [0] * (size - len(rows))
-            assert cache["global_end_index"].tolist() == [end]
-            assert cache["local_end_index"].tolist() == [len(rows)]
+        save(space, caches, 1, places)
+        mark([cache], place)
+        assert cache["k"][0, :, 0, 0].tolist() == rows + [0] * (size - len(rows))
+        assert cache["global_end_index"].tolist() == [end]
+        assert cache["local_end_index"].tolist() == [len(rows)]
 
 
-def test_later_passes_write_where_the_first_did_and_roll_nothing() -> None:
-    config = tiny().config
-    for frame in (0, 3, 6, 30):
-        first, later = (place_of(config, frame, 1, is_first=is_first) for is_first in (True, False))
-        assert (first.start, first.stop) == (later.start, later.stop)
-        assert later.shift == 0
-        assert first.shift == (3 if frame >= config.window else 0)
+def test_an_action_cache_rolls_by_whole_frames_in_every_place_of_the_picture() -> None:
+    config, device = tiny().config, torch.device("cpu")
+    caches, space = empty_caches(config, device), make_workspace(config, device)
+    for frame in range(0, 12, 3):
+        places = places_of(config, frame)
+        load(space, caches, places)
+        rows = torch.arange(frame, frame + 3, dtype=config.dtype)[None, :, None, None].expand(4, 3, 2, 8)
+        store(space.caches["mouse"][1], rows, rows, places["mouse"])
+        save(space, caches, 1, places)
+    assert [cache.tolist() for cache in caches["mouse"][1]["k"][:, :, 0, 0]] == 4 * [[6, 7, 8, 9, 10, 11]]
+    assert not caches["mouse"][0]["k"].any()
 
 
 def test_rolling_caches_and_cross_attention_are_all_kinds() -> None:
@@ -109,5 +120,6 @@ def as_rows(values: list[int], cache: Cache) -> torch.Tensor:
 
 
 def test_a_place_is_counted_in_rows_of_its_cache() -> None:
-    assert place_of(FULL, 6, 880, is_first=True) == Place(start=2640, stop=5280, end=7920, shift=2640, is_first=True)
-    assert place_of(FULL, 0, 1, is_first=True) == Place(start=0, stop=3, end=3, shift=0, is_first=True)
+    assert place_of(FULL, 6, 880) == Place(start=2640, stop=5280, end=7920, shift=2640)
+    assert place_of(FULL, 3, 880) == Place(start=2640, stop=5280, end=5280, shift=0)
+    assert place_of(FULL, 0, 1) == Place(start=0, stop=3, end=3, shift=0)

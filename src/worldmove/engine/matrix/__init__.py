@@ -3,7 +3,7 @@
 from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.engine import MatrixEngine
 
-__all__ = ["MatrixEngine", "matrix_game_2", "tiny"]
+__all__ = ["MatrixEngine", "matrix_game_2", "matrix_game_2_latents", "tiny", "tiny_latents"]
 
 
 def matrix_game_2(num_threads: int = 1) -> MatrixEngine:
@@ -11,6 +11,16 @@ def matrix_game_2(num_threads: int = 1) -> MatrixEngine:
     return MatrixEngine(presets.matrix_game_2(), num_threads=num_threads)
 
 
+def matrix_game_2_latents(num_threads: int = 1) -> MatrixEngine:
+    """The same without its decoder: a state of 1.67 GB, the attention caches, and pictures by a projection."""
+    return MatrixEngine(presets.without_decoder(presets.matrix_game_2()), num_threads=num_threads)
+
+
 def tiny(num_threads: int = 1) -> MatrixEngine:
     """The same structure on the CPU, some ms a block: for tests."""
     return MatrixEngine(presets.tiny(), num_threads=num_threads)
+
+
+def tiny_latents(num_threads: int = 1) -> MatrixEngine:
+    """``tiny`` without its decoder."""
+    return MatrixEngine(presets.without_decoder(presets.tiny()), num_threads=num_threads)

@@ -8,41 +8,46 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from worldmove.engine.matrix.caches import Cache, store
+from worldmove.engine.matrix.arithmetic import attend
+from worldmove.engine.matrix.caches import Place, store
 from worldmove.engine.matrix.config import MatrixConfig
-from worldmove.engine.matrix.layer import Pass, attend
 from worldmove.engine.matrix.rotary import rotate
 from worldmove.engine.matrix.weights import ActionWeights
+from worldmove.engine.matrix.workspace import Workspace
 
 
-def act(config: MatrixConfig, weights: ActionWeights, mouse: Cache, keyboard: Cache, shared: Pass, x: Tensor) -> Tensor:
+def act(config: MatrixConfig, weights: ActionWeights, space: Workspace, index: int, place: Place, x: Tensor) -> Tensor:
     """Add what the actions do to the tokens: [1, tokens, dim]."""
-    x = x + _mouse(config, weights, mouse, shared, x)
-    return x + _keyboard(config, weights, keyboard, shared, x)
+    x = x + _mouse(config, weights, space, index, place, x)
+    return x + _keyboard(config, weights, space, index, place, x)
 
 
-def _mouse(config: MatrixConfig, weights: ActionWeights, cache: Cache, shared: Pass, x: Tensor) -> Tensor:
+def _mouse(
+    config: MatrixConfig, weights: ActionWeights, space: Workspace, index: int, place: Place, x: Tensor
+) -> Tensor:
     action = config.action
     frames = F.layer_norm(x, (config.dim,)).view(config.frames_per_block, config.tokens_per_frame, config.dim)
-    moved = F.linear(shared.mouse, *weights.mouse)[:, None]
+    moved = F.linear(space.mouse, *weights.mouse)[:, None]
     qkv = F.linear(F.gelu(F.linear(frames, *weights.mix) + moved, approximate="tanh"), *weights.qkv)
     # [frames, places, 3, heads, head_dim], and from here on one sequence of frames for each place
     qkv = qkv.unflatten(-1, (3, action.num_heads, action.head_dim)).transpose(0, 1)
-    q, k = rotate(F.rms_norm(qkv[:, :, :2], (action.head_dim,)), shared.frame_turns).unbind(2)
-    seen = store(cache, k, qkv[:, :, 2], shared.frames)
-    return F.linear(attend(q, *seen).transpose(0, 1).flatten(0, 1)[None], *weights.mouse_out)
+    q, k = rotate(F.rms_norm(qkv[:, :, :2], (action.head_dim,)), space.frame_turns).unbind(2)
+    seen = store(space.caches["mouse"][index], k, qkv[:, :, 2], place)
+    attended = attend(q.to(x.dtype), *seen).transpose(0, 1)
+    return F.linear(attended.flatten(0, 1)[None], *weights.mouse_out)
 
 
-def _keyboard(config: MatrixConfig, weights: ActionWeights, cache: Cache, shared: Pass, x: Tensor) -> Tensor:
-    action = config.action
-    heads = (action.num_heads, action.head_dim)
+def _keyboard(
+    config: MatrixConfig, weights: ActionWeights, space: Workspace, index: int, place: Place, x: Tensor
+) -> Tensor:
+    heads = (config.action.num_heads, config.action.head_dim)
     q = F.linear(F.layer_norm(x, (config.dim,)), *weights.query)
     q = q.view(config.frames_per_block, config.tokens_per_frame, *heads)
-    q = rotate(F.rms_norm(q, heads[-1:]), shared.frame_turns).flatten(0, 1)[None]
-    pressed = F.silu(F.linear(shared.keyboard, *weights.key)).flatten(1)[None]
+    q = rotate(F.rms_norm(q, heads[-1:]), space.frame_turns).to(x.dtype).flatten(0, 1)[None]
+    pressed = F.silu(F.linear(space.keyboard, *weights.key)).flatten(1)[None]
     k, v = F.linear(pressed, *weights.key_value).unflatten(-1, (2, *heads)).unbind(2)
-    k = rotate(F.rms_norm(k, heads[-1:]), shared.frame_turns[:, 0])
-    return F.linear(attend(q, *store(cache, k, v, shared.frames)), *weights.keyboard_out)
+    k = rotate(F.rms_norm(k, heads[-1:]), space.frame_turns[:, 0])
+    return F.linear(attend(q, *store(space.caches["keyboard"][index], k, v, place)), *weights.keyboard_out)
 
 
 def windows(controls: Tensor, size: int, step: int) -> Tensor:

@@ -9,10 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from worldmove.errors import UserError
 
 WORKSPACE = ":4096:8"
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention over [batch, rows, heads, head_dim]; returns [batch, rows, channels]."""
+    attended = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
+    return attended.transpose(1, 2).flatten(2)
 
 
 class Arithmetic:
@@ -63,5 +71,6 @@ def _prepare_cuda() -> torch.device:
     torch.backends.cuda.enable_math_sdp(False)  # noqa: FBT003
     torch.backends.cuda.enable_cudnn_sdp(False)  # noqa: FBT003
     torch.use_deterministic_algorithms(mode=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing reads memory that it has not written
+    # Nothing here reads memory that it has not written.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda", torch.cuda.current_device())

@@ -5,11 +5,13 @@ Rules of this file:
 1. Every layer has a cache of each kind, whether or not its action module works. A dead one stays zero.
 2. Keys are stored after they were turned, at absolute positions, and values as they are; so a row that is shifted
    is a copy of its bytes.
-3. A full cache rolls in the first pass of a block, in place. Later passes write the same last rows again.
+3. A full cache rolls once a block: its newer rows move to the front, and the block's passes write the last rows
+   again and again. What the clean pass wrote stays.
 4. A cross-attention cache is filled at its first use, with new tensors in place of the old ones; then it stays.
 5. The two index tensors are written for whoever reads a state. The engine itself reads its cursor, on the host.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +41,24 @@ def cache_shape(config: MatrixConfig, kind: str) -> tuple[int, int, int, int]:
     }[kind]
 
 
+def num_working(config: MatrixConfig, kind: str) -> int:
+    """In how many layers, the first ones, caches of a kind are used."""
+    return config.action.num_layers if kind in {"mouse", "keyboard"} else config.num_layers
+
+
 def empty_caches(config: MatrixConfig, device: torch.device) -> Caches:
     """Caches of a session that has seen nothing."""
     return {kind: [_empty(config, kind, device) for _ in range(config.num_layers)] for kind in KINDS}
 
 
-def _empty(config: MatrixConfig, kind: str, device: torch.device) -> Cache:
+def empty_keys_and_values(config: MatrixConfig, kind: str, device: torch.device) -> Cache:
+    """``k`` and ``v`` of one cache."""
     shape = cache_shape(config, kind)
-    cache: Cache = {name: torch.zeros(shape, dtype=config.dtype, device=device) for name in ("k", "v")}
+    return {name: torch.zeros(shape, dtype=config.dtype, device=device) for name in ("k", "v")}
+
+
+def _empty(config: MatrixConfig, kind: str, device: torch.device) -> Cache:
+    cache = empty_keys_and_values(config, kind, device)
     if kind == CROSS:
         return {**cache, "is_init": False}
     return {**cache, **{name: torch.zeros(1, dtype=torch.int64, device=device) for name in INDICES}}
@@ -62,38 +74,30 @@ class Place:
     """Rows since the session began, this block included."""
     shift: int
     """By how many rows the cache rolls before it is written."""
-    is_first: bool
-    """Of the block's passes."""
 
 
-def place_of(config: MatrixConfig, frame: int, rows_per_frame: int, *, is_first: bool) -> Place:
+def place_of(config: MatrixConfig, frame: int, rows_per_frame: int) -> Place:
     """Where the block at latent frame ``frame`` goes in a cache with so many rows a frame."""
     block, window = config.frames_per_block, config.window
     stop = min(frame + block, window)
-    evicted = max(min(frame, window) + block - window, 0)
     return Place(
         start=(stop - block) * rows_per_frame,
         stop=stop * rows_per_frame,
         end=(frame + block) * rows_per_frame,
-        shift=evicted * rows_per_frame if is_first else 0,
-        is_first=is_first,
+        shift=max(min(frame, window) + block - window, 0) * rows_per_frame,
     )
 
 
 def store(cache: Cache, k: Tensor, v: Tensor, place: Place) -> tuple[Tensor, Tensor]:
     """Write a block's keys and values; return all that the cache then holds."""
-    if place.is_first:
-        cache["global_end_index"].fill_(place.end)
-        cache["local_end_index"].fill_(place.stop)
-    for name, rows in (("k", k), ("v", v)):
-        if place.shift:
-            roll(cache[name], place.shift, place.start)
-        cache[name][:, place.start : place.stop] = rows
+    cache["k"][:, place.start : place.stop].copy_(k)
+    cache["v"][:, place.start : place.stop].copy_(v)
     return cache["k"][:, : place.stop], cache["v"][:, : place.stop]
 
 
-def roll(rows: Tensor, by: int, kept: int) -> None:
-    """Move the ``kept`` rows behind the first ``by`` to the front. Piece by piece: they may overlap their place."""
-    for start in range(0, kept, by):
-        stop = min(start + by, kept)
-        rows[:, start:stop] = rows[:, start + by : stop + by]
+def mark(caches: Sequence[Cache], place: Place) -> None:
+    """Write the indices of some caches."""
+    for name, value in zip(INDICES, (place.end, place.stop), strict=True):
+        indices = [cache[name] for cache in caches]
+        torch._foreach_zero_(indices)
+        torch._foreach_add_(indices, value)

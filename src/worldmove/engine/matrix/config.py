@@ -54,8 +54,8 @@ class MatrixConfig:
     visual_dim: int
     levels: tuple[float, ...]
     """Noise levels of the denoise passes, falling from 1. A clean pass at level 0 follows them."""
-    decoder_width: int
-    """Channels at the decoder's full resolution."""
+    decoder_width: int | None
+    """Channels at the decoder's full resolution. None: no decoder; pictures are a projection of each latent frame."""
     frames_per_s: float
     device: str
     dtype: torch.dtype

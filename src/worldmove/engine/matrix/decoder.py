@@ -54,7 +54,11 @@ def _frame(weights: DecoderWeights, past: Past, x: Tensor) -> Tensor:
     x = causal(weights.first, past, x)
     for stage in weights.stages:
         x = _stage(stage, past, x)
-    rgb = causal(weights.last, past, F.silu(F.rms_norm(x, x.shape[-1:], weights.gain)))
+    return to_pixels(causal(weights.last, past, F.silu(F.rms_norm(x, x.shape[-1:], weights.gain))))
+
+
+def to_pixels(rgb: Tensor) -> Tensor:
+    """The nearest of 256 values for numbers from -1 to 1."""
     return rgb.float().clamp_(-1, 1).add_(1).mul_(127.5).round_().to(torch.uint8).contiguous()
 
 
@@ -69,30 +73,30 @@ def _stage(weights: StageWeights, past: Past, x: Tensor) -> Tensor:
 
 
 def _block(weights: BlockWeights, past: Past, x: Tensor) -> Tensor:
-    change = x
-    for gain, conv in zip(weights.gains, weights.convs, strict=True):
-        change = causal(conv, past, F.silu(F.rms_norm(change, change.shape[-1:], gain), inplace=True))
+    first, second = weights.convs
+    change = causal(first, past, F.silu(F.rms_norm(x, x.shape[-1:], weights.gain), inplace=True))
+    change = causal(second, past, F.silu(change, inplace=True))
     return change.add_(x if weights.shortcut is None else F.linear(x, *weights.shortcut))
 
 
 def causal(weights: CausalWeights, past: Past, x: Tensor) -> Tensor:
-    """Mix each frame with the two before it, then with its neighbourhood."""
-    return conv(weights.weight, weights.bias, mixed(weights.taps, past.before(x)))
+    """Mix each frame with the two before it, then its channels."""
+    seen = mixed(weights.mixes, past.before(x))
+    if weights.weight.dim() == 2:
+        return F.linear(seen, weights.weight, weights.bias)
+    return conv(weights.weight, weights.bias, seen)
 
 
-def mixed(taps: Tensor, seen: Tensor) -> Tensor:
-    """Weigh each channel of a frame and of the two before it: two frames less than ``seen``."""
-    num_frames = len(seen) - len(taps) + 1
-    total = seen[:num_frames] * taps[0]
-    for age, tap in enumerate(taps[1:], start=1):
-        total.addcmul_(seen[age : age + num_frames], tap)
-    return total
+def mixed(mixes: Tensor, seen: Tensor) -> Tensor:
+    """Weigh each channel of a frame against the two before it: two frames less than ``seen``."""
+    oldest, middle, newest = (seen[age : len(seen) - 2 + age] for age in range(3))
+    return torch.lerp(torch.lerp(oldest, middle, mixes[0]), newest, mixes[1])
 
 
-def double_time(taps: Tensor, past: Past, x: Tensor) -> Tensor:
+def double_time(phases: Tensor, past: Past, x: Tensor) -> Tensor:
     """Two frames from each and its past."""
     seen = past.before(x)
-    return torch.stack([mixed(phase, seen) for phase in taps], dim=1).flatten(0, 1)
+    return torch.stack([mixed(mixes, seen) for mixes in phases], dim=1).flatten(0, 1)
 
 
 def double_space(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:

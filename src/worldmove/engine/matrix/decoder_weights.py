@@ -1,7 +1,8 @@
 """The decoder's shape and weights: 32 convolutions that see the past, and a feature cache slot for each.
 
-A causal convolution mixes each channel over three frames and then all channels over 3x3 pixels: a ninth of the
-arithmetic of a full kernel over time and space, and the same past to remember.
+A causal convolution mixes each channel over three frames, and then all channels over 3x3 pixels or, the second one
+of a residual block, at one pixel: a fifth of the arithmetic of full kernels over time and space, and the same past to
+remember.
 """
 
 from dataclasses import dataclass
@@ -40,9 +41,13 @@ def stages(width: int) -> tuple[StageShape, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalWeights:
-    """``taps`` [3, channels in], oldest first; ``weight`` [out, in, 3, 3] and ``bias`` [out]."""
+    """``weight`` is [out, in, 3, 3], or [out, in] for one pixel; ``bias`` [out].
 
-    taps: Tensor
+    ``mixes`` [2, channels in]: how much of a frame, against what came before it, is taken for the middle and for the
+    newest one of three frames.
+    """
+
+    mixes: Tensor
     weight: Tensor
     bias: Tensor
 
@@ -51,14 +56,14 @@ class CausalWeights:
 class BlockWeights:
     """A residual block; ``shortcut`` where its channels change."""
 
-    gains: tuple[Tensor, Tensor]
+    gain: Tensor
     convs: tuple[CausalWeights, CausalWeights]
     shortcut: Linear | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageWeights:
-    """``time`` [2 phases, 3 taps, channels] where time is doubled; ``space`` where the picture is."""
+    """``time`` [2 phases, 2, channels], each as ``mixes``, where time is doubled; ``space`` where the picture is."""
 
     blocks: tuple[BlockWeights, ...]
     time: Tensor | None
@@ -75,9 +80,9 @@ class DecoderWeights:
     last: CausalWeights
 
 
-def draw_decoder(config: MatrixConfig, draw: Draw) -> DecoderWeights:
-    """Draw the decoder."""
-    wide, width = 4 * config.decoder_width, config.decoder_width
+def draw_decoder(config: MatrixConfig, width: int, draw: Draw) -> DecoderWeights:
+    """Draw a decoder with so many channels at its full resolution."""
+    wide = 4 * width
     middle = StageWeights(blocks=tuple(_block(draw, wide, wide) for _ in range(2)), time=None, space=None)
     return DecoderWeights(
         first=_causal(draw, config.latent_channels, wide),
@@ -91,22 +96,22 @@ def _stage(draw: Draw, shape: StageShape) -> StageWeights:
     into = (shape.into, *[shape.out] * (BLOCKS_PER_STAGE - 1))
     return StageWeights(
         blocks=tuple(_block(draw, channels, shape.out) for channels in into),
-        time=draw.normal(2, TAPS, shape.out, std=0.4, mean=0.3) if shape.doubles_time else None,
+        time=draw.normal(2, TAPS - 1, shape.out, std=0.3, mean=0.5) if shape.doubles_time else None,
         space=_conv(draw, shape.out, shape.out // 2) if shape.doubles_space else None,
     )
 
 
 def _block(draw: Draw, into: int, out: int) -> BlockWeights:
     return BlockWeights(
-        gains=(draw.gains(into), draw.gains(out)),
-        convs=(_causal(draw, into, out), _causal(draw, out, out)),
+        gain=draw.gains(into),
+        convs=(_causal(draw, into, out), _causal(draw, out, out, side=1)),
         shortcut=None if into == out else draw.linear(into, out),
     )
 
 
-def _causal(draw: Draw, into: int, out: int, gain: float = 1.0) -> CausalWeights:
-    weight, bias = _conv(draw, into, out, gain)
-    return CausalWeights(taps=draw.normal(TAPS, into, std=0.3, mean=0.5), weight=weight, bias=bias)
+def _causal(draw: Draw, into: int, out: int, *, side: int = 3, gain: float = 1.0) -> CausalWeights:
+    weight, bias = draw.linear(into, out, gain) if side == 1 else _conv(draw, into, out, gain)
+    return CausalWeights(mixes=draw.normal(TAPS - 1, into, std=0.3, mean=0.5), weight=weight, bias=bias)
 
 
 def _conv(draw: Draw, into: int, out: int, gain: float = 1.0) -> tuple[Tensor, Tensor]:
@@ -117,9 +122,11 @@ def _conv(draw: Draw, into: int, out: int, gain: float = 1.0) -> tuple[Tensor, T
 def slot_shapes(config: MatrixConfig) -> list[tuple[int, int, int, int]]:
     """Of each slot of the feature cache, in the order of use: two frames of what its convolution was given.
 
-    [frames, height, width, channels].
+    [frames, height, width, channels]. None where there is no decoder.
     """
     rows, columns, width = config.rows, config.columns, config.decoder_width
+    if width is None:
+        return []
     channels = [config.latent_channels] + 4 * [4 * width]
     shapes = [(TAPS - 1, rows, columns, count) for count in channels]
     for shape in stages(width):

@@ -8,13 +8,15 @@ from worldmove.engine.base import Block, EngineSpec, KeyChange, Tree
 from worldmove.engine.matrix.actions import KEYS, plan
 from worldmove.engine.matrix.arithmetic import Arithmetic
 from worldmove.engine.matrix.conditioning import begin_block, to_latents
+from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder import decode
-from worldmove.engine.matrix.decoder_weights import draw_decoder
+from worldmove.engine.matrix.decoder_weights import DecoderWeights, draw_decoder
 from worldmove.engine.matrix.presets import Preset
+from worldmove.engine.matrix.projection import draw_projection, project
 from worldmove.engine.matrix.session import Session, adopt, export, new_session, overwrite
 from worldmove.engine.matrix.sizes import Size, num_bytes, size_of
 from worldmove.engine.matrix.transformer import Transformer
-from worldmove.engine.matrix.weights import Draw, draw_weights, name_of
+from worldmove.engine.matrix.weights import Draw, Linear, draw_weights, name_of
 
 WARM_UP_BLOCKS = 3
 """The first block, one whose window fills, one whose window rolls: after them no shape is new."""
@@ -32,10 +34,10 @@ class MatrixEngine:
         device = self.arithmetic.device
         with self.arithmetic.engaged():
             weights = draw_weights(config, Draw(preset.weights_seed, device, config.dtype))
-            self._decoder = draw_decoder(config, Draw(preset.weights_seed + 1, device, config.decoder_dtype))
+            self._pictures = draw_pictures(config, Draw(preset.weights_seed + 1, device, config.decoder_dtype))
             self._transformer = Transformer(config, weights, device)
         self.arithmetic.finish()
-        self._weights_bytes = num_bytes(weights) + num_bytes(self._decoder)
+        self._shared_bytes = num_bytes([weights, self._pictures, self._transformer.workspace])
         self._spec = EngineSpec(
             name="matrix",
             preset=preset.name,
@@ -61,6 +63,10 @@ class MatrixEngine:
         scratch = self.open(0)
         for _ in range(WARM_UP_BLOCKS):
             self.step(scratch, ())
+        if self.arithmetic.device.type == "cuda":
+            with self.arithmetic.engaged():
+                self._transformer.capture()
+            self.step(scratch, ())
 
     def open(self, seed: int) -> Session:
         with self.arithmetic.engaged():
@@ -85,7 +91,10 @@ class MatrixEngine:
 
     def draw(self, session: Session, latents: Tensor) -> Tensor:
         """The second part: make the pictures, uint8 [frames, height, width, 3], on the device."""
-        return decode(self._decoder, session.features, latents.to(self._config.decoder_dtype))
+        latents = latents.to(self._config.decoder_dtype)
+        if isinstance(self._pictures, DecoderWeights):
+            return decode(self._pictures, session.features, latents)
+        return project(self._pictures, latents)
 
     def quiesce(self, session: Session) -> None:
         """Wait for the stream that all work is on."""
@@ -105,4 +114,10 @@ class MatrixEngine:
 
     def size(self, session: Session, scope: str) -> Size:
         """How large a session is, in one scope: ``latents`` or ``complete``."""
-        return size_of(self._config, export(session), scope, self._weights_bytes)
+        return size_of(self._config, export(session), scope, self._shared_bytes)
+
+
+def draw_pictures(config: MatrixConfig, draw: Draw) -> DecoderWeights | Linear:
+    """Draw what makes pictures of latents: the decoder, or a projection where there is none."""
+    width = config.decoder_width
+    return draw_projection(config, draw) if width is None else draw_decoder(config, width, draw)

@@ -1,45 +1,29 @@
 """One layer of the transformer: self-attention, cross-attention, the action module, a feed-forward branch."""
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from worldmove.engine.matrix.caches import Cache, Place, store
+from worldmove.engine.matrix.action_module import act
+from worldmove.engine.matrix.arithmetic import attend
+from worldmove.engine.matrix.caches import CROSS, Cache, store
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.rotary import rotate
 from worldmove.engine.matrix.weights import LayerWeights
+from worldmove.engine.matrix.workspace import Places, Workspace
 
 
-class Modulation(NamedTuple):
-    """How a noise level bends one layer: vectors [dim]. The scales have 1 added."""
-
-    shift: Tensor
-    scale: Tensor
-    gate: Tensor
-    mlp_shift: Tensor
-    mlp_scale: Tensor
-    mlp_gate: Tensor
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """What all layers share in one pass over a block."""
-
-    tokens: Place
-    """Where the block goes in the self-attention caches."""
-    frames: Place
-    """Where it goes in the action caches."""
-    token_turns: Tensor
-    frame_turns: Tensor
-    mouse: Tensor
-    """What each latent frame sees of the mouse: [frames, channels]."""
-    keyboard: Tensor
-    """What each latent frame sees of the keys: [frames, video frames, channels]."""
-    context: Tensor | None
-    """What the session looks like, [1, visual tokens, dim]; None once every layer has taken it in."""
+def run_layer(config: MatrixConfig, weights: LayerWeights, space: Workspace, index: int, places: Places) -> None:
+    """Take the workspace's tokens through one layer."""
+    shift, scale, gate, mlp_shift, mlp_scale, mlp_gate = space.modulation[index].unbind()
+    x = space.x
+    normal = modulate(x, shift, scale)
+    x = torch.addcmul(x, _self_attention(config, weights, space, index, places, normal), gate)
+    x = x + _cross_attention(config, weights, space.caches[CROSS][index], x)
+    if weights.action is not None:
+        x = act(config, weights.action, space, index, places["mouse"], x)
+    hidden = F.gelu(F.linear(modulate(x, mlp_shift, mlp_scale), *weights.up), approximate="tanh")
+    torch.addcmul(x, F.linear(hidden, *weights.down), mlp_gate, out=space.x)
 
 
 def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
@@ -47,44 +31,29 @@ def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
     return torch.addcmul(shift, F.layer_norm(x, x.shape[-1:]), scale)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Attention over [batch, rows, heads, head_dim]; returns [batch, rows, channels]."""
-    attended = F.scaled_dot_product_attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2))
-    return attended.transpose(1, 2).flatten(2)
-
-
-def self_attention(
-    config: MatrixConfig, weights: LayerWeights, modulation: Modulation, cache: Cache, shared: Pass, x: Tensor
+def _self_attention(
+    config: MatrixConfig, weights: LayerWeights, space: Workspace, index: int, places: Places, normal: Tensor
 ) -> Tensor:
-    """Add what the tokens see in the window, themselves included."""
-    qkv = F.linear(modulate(x, modulation.shift, modulation.scale), *weights.qkv).unflatten(-1, (3, config.dim))
-    qk = F.rms_norm(qkv[:, :, :2], (config.dim,)) * weights.gains
+    """What the tokens see in the window, themselves included."""
     heads = (config.num_heads, config.head_dim)
-    q, k = rotate(qk.unflatten(-1, heads), shared.token_turns).unbind(2)
-    seen = store(cache, k, qkv[:, :, 2].unflatten(-1, heads), shared.tokens)
-    return torch.addcmul(x, F.linear(attend(q, *seen), *weights.out), modulation.gate)
+    qkv = F.linear(normal, *weights.qkv).unflatten(-1, (3, config.dim))
+    qk = F.rms_norm(qkv[:, :, :2], (config.dim,)).unflatten(-1, heads)
+    q, k = rotate(qk, space.token_turns).unbind(2)
+    seen = store(space.caches["self"][index], k, qkv[:, :, 2].unflatten(-1, heads), places["self"])
+    return F.linear(attend(q.to(normal.dtype), *seen), *weights.out)
 
 
-def cross_attention(config: MatrixConfig, weights: LayerWeights, cache: Cache, shared: Pass, x: Tensor) -> Tensor:
-    """Add what the tokens see of the session's picture."""
-    if not cache["is_init"] and shared.context is not None:
-        fill(config, weights, cache, shared.context)
-    heads = (config.num_heads, config.head_dim)
-    q = F.rms_norm(F.linear(F.layer_norm(x, (config.dim,)), *weights.cross_query), (config.dim,))
-    q = (q * weights.cross_gains[0]).unflatten(-1, heads)
-    return x + F.linear(attend(q, cache["k"], cache["v"]), *weights.cross_out)
+def _cross_attention(config: MatrixConfig, weights: LayerWeights, cache: Cache, x: Tensor) -> Tensor:
+    """What the tokens see of the session's picture."""
+    q = F.linear(F.layer_norm(x, (config.dim,)), *weights.cross_query)
+    q = F.rms_norm(q, (config.dim,), weights.cross_gains[0]).unflatten(-1, (config.num_heads, config.head_dim))
+    return F.linear(attend(q, cache["k"], cache["v"]), *weights.cross_out)
 
 
 def fill(config: MatrixConfig, weights: LayerWeights, cache: Cache, context: Tensor) -> None:
-    """Put new tensors in the place of a cross-attention cache's old ones."""
+    """Put new tensors in the place of a cross-attention cache's old ones. ``context``: [1, visual tokens, dim]."""
     k, v = F.linear(context, *weights.cross_key_value).unflatten(-1, (2, config.dim)).unbind(2)
     heads = (config.num_heads, config.head_dim)
-    cache["k"] = (F.rms_norm(k, (config.dim,)) * weights.cross_gains[1]).unflatten(-1, heads)
+    cache["k"] = F.rms_norm(k, (config.dim,), weights.cross_gains[1]).unflatten(-1, heads)
     cache["v"] = v.unflatten(-1, heads).contiguous()
     cache["is_init"] = True
-
-
-def feed_forward(weights: LayerWeights, modulation: Modulation, x: Tensor) -> Tensor:
-    """Add the feed-forward branch."""
-    hidden = F.linear(modulate(x, modulation.mlp_shift, modulation.mlp_scale), *weights.up)
-    return torch.addcmul(x, F.linear(F.gelu(hidden, approximate="tanh"), *weights.down), modulation.mlp_gate)

@@ -1,6 +1,6 @@
 """The models that the matrix engine is configured as. All have drawn weights: they show noise, not a world."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -64,6 +64,11 @@ def tiny() -> Preset:
         decoder_dtype=torch.float32,
     )
     return Preset(name="matrix-tiny", config=config)
+
+
+def without_decoder(preset: Preset) -> Preset:
+    """The same transformer alone: a session is its attention caches and a few small things to go on with."""
+    return Preset(name=f"{preset.name}-latents", config=replace(preset.config, decoder_width=None))
 
 
 def warped(*levels: float, shift: float = 5.0) -> tuple[float, ...]:

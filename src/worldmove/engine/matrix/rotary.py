@@ -54,6 +54,6 @@ def as_turns(angles: Tensor) -> Tensor:
 
 
 def rotate(channels: Tensor, turns: Tensor) -> Tensor:
-    """Turn pairs of neighbouring channels, [..., head_dim], in float32; the dtype stays."""
+    """Turn pairs of neighbouring channels, [..., head_dim]; returns float32."""
     pairs = torch.view_as_complex(channels.float().unflatten(-1, (-1, 2)))
-    return torch.view_as_real(pairs * turns).flatten(-2).to(channels.dtype)
+    return torch.view_as_real(pairs * turns).flatten(-2)

@@ -87,8 +87,8 @@ def overwrite(session: Session, given: Session) -> None:
                     own[name].copy_(value)
                 else:
                     own[name] = value
-    for own, other in zip(session.features, given.features, strict=True):
-        own.copy_(other)
+    for slot, value in zip(session.features, given.features, strict=True):
+        slot.copy_(value)
     for name in conditioning.NAMES:
         getattr(session.conditioning, name).copy_(getattr(given.conditioning, name))
     session.generator.set_state(given.generator.get_state())

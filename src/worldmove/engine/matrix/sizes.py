@@ -27,7 +27,7 @@ class Size:
     allocated: int
     """All tensors, whatever they hold."""
     resident: int
-    """``allocated`` and the weights, which sessions share: what one session alone keeps on its device."""
+    """``allocated``, and the weights and the workspace that an engine's sessions share."""
 
 
 def scope_of(tree: Tree, scope: str) -> Tree:
@@ -35,7 +35,7 @@ def scope_of(tree: Tree, scope: str) -> Tree:
     return tree[LATENTS] if scope == LATENTS else tree
 
 
-def size_of(config: MatrixConfig, tree: Tree, scope: str, weights_bytes: int) -> Size:
+def size_of(config: MatrixConfig, tree: Tree, scope: str, shared_bytes: int) -> Size:
     """Measure one scope of a state."""
     part = scope_of(tree, scope)
     allocated = num_bytes(part)
@@ -44,7 +44,7 @@ def size_of(config: MatrixConfig, tree: Tree, scope: str, weights_bytes: int) ->
         num_leaves=len(flatten(part, {}).paths),
         live=allocated - _idle(config, tree[LATENTS], tree["frame"]),
         allocated=allocated,
-        resident=allocated + weights_bytes,
+        resident=allocated + shared_bytes,
     )
 
 

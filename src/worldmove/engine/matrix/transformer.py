@@ -4,35 +4,29 @@ Latents are kept as patches, [1, tokens, patch_dim]: only the decoder wants them
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from worldmove.engine.matrix.action_module import act
-from worldmove.engine.matrix.caches import CROSS, Caches, place_of
+from worldmove.engine.matrix.caches import CROSS, ROLLING, Caches, mark, num_working, place_of
+from worldmove.engine.matrix.capturing import Player
 from worldmove.engine.matrix.conditioning import BlockConditions
 from worldmove.engine.matrix.config import MatrixConfig
-from worldmove.engine.matrix.layer import (
-    Modulation,
-    Pass,
-    cross_attention,
-    feed_forward,
-    modulate,
-    self_attention,
-)
+from worldmove.engine.matrix.layer import fill, modulate, run_layer
 from worldmove.engine.matrix.rotary import frame_turns, place_angles, token_turns
 from worldmove.engine.matrix.weights import LEVEL_WAVES, MatrixWeights
+from worldmove.engine.matrix.workspace import NUM_VECTORS, Places, load, make_workspace, save
 
 SLOWEST = 10_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelTables:
-    """What one noise level does to each layer, and to the read-out."""
+class LevelTable:
+    """What one noise level does to the layers, [layers, 6, dim], and to the read-out."""
 
-    layers: tuple[Modulation, ...]
+    layers: Tensor
     final: tuple[Tensor, Tensor]
 
 
@@ -41,82 +35,92 @@ class Transformer:
 
     def __init__(self, config: MatrixConfig, weights: MatrixWeights, device: torch.device) -> None:
         self._config, self._weights, self._device = config, weights, device
-        self._place = place_angles(config, device)
-        self._tables = [level_tables(weights, level) for level in (*config.levels, 0.0)]
+        self._angles = place_angles(config, device)
+        self._tables = [level_table(weights, level) for level in (*config.levels, 0.0)]
+        self.workspace = make_workspace(config, device)
+        self._play = Player()
 
     def generate(self, caches: Caches, conditions: BlockConditions, generator: torch.Generator, frame: int) -> Tensor:
         """Make the block at latent frame ``frame``: its clean patches, [1, tokens, patch_dim]. Caches then hold it."""
-        shared = self._shared(caches, conditions, frame)
+        places = places_of(self._config, frame)
+        self._begin(caches, conditions, frame, places)
         base = F.linear(conditions.scene, *self._weights.condition)
         noisy = clean = self._noise(generator)
         lower = (*self._config.levels[1:], 0.0)
         for index, level in enumerate(self._config.levels):
-            x = self._pass(caches, shared, base, noisy, self._tables[index])
-            clean = torch.sub(noisy, self._read(x, self._tables[index]), alpha=level)
+            self._enter(base, noisy, self._tables[index])
+            for layer in range(self._config.num_layers):
+                self._layer(layer, places)
+            clean = torch.sub(noisy, self._read(self._tables[index]), alpha=level)
             if lower[index]:
                 noisy = torch.lerp(clean, self._noise(generator), lower[index])
-            shared = following(shared)
-        self._pass(caches, shared, base, clean, self._tables[-1])
+        self._enter(base, clean, self._tables[-1])
+        for layer in range(self._config.num_layers):
+            self._layer(layer, places)
+            save(self.workspace, caches, layer, places)
         return clean
 
-    def _shared(self, caches: Caches, conditions: BlockConditions, frame: int) -> Pass:
-        config, device = self._config, self._device
-        filled = all(cache["is_init"] for cache in caches[CROSS])
-        return Pass(
-            tokens=place_of(config, frame, config.tokens_per_frame, is_first=True),
-            frames=place_of(config, frame, 1, is_first=True),
-            token_turns=token_turns(config, self._place, frame),
-            frame_turns=frame_turns(config, frame, device),
-            mouse=conditions.mouse,
-            keyboard=conditions.keyboard,
-            context=None if filled else self._context(conditions.visual),
-        )
+    def capture(self) -> None:
+        """Capture every layer at every length of its window. Blocks of all these lengths were made on this stream."""
+        for frame in range(0, self._config.window, self._config.frames_per_block):
+            places = places_of(self._config, frame)
+            for index in range(self._config.num_layers):
+                self._play.capture((index, places["self"].stop), lambda i=index, p=places: self._work(i, p))
 
-    def _context(self, visual: Tensor) -> Tensor:
+    def _layer(self, index: int, places: Places) -> None:
+        self._play((index, places["self"].stop), lambda: self._work(index, places))
+
+    def _work(self, index: int, places: Places) -> None:
+        run_layer(self._config, self._weights.layers[index], self.workspace, index, places)
+
+    def _begin(self, caches: Caches, conditions: BlockConditions, frame: int, places: Places) -> None:
+        """Bring all that the block's passes read."""
+        config, space = self._config, self.workspace
+        if not all(cache["is_init"] for cache in caches[CROSS]):
+            self._fill(caches, conditions.visual)
+        load(space, caches, places)
+        for kind in ROLLING:
+            mark(caches[kind][: num_working(config, kind)], places[kind])
+        space.token_turns.copy_(token_turns(config, self._angles, frame))
+        space.frame_turns.copy_(frame_turns(config, frame, self._device))
+        space.mouse.copy_(conditions.mouse)
+        space.keyboard.copy_(conditions.keyboard)
+
+    def _fill(self, caches: Caches, visual: Tensor) -> None:
         into, out = self._weights.visual
-        context: Tensor = F.linear(F.gelu(F.linear(F.layer_norm(visual, visual.shape[-1:]), *into)), *out)
-        return context
+        context = F.linear(F.gelu(F.linear(F.layer_norm(visual, visual.shape[-1:]), *into)), *out)
+        for weights, cache in zip(self._weights.layers, caches[CROSS], strict=True):
+            if not cache["is_init"]:
+                fill(self._config, weights, cache, context)
 
     def _noise(self, generator: torch.Generator) -> Tensor:
         shape = (1, self._config.tokens_per_block, self._config.patch_dim)
         return torch.randn(shape, generator=generator, dtype=self._config.dtype, device=self._device)
 
-    def _pass(self, caches: Caches, shared: Pass, base: Tensor, patches: Tensor, tables: LevelTables) -> Tensor:
-        config = self._config
-        x = base + F.linear(patches, *self._weights.patch)
-        for index, weights in enumerate(self._weights.layers):
-            modulation = tables.layers[index]
-            x = self_attention(config, weights, modulation, caches["self"][index], shared, x)
-            x = cross_attention(config, weights, caches[CROSS][index], shared, x)
-            if weights.action is not None:
-                x = act(config, weights.action, caches["mouse"][index], caches["keyboard"][index], shared, x)
-            x = feed_forward(weights, modulation, x)
-        return x
+    def _enter(self, base: Tensor, patches: Tensor, table: LevelTable) -> None:
+        """Put a pass's tokens and its level where the layers find them."""
+        torch.add(base, F.linear(patches, *self._weights.patch), out=self.workspace.x)
+        self.workspace.modulation.copy_(table.layers)
 
-    def _read(self, x: Tensor, tables: LevelTables) -> Tensor:
-        return F.linear(modulate(x, *tables.final), *self._weights.readout)
+    def _read(self, table: LevelTable) -> Tensor:
+        return F.linear(modulate(self.workspace.x, *table.final), *self._weights.readout)
 
 
-def following(shared: Pass) -> Pass:
-    """What a block's later passes share: nothing rolls any more, and the session's picture has been taken in."""
-    tokens, frames = (replace(place, shift=0, is_first=False) for place in (shared.tokens, shared.frames))
-    return replace(shared, tokens=tokens, frames=frames, context=None)
+def places_of(config: MatrixConfig, frame: int) -> Places:
+    """Where the block at latent frame ``frame`` goes in caches of each kind."""
+    tokens, frames = (place_of(config, frame, rows) for rows in (config.tokens_per_frame, 1))
+    return {"self": tokens, "mouse": frames, "keyboard": frames}
 
 
-def level_tables(weights: MatrixWeights, level: float) -> LevelTables:
+def level_table(weights: MatrixWeights, level: float) -> LevelTable:
     """Compute once what a noise level, 0 to 1, does to every layer."""
     table = weights.final_table
     waves = torch.exp(-math.log(SLOWEST) * torch.arange(LEVEL_WAVES, dtype=torch.float64) / LEVEL_WAVES)
     turns = 1000 * level * waves
     wave = torch.cat((turns.cos(), turns.sin())).to(device=table.device, dtype=table.dtype)
     into, out = weights.level
-    shared = F.linear(F.silu(F.linear(F.silu(F.linear(wave, *into)), *out)), *weights.modulation).unflatten(0, (6, -1))
-    return LevelTables(
-        layers=tuple(modulation_of(shared + layer.table) for layer in weights.layers),
-        final=(shared[0] + table[0], shared[1] + table[1] + 1),
-    )
-
-
-def modulation_of(table: Tensor) -> Modulation:
-    shift, scale, gate, mlp_shift, mlp_scale, mlp_gate = table.unbind()
-    return Modulation(shift, scale + 1, gate, mlp_shift, mlp_scale + 1, mlp_gate)
+    mixed = F.linear(F.silu(F.linear(F.silu(F.linear(wave, *into)), *out)), *weights.modulation)
+    shared = mixed.unflatten(0, (NUM_VECTORS, -1))
+    layers = torch.stack([shared + layer.table for layer in weights.layers])
+    layers[:, 1::3] += 1  # the scales
+    return LevelTable(layers=layers, final=(shared[0] + table[0], shared[1] + table[1] + 1))

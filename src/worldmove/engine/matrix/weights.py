@@ -68,7 +68,6 @@ class LayerWeights:
 
     table: Tensor
     qkv: Linear
-    gains: Tensor
     out: Linear
     cross_query: Linear
     cross_key_value: Linear
@@ -113,7 +112,6 @@ def _layer(config: MatrixConfig, draw: Draw, index: int) -> LayerWeights:
     return LayerWeights(
         table=draw.normal(6, dim, std=0.1, mean=0.3),
         qkv=draw.linear(dim, 3 * dim),
-        gains=draw.gains(2, dim),
         out=draw.linear(dim, dim),
         cross_query=draw.linear(dim, dim),
         cross_key_value=draw.linear(dim, 2 * dim),
