@@ -27,7 +27,11 @@ class Plan:
     """The groups of a layout, dealt to programs. Made by ``Fingerprints.plan``."""
 
     def __init__(
-        self, groups: Sequence[Extents], first_index: int, targets: Sequence[Sequence[int]] | None, owner: "Fingerprints"
+        self,
+        groups: Sequence[Extents],
+        first_index: int,
+        targets: Sequence[Sequence[int]] | None,
+        owner: "Fingerprints",
     ) -> None:
         self._owner = owner
         self._groups = [tuple(extents) for extents in groups]

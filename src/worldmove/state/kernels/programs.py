@@ -41,7 +41,9 @@ def _words_at(address):
 
 
 @triton.jit
-def row_sums(shares, bounds, table, sums, ROWS: tl.constexpr, STAGES: tl.constexpr, COPY: tl.constexpr, JOINT: tl.constexpr):
+def row_sums(
+    shares, bounds, table, sums, ROWS: tl.constexpr, STAGES: tl.constexpr, COPY: tl.constexpr, JOINT: tl.constexpr
+):
     """Write x and y of every row of this program's shares; with COPY, write the words to the share's target as well.
 
     A share is [address, target, first row in ``sums``, number of words]; all but the last of a group are whole tiles.
