@@ -12,6 +12,7 @@ import statistics
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def read_and_fold(source, sums, num_tiles, BLOCK: tl.constexpr):  # noqa: N803
     places = tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), dtype=tl.uint32)
     for tile in range(program, num_tiles, tl.num_programs(0)):
-        words = tl.load(source + tile.to(tl.int64) * BLOCK + places)
+        words = tl.load(source + tile.to(tl.int64) * BLOCK + places).to(tl.uint32, bitcast=True)
         total = total * 31 + words * 2654435761
     tl.store(sums + program, tl.sum(total, axis=0))
 
@@ -169,7 +170,7 @@ def check_copies(device: torch.device, options: dict[str, Any]) -> dict[str, Any
 
 
 def time_fingerprint(device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]) -> dict[str, Any]:
-    kernel = Fingerprints(device, **options)
+    kernel = Fingerprints(device, copies=Copies(device), **options)
     table = wmf1.Table.of(KEY)
     plan = kernel.plan(groups_of(leaves))
     found = kernel.launch(plan, table).result()
@@ -225,7 +226,9 @@ def time_copies(device: torch.device, leaves: list[torch.Tensor], options: dict[
     return {**times, "landed": _landed(arena, leaves, pieces), **options}
 
 
-def time_gather_with_digest(device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]) -> dict[str, Any]:
+def time_gather_with_digest(
+    device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]
+) -> dict[str, Any]:
     kernel = Fingerprints(device, **options)
     table = wmf1.Table.of(KEY)
     arena, pieces = scattered(leaves)
@@ -286,6 +289,10 @@ def time_host(device: torch.device, leaves: list[torch.Tensor]) -> dict[str, Any
     }
 
 
+def _text(options: dict[str, Any]) -> str:
+    return " ".join(f"{key}={int(value)}" for key, value in options.items())
+
+
 def host(device: torch.device) -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(device)
     return {
@@ -316,15 +323,14 @@ def take(out: Path, budget_s: float) -> dict[str, Any]:
     attempt(record, "gather with digest", lambda: time_gather_with_digest(device, leaves, {}))
     attempt(record, "gather with digest, joint", lambda: time_gather_with_digest(device, leaves, {"joint": True}))
     attempt(record, "host", lambda: time_host(device, leaves))
-    parts: list[tuple[str, Callable[[], dict[str, Any]]]] = []
-    for options in ROW_VARIANTS:
-        name = "wmf1 " + " ".join(f"{key}={int(value)}" for key, value in options.items())
-        parts.append((name, lambda options=options: time_fingerprint(device, leaves, options)))  # type: ignore[misc]
-        if len(parts) < 12 or options["warps"] < 4:
-            parts.append((f"rows only of {name}", lambda options=options: time_rows_only(device, leaves, options)))  # type: ignore[misc]
-    for options in COPY_VARIANTS:
-        name = "copies " + " ".join(f"{key}={value}" for key, value in options.items())
-        parts.append((name, lambda options=options: time_copies(device, leaves, options)))  # type: ignore[misc]
+    parts: list[tuple[str, Callable[[], dict[str, Any]]]] = [
+        *((f"wmf1 {_text(options)}", partial(time_fingerprint, device, leaves, options)) for options in ROW_VARIANTS),
+        *((f"copies {_text(options)}", partial(time_copies, device, leaves, options)) for options in COPY_VARIANTS),
+        *(
+            (f"rows only {_text(options)}", partial(time_rows_only, device, leaves, options))
+            for options in ROW_VARIANTS
+        ),
+    ]
     for name, work in parts:
         if time.perf_counter() - began > budget_s:
             record[name] = {"error": "no time was left"}

@@ -53,7 +53,10 @@ def test_the_twin_is_the_definition(length: int, fill: str) -> None:
 
 def test_the_values_are_those_on_file() -> None:
     assert STATE_KEY.hex() == "d3882f9aa593c06cbaab18c8f35d0245c6b70f18c3ee66b0da6c0bf816af72a4"
-    assert hashlib.sha256(TABLE.a.tobytes() + TABLE.b.tobytes() + TABLE.k.tobytes()).hexdigest() == "7ded1579771648b154e88f8eb51fd8f9efda91d9ea405f6181480262736e12b2"
+    assert (
+        hashlib.sha256(TABLE.a.tobytes() + TABLE.b.tobytes() + TABLE.k.tobytes()).hexdigest()
+        == "7ded1579771648b154e88f8eb51fd8f9efda91d9ea405f6181480262736e12b2"
+    )
     data = hashlib.shake_256(b"wmf1").digest(10_000)
     assert bytes_digest(TABLE, data).hex() == "318187eb1e351e096166ffe761dc239c"
     assert group_digest(TABLE, data, 3).hex() == "178e20bf9b78cb590f2a612eea26d568"

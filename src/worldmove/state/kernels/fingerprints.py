@@ -27,15 +27,17 @@ class Plan:
     """The groups of a layout, dealt to programs. Made by ``Fingerprints.plan``."""
 
     def __init__(
-        self, groups: Sequence[Extents], first_index: int, targets: Sequence[Sequence[int]] | None, owner: "Fingerprints"
+        self,
+        groups: Sequence[Extents],
+        numbers: Numbers,
+        targets: Sequence[Sequence[int]] | None,
+        owner: "Fingerprints",
     ) -> None:
         self._owner = owner
         self._groups = [tuple(extents) for extents in groups]
         self._targets = None if targets is None else [tuple(addresses) for addresses in targets]
         self._num_bytes = np.array([sum(n for _, n in extents) for extents in self._groups], dtype=np.int64)
         rows = -(-self._num_bytes // ROW_BYTES)
-        if len(rows) and rows.max() > GROUP_ROWS:
-            raise ValueError(f"a group has at most {GROUP_ROWS * ROW_BYTES} bytes, not {self._num_bytes.max()}")
         self._first_rows = np.cumsum(rows) - rows
         self._words = -(-self._num_bytes // 4)
         device, count = owner.device, len(self._groups)
@@ -45,7 +47,6 @@ class Plan:
         self.groups = Mirror(4 * count, torch.int64, device)
         self.sums = torch.zeros(2 * max(int(rows.sum()), 1), dtype=torch.uint64, device=device)
         self.digests = torch.zeros(2 * max(count, 1), dtype=torch.uint64, pin_memory=device.type == "cuda")
-        numbers = (first_index + np.arange(count, dtype=np.int64)) * GROUP_ROWS
         self.groups.write(np.stack((self._first_rows, rows, self._num_bytes, numbers), axis=1))
         self.bounds.write(self.work.bounds)
         self.done = new_event(device)
@@ -194,7 +195,18 @@ class Fingerprints:
 
         With ``targets``, one address for each extent, a launch copies every extent there as well.
         """
-        return Plan(groups, first_index, targets, self)
+        most = max((sum(length for _, length in extents) for extents in groups), default=0)
+        if most > GROUP_ROWS * ROW_BYTES:
+            raise ValueError(f"a group has at most {GROUP_ROWS * ROW_BYTES} bytes, not {most}")
+        numbers = (first_index + np.arange(len(groups), dtype=np.int64)) * GROUP_ROWS
+        return Plan(groups, numbers, targets, self)
+
+    def plan_leaves(self, leaves: Sequence[tuple[int, int]]) -> Plan:
+        """Prepare launches over whole leaves, each the address and number of its row-major bytes; rows count from 0.
+
+        ``leaves.leaf_bytes`` makes such bytes of any view.
+        """
+        return Plan([[leaf] for leaf in leaves], np.zeros(len(leaves), dtype=np.int64), None, self)
 
     def launch(self, plan: Plan, table: Table, *, stream: torch.cuda.Stream | None = None) -> Pending:
         """Start, in the stream's order, and return at once."""

@@ -41,7 +41,9 @@ def _words_at(address):
 
 
 @triton.jit
-def row_sums(shares, bounds, table, sums, ROWS: tl.constexpr, STAGES: tl.constexpr, COPY: tl.constexpr, JOINT: tl.constexpr):
+def row_sums(
+    shares, bounds, table, sums, ROWS: tl.constexpr, STAGES: tl.constexpr, COPY: tl.constexpr, JOINT: tl.constexpr
+):
     """Write x and y of every row of this program's shares; with COPY, write the words to the share's target as well.
 
     A share is [address, target, first row in ``sums``, number of words]; all but the last of a group are whole tiles.
@@ -92,17 +94,20 @@ def group_digests(groups, table, sums, digests):
     k1 = tl.load(table + 2049)
     k2 = tl.load(table + 2050)
     rows = tl.arange(0, 256)
-    some = rows < num_rows
-    line = sums + 2 * (first + rows)
-    x = tl.load(line, mask=some, other=0)
-    y = tl.load(line + 1, mask=some, other=0)
-    y = _mixed(y + (number + 1 + rows).to(tl.uint64) * 0x9E3779B97F4A7C15 + k0)
-    x = _mixed(x + y + k1)
-    y = y + _mixed(x + k2)
-    x = tl.where(some, x, 0)
-    y = tl.where(some, y, 0)
-    x = tl.sum(x, axis=0)
-    y = tl.sum(y, axis=0)
+    total_x = tl.zeros((256,), dtype=tl.uint64)
+    total_y = tl.zeros((256,), dtype=tl.uint64)
+    for begin in range(0, num_rows, 256):
+        some = begin + rows < num_rows
+        line = sums + 2 * (first + begin + rows)
+        x = tl.load(line, mask=some, other=0)
+        y = tl.load(line + 1, mask=some, other=0)
+        y = _mixed(y + (number + 1 + begin + rows).to(tl.uint64) * 0x9E3779B97F4A7C15 + k0)
+        x = _mixed(x + y + k1)
+        y = y + _mixed(x + k2)
+        total_x += tl.where(some, x, 0)
+        total_y += tl.where(some, y, 0)
+    x = tl.sum(total_x, axis=0)
+    y = tl.sum(total_y, axis=0)
     length = _mixed(num_bytes + k0)
     tl.store(digests + 2 * group, _mixed(x + length))
     tl.store(digests + 2 * group + 1, _mixed(y + length))
