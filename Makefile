@@ -37,11 +37,7 @@ demo: $(VENV)/demo.done  ## A live world on this machine, in your browser
 	@exec $(BIN)/worldmove demo --port $(PORT) $(if $(NO_BROWSER),--no-browser)
 
 test: $(VENV)/test.done  ## Everything that needs no GPU
-	@# 5: nothing was selected. Both are run, so that one failure does not hide the other.
-	@status=0; \
-	$(BIN)/python -m pytest -n $(JOBS) -m "not alone" $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
-	$(BIN)/python -m pytest -m alone $(PYTEST_ARGS) || [ $$? = 5 ] || status=1; \
-	exit $$status
+	@$(BIN)/python -m tests $(JOBS) $(PYTEST_ARGS)
 
 check: $(VENV)/check.done  ## Lint, format, types
 	$(BIN)/ruff check

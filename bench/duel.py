@@ -14,7 +14,8 @@ from bench.player import Player
 from bench.tap import Arrival, Checked, listen
 from bench.walk import Walk
 from worldmove.fleet.reports import MoveReport, Outcome
-from worldmove.serve.server import House, inhabited
+from worldmove.serve.house import House
+from worldmove.serve.server import inhabited
 from worldmove.serve.server_config import ServerConfig
 from worldmove.worker.config import WorkerConfig
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from worldmove.errors import FileRefused, ManifestError, MessageError, TransportError
+from worldmove.serve.client_messages import decode
 from worldmove.serve.frames import FrameHeader, Kind, pack, unpack
 from worldmove.serve.origin import host_is_known, origin_is_own, size_fits
-from worldmove.serve.play_messages import decode
 from worldmove.serve.record_entries import EndEntry, RecordHeader
 from worldmove.serve.record_file import RECORD_MAGIC, RecordReader, encode_entry, encode_header
 from worldmove.serve.record_file import VERSION as RECORD_VERSION

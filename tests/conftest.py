@@ -14,7 +14,16 @@ ALONE = (
     "serve/test_server.py",
     "test_metrics_page.py",
 )
-"""Folders and files whose tests play worlds in real time in real processes: beside others, they would time those."""
+"""Folders and files whose tests play worlds in real time in real processes: one at a time."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing of what is not asked for: where either part alone is, the other's files cost seconds."""
+    part, is_named = config.getoption("markexpr"), any(".py" in argument for argument in config.args)
+    if part not in ("alone", "not alone") or is_named or not collection_path.is_file():
+        return None
+    is_alone = _is_among(collection_path.relative_to(TESTS), ALONE)
+    return True if is_alone != (part == "alone") else None
 
 
 @pytest.hookimpl(tryfirst=True)

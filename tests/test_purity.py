@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "worldmove"
 
 PURE = (
     "engine/base.py",
+    "fleet/hosts.py",
     "fleet/notes.py",
     "fleet/ports.py",
     "fleet/reports.py",
@@ -57,7 +58,10 @@ PURE = (
     "units.py",
     "worker/accounts.py",
     "worker/inputs.py",
+    "worker/message.py",
     "worker/messages.py",
+    "worker/orders.py",
+    "worker/reports.py",
 )
 
 NEARLY_PURE: Mapping[str, str] = {
@@ -76,12 +80,16 @@ PURE_IMPORTS = frozenset(
 DRIVEN = ("move", "worker", "fleet", "serve")
 
 EDGES: Mapping[str, str] = {
-    "fleet/hosts_local.py": "starts worker processes, links them, and ends them by signal",
+    "fleet/hosts_local.py": "starts worker processes",
+    "fleet/local_door.py": "the socket by which they come in",
+    "fleet/local_process.py": "sees a worker's process end, and ends it by signal",
     "serve/ids.py": "names, seeds and nonces by the system's randomness",
     "serve/listen.py": "the listening socket",
-    "serve/server.py": "a server's process: its clocks, its signals, its end",
+    "serve/server.py": "a server's process: its clocks, its end",
+    "serve/signals.py": "the signals that end it",
     "serve/spool.py": "saved sessions on this host's disk, written and read by threads",
     "worker/process.py": "a worker's process: its clock, its link, its signals, its exit status",
+    "worker/process_log.py": "a worker's log: standard error, and when a line was said",
     "worker/threads.py": "runs blocking work on one thread",
 }
 

@@ -217,7 +217,7 @@ def test_a_report_that_blames_the_path_for_the_engine_is_found_out(monkeypatch: 
 
 
 def test_a_report_that_names_no_leaf_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(incoming, "_say", lambda differences, num_groups, path: "something is wrong")
+    monkeypatch.setattr(incoming, "say_damage", lambda differences, num_groups, path: "something is wrong")
     assert any("does not name" in complaint for complaint in complaints(found(Where.PATH, "flip")))
 
 

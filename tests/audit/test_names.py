@@ -13,6 +13,7 @@ from worldmove.errors import UserError
         ("tests.audit.omissions:Index", "Index"),
         ("python:tests.audit.omissions:threaded", "Engine"),
         ("reference:tiny", "ReferenceEngine"),
+        ("reference:matrix-tiny", "MatrixEngine"),
     ],
 )
 def test_an_engine_is_named_as_itself_as_what_makes_it_or_as_serve_names_it(name: str, kind: str) -> None:

@@ -20,8 +20,9 @@ from tests.serve.test_server import Client, playing
 from worldmove.cli.exits import ExitCode
 from worldmove.cli.main import hoist, run
 from worldmove.engine.base import KeyChange
+from worldmove.serve.house import House
 from worldmove.serve.record_entries import BlockEntry, Entry, MoveEntry, StateEntry
-from worldmove.serve.server import House, inhabited
+from worldmove.serve.server import inhabited
 from worldmove.serve.server_config import ServerConfig
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine

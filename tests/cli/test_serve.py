@@ -1,4 +1,4 @@
-"""``serve``, ``demo``, ``doctor`` and ``bench move`` as processes: how they begin and how they end."""
+"""``serve``, ``demo``, ``doctor`` and ``bench move``: how they begin and end, as processes where it matters."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
+from tests.cli.test_commands import worldmove
 from worldmove.cli.exits import ExitCode
 
 ROOT = Path(__file__).parents[2]
@@ -26,12 +27,6 @@ TINY = ("--engine", "reference:tiny")
 def begun(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
-    )
-
-
-def ended(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, timeout=100, env=ENVIRONMENT, check=False
     )
 
 
@@ -85,31 +80,31 @@ def test_a_taken_port_is_one_sentence_before_anything_is_started() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        ran = ended("demo", "--port", port)
-    assert ran.returncode == ExitCode.USAGE
-    assert ran.stderr.splitlines() == [
+        ran = worldmove("demo", "--port", port)
+    assert ran.status == ExitCode.USAGE
+    assert ran.err.splitlines() == [
         f"Port {port} at 127.0.0.1 cannot be used (Address already in use); choose another with --port."
     ]
 
 
 def test_weights_that_are_not_there_are_one_sentence_and_as_json_one_document() -> None:
-    ran = ended("serve", "--engine", "python:tests.cli.broken:engine", "--port", "0", "--json")
-    assert ran.returncode == ExitCode.USAGE
-    assert json.loads(ran.stdout)["error"]["code"] == "bad_weights"
-    assert "Traceback" not in ran.stderr
+    ran = worldmove("serve", "--engine", "python:tests.cli.broken:engine", "--port", "0", "--json")
+    assert ran.status == ExitCode.USAGE
+    assert ran.document["error"]["code"] == "bad_weights"
+    assert "Traceback" not in ran.err
 
 
 def test_an_engine_that_there_is_not_is_answered_with_those_there_are() -> None:
-    ran = ended("serve", "--engine", "reference:iland", "--port", "0")
-    assert ran.returncode == ExitCode.USAGE
-    assert "reference:island" in ran.stderr.splitlines()[-1]
+    ran = worldmove("serve", "--engine", "reference:iland", "--port", "0")
+    assert ran.status == ExitCode.USAGE
+    assert "reference:island" in ran.err.splitlines()[-1]
 
 
 @pytest.mark.slow
 def test_doctor_tries_this_machine_without_a_server() -> None:
-    ran = ended("doctor", *TINY, "--json")
-    assert ran.returncode == ExitCode.DONE
-    found = json.loads(ran.stdout)
+    ran = worldmove("doctor", *TINY, "--json")
+    assert ran.status == ExitCode.DONE
+    found = ran.document
     assert {check["name"]: check["ok"] for check in found["checks"]} == {
         "memory that processes share": True,
         "weights and engine": True,
@@ -120,9 +115,9 @@ def test_doctor_tries_this_machine_without_a_server() -> None:
 
 @pytest.mark.slow
 def test_bench_move_measures_moves_and_a_copy_in_one_run() -> None:
-    ran = ended("bench", "move", *TINY, "-n", "2", "--json")
-    assert ran.returncode == ExitCode.DONE
-    found = json.loads(ran.stdout)
+    ran = worldmove("bench", "move", *TINY, "-n", "2", "--json")
+    assert ran.status == ExitCode.DONE
+    found = ran.document
     assert found["schema"] == "worldmove.bench.move"
     assert found["outcomes"] == {"committed": 2}
     assert found["pause_ms"]["median"] > 0

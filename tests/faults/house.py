@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.faults.cables import Cables
 from tests.faults.chain_engine import build, replayed
-from tests.faults.nursery import ENGINE, Nursery, NurseryHosts
+from tests.faults.nursery import ENGINE, HurtableHosts, Nursery
 from tests.faults.points import Board
 from tests.faults.watcher import Watcher, watching
 from worldmove.errors import UserError
@@ -68,7 +68,7 @@ class House:
     controller: Controller
     gateway: Gateway
     desk: Desk
-    hosts: NurseryHosts
+    hosts: HurtableHosts
     cables: Cables
     nursery: Nursery
     url: str
@@ -131,7 +131,7 @@ async def house_of(
     metrics = Metrics()
     cables = Cables()
     worker = WorkerConfig(engine=ENGINE, num_slots=num_slots, arena_bytes=ARENA_BYTES, ledger_answer_s=0.3)
-    hosts = NurseryHosts(LocalHostsConfig(worker=worker), nursery, cables)
+    hosts = HurtableHosts(LocalHostsConfig(worker=worker), nursery, cables)
     store = open_ledger(LedgerConfig(path=ledger, durability=Durability.NORMAL))
     made: list[House] = []
     ports = ControllerPorts(

@@ -2,7 +2,7 @@
 
 ``python -m tests.faults.nursery`` reads one JSON object a line from standard input, {"config", "board", "log"}, and
 writes {"pid"} for each, and {"ended", "status"} for each child that has ended. It ends, and its children with it,
-at the end of its input. What a child runs is the worker's own ``main``; only its waits are shorter.
+at the end of its input. What a child runs is the worker's own ``main``; only the waits of one with a board are shorter.
 """
 
 import asyncio
@@ -22,7 +22,8 @@ import msgspec
 import tests.faults.chain_engine  # noqa: F401  imported once, for all children
 from tests.faults.cables import Cables
 from tests.faults.points import Board, install
-from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig, LocalProcess
+from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
+from worldmove.fleet.local_process import LocalProcess
 from worldmove.move.destination import Destination, DestinationConfig
 from worldmove.move.source import Source, SourceConfig
 from worldmove.worker import drivers, process, warm_up
@@ -93,13 +94,18 @@ def _fork(order: dict[str, str], not_its: tuple[int, ...]) -> int:
         os.dup2(here, there)
     for descriptor in (*not_its, nothing, told):
         os.close(descriptor)
-    install(Path(order["board"]))
-    warm_up.SAMPLE_BYTES = 1 << 20
-    for name, shortened in SHORTENED.items():
-        setattr(drivers, name, shortened)
+    if "board" in order:
+        _make_hurtable(Path(order["board"]))
     sys.argv = ["worker", order["config"]]
     process.main()
     os._exit(1)  # not reached: a worker's main ends its process
+
+
+def _make_hurtable(board: Path) -> None:
+    install(board)
+    warm_up.SAMPLE_BYTES = 1 << 20
+    for name, shortened in SHORTENED.items():
+        setattr(drivers, name, shortened)
 
 
 class Nursery:
@@ -119,13 +125,17 @@ class Nursery:
             self._boards[worker] = Board(self.folder / f"{worker}.board")
         return self._boards[worker]
 
-    async def fork(self, config: WorkerConfig) -> "Child":
-        """Begin a worker."""
+    async def fork_hurtable(self, config: WorkerConfig) -> "Child":
+        """Begin a worker that looks at its board."""
         self.board(config.worker)
+        return await self.fork(config, board=str(self.folder / f"{config.worker}.board"))
+
+    async def fork(self, config: WorkerConfig, **more: str) -> "Child":
+        """Begin a worker as it is."""
         order = {
             "config": msgspec.json.encode(config).decode(),
-            "board": str(self.folder / f"{config.worker}.board"),
             "log": str(self.folder / f"{config.worker}.log"),
+            **more,
         }
         async with self._asking:
             assert self._running.stdin is not None
@@ -168,7 +178,21 @@ class Child(LocalProcess):
 
 
 class NurseryHosts(LocalHosts):
-    """The product's hosts, whose workers come from a nursery and are linked by cables that a test holds."""
+    """The product's hosts, whose workers come from a nursery."""
+
+    def __init__(self, config: LocalHostsConfig, nursery: Nursery) -> None:
+        super().__init__(config)
+        self._nursery = nursery
+
+    async def _spawn(self, worker: str, incarnation: int, socket_path: Path) -> Child:
+        config = msgspec.structs.replace(
+            self._config.worker, worker=worker, incarnation=incarnation, socket_path=str(socket_path)
+        )
+        return await self._nursery.fork(config)
+
+
+class HurtableHosts(LocalHosts):
+    """The product's hosts, whose workers come from a nursery, look at boards, and are linked by cables."""
 
     def __init__(self, config: LocalHostsConfig, nursery: Nursery, cables: Cables) -> None:
         super().__init__(config)
@@ -180,7 +204,7 @@ class NurseryHosts(LocalHosts):
         config = msgspec.structs.replace(
             self._config.worker, worker=worker, incarnation=incarnation, socket_path=str(path)
         )
-        return await self._nursery.fork(config)
+        return await self._nursery.fork_hurtable(config)
 
 
 @asynccontextmanager

@@ -21,7 +21,7 @@ class SilentGateway:
 
     def __init__(self) -> None:
         self.block: int | None = 5
-        self.reaches = 9
+        self.reaches: int | None = 9
         self.told: list[tuple[str, object]] = []
 
     def take(self, worker: str, message: object) -> None:

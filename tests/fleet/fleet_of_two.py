@@ -10,6 +10,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from tests.faults.nursery import Nursery, NurseryHosts
 from tests.fleet.playing import PlayingGateway
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
@@ -49,14 +50,19 @@ async def fleet_of_two(
     worker: WorkerConfig | None = None,
     config: FleetConfig | None = None,
     period_s: float = 0.1,
+    nursery: Nursery | None = None,
 ) -> AsyncIterator[Fleet]:
-    """Start two workers; stop them at the end. No task of the controller may have failed meanwhile."""
+    """Start two workers, as the product does or in a nursery; stop them at the end.
+
+    No task of the controller may have failed meanwhile.
+    """
     numbers = itertools.count()
     logged: list[tuple[str, dict[str, object]]] = []
     ledger = open_ledger(LedgerConfig())
-    hosts = LocalHosts(
-        LocalHostsConfig(worker=worker or WorkerConfig(engine="reference:tiny"), environment={"PYTHONPATH": str(ROOT)})
+    local = LocalHostsConfig(
+        worker=worker or WorkerConfig(engine="reference:tiny"), environment={"PYTHONPATH": str(ROOT)}
     )
+    hosts = LocalHosts(local) if nursery is None else NurseryHosts(local, nursery)
     ports = ControllerPorts(
         hosts=hosts,
         ledger=ledger,

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 from tests.fleet.fakes import Wire
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig, is_alive
+from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
+from worldmove.fleet.local_process import is_alive
 from worldmove.fleet.notes import MemoryNotes, Notes, WorkerNote
 from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
@@ -19,7 +21,7 @@ from worldmove.worker.background import Background
 from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import server_link
-from worldmove.worker.messages import Hello, Shutdown, ToServer
+from worldmove.worker.messages import Copies, Hello, Shutdown, ToServer
 
 SLEEP = (sys.executable, "-c", "input()")
 
@@ -262,3 +264,39 @@ def test_only_who_is_known_is_let_in_and_a_stray_is_told_to_end(tmp_path: Path) 
         assert tmp_path.exists()
 
     asyncio.run(run())
+
+
+def test_what_waits_in_a_link_is_cut_off_by_the_hello_of_the_next_one(tmp_path: Path) -> None:
+    """A report that came after the hello of a later link would say that copies are gone that are there."""
+
+    async def run() -> tuple[list[ToServer], list[ToServer]]:
+        heard: list[ToServer] = []
+        reports = [Copies(worker="a", incarnation=4, copies=(), slots_free=n, slots_quarantined=0) for n in range(4)]
+        with subprocess.Popen(SLEEP, stdin=subprocess.PIPE) as process:
+            hosts = hosts_in(tmp_path)
+            hello = hello_of("a", 4, process.pid)
+
+            def take(message: ToServer) -> None:
+                heard.append(message)
+                if message == reports[1]:  # the worker's next link is here before the rest of this one is read
+                    assert adopted is not None
+                    adopted[1].join(cast("Any", FakeEnd()))
+
+            adopted = hosts.adopt("a", 4, process.pid, birth_of(process.pid) or "", take, lambda status: None)
+            assert adopted is not None
+            await hosts.listen()
+            link = server_link(*await asyncio.open_unix_connection(tmp_path / "server.sock"))
+            link.send(hello)
+            for report in reports:
+                link.send(report)
+            assert await link.take() is None
+            link.close()
+            await hosts.close()
+        return heard, [hello, *reports[:2]]
+
+    heard, expected = asyncio.run(run())
+    assert heard == expected
+
+
+class FakeEnd:
+    def close(self) -> None: ...

@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 
+from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import Fleet, eventually, fleet_of_two
 from tests.fleet.playing import replayed
 from worldmove.errors import UserError
@@ -108,10 +109,10 @@ async def full(fleet: Fleet) -> None:
     assert (await fleet.controller.open("again", 5)).owner == owner
 
 
-def test_requests_of_every_kind_on_one_fleet() -> None:
+def test_requests_of_every_kind_on_one_fleet(nursed: Nursed) -> None:
     async def run() -> None:
-        async with fleet_of_two() as fleet:
+        async with fleet_of_two(nursery=nursed.nursery) as fleet:
             for trial in (damaged, thrown_away, mistaken, too_late, cancelled, full):
                 await trial(fleet)
 
-    asyncio.run(run())
+    nursed.run(run())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import Fleet, eventually, fleet_of_two
 from tests.fleet.playing import Play, ShownBlock, replayed
 from worldmove.errors import UserError
@@ -61,73 +62,73 @@ def went_on(play: Play) -> bool:
     return in_order and play.frames == replayed(build_engine("reference:tiny", 1), SEED, play.lists)
 
 
-def test_the_world_goes_on_when_its_old_worker_is_killed_at_the_first_block_shown() -> None:
+def test_the_world_goes_on_when_its_old_worker_is_killed_at_the_first_block_shown(nursed: Nursed) -> None:
     async def run() -> tuple[Play, MoveReport]:
-        async with fleet_of_two() as fleet:
+        async with fleet_of_two(nursery=nursed.nursery) as fleet:
             await opened(fleet)
             kill_at_first_block_of(fleet, 2, "worker-1")
             return await play_and_move(fleet)
 
-    play, report = asyncio.run(run())
+    play, report = nursed.run(run())
     assert report.outcome is Outcome.COMMITTED
     assert play.shown[-1].epoch == 2
     assert went_on(play)
 
 
-def test_the_source_goes_on_when_the_destination_is_killed_before_the_commit() -> None:
+def test_the_source_goes_on_when_the_destination_is_killed_before_the_commit(nursed: Nursed) -> None:
     async def run() -> tuple[Play, MoveReport]:
-        async with fleet_of_two() as fleet:
+        async with fleet_of_two(nursery=nursed.nursery) as fleet:
             await opened(fleet)
             fleet.gateway.on_phase = lambda phase: kill(fleet, "worker-2") if phase == "transfer" else None
             return await play_and_move(fleet)
 
-    play, report = asyncio.run(run())
+    play, report = nursed.run(run())
     assert report.outcome is Outcome.ABORTED
     assert report.epoch == play.shown[-1].epoch == 1
     assert went_on(play)
 
 
-def test_a_retired_copy_takes_over_when_the_new_owner_is_killed_at_its_first_block() -> None:
+def test_a_retired_copy_takes_over_when_the_new_owner_is_killed_at_its_first_block(nursed: Nursed) -> None:
     async def run() -> tuple[Play, MoveReport]:
-        async with fleet_of_two() as fleet:
+        async with fleet_of_two(nursery=nursed.nursery) as fleet:
             await opened(fleet)
             kill_at_first_block_of(fleet, 2, "worker-2")
             return await play_and_move(fleet)
 
-    play, _ = asyncio.run(run())
+    play, _ = nursed.run(run())
     assert play.lost_why == ""
     assert play.shown[-1].epoch == 3
     assert went_on(play)
 
 
-def test_the_source_killed_in_mid_move_leaves_a_world_that_goes_on_or_is_lost_and_says_which() -> None:
+def test_the_source_killed_in_mid_move_leaves_a_world_that_goes_on_or_is_lost_and_says_which(nursed: Nursed) -> None:
     async def run() -> tuple[Play, MoveReport, SessionState]:
-        async with fleet_of_two() as fleet:
+        async with fleet_of_two(nursery=nursed.nursery) as fleet:
             await opened(fleet)
             fleet.gateway.on_phase = lambda phase: kill(fleet, "worker-1") if phase == "transfer" else None
             play, report = await play_and_move(fleet)
             return play, report, fleet.controller.sessions()[0].state
 
-    play, _, state = asyncio.run(run())
+    play, _, state = nursed.run(run())
     assert went_on(play) if state is SessionState.LIVE else play.lost_why
     assert state in (SessionState.LIVE, SessionState.LOST)
 
 
-def test_the_source_killed_before_the_start_is_reported_as_lost_and_nobody_is_said_to_go_on() -> None:
+def test_the_source_killed_before_the_start_is_reported_as_lost_and_nobody_is_said_to_go_on(nursed: Nursed) -> None:
     async def run() -> tuple[Play, MoveReport]:
-        async with fleet_of_two() as fleet:
+        async with fleet_of_two(nursery=nursed.nursery) as fleet:
             await opened(fleet)
             fleet.gateway.on_phase = lambda phase: kill(fleet, "worker-1") if phase == "prepare" else None
             return await play_and_move(fleet)
 
-    play, report = asyncio.run(run())
+    play, report = nursed.run(run())
     assert (report.outcome, report.runs_at) == (Outcome.LOST, None)
     assert "worker-1 ended" in play.lost_why
 
 
-def test_a_destination_that_is_stopped_in_mid_move_is_an_abort_and_leaves_no_doubt() -> None:
+def test_a_destination_that_is_stopped_in_mid_move_is_an_abort_and_leaves_no_doubt(nursed: Nursed) -> None:
     async def run() -> tuple[Play, MoveReport, SessionState]:
-        async with fleet_of_two() as fleet:
+        async with fleet_of_two(nursery=nursed.nursery) as fleet:
             await opened(fleet)
             pid = fleet.pid("worker-2")
             fleet.gateway.on_phase = lambda phase: os.kill(pid, signal.SIGSTOP) if phase == "transfer" else None
@@ -137,15 +138,17 @@ def test_a_destination_that_is_stopped_in_mid_move_is_an_abort_and_leaves_no_dou
             finally:
                 os.kill(pid, signal.SIGCONT)
 
-    play, report, state = asyncio.run(run())
+    play, report, state = nursed.run(run())
     assert (report.outcome, report.runs_at, state) == (Outcome.ABORTED, "worker-1", SessionState.LIVE)
     assert report.took_s < 6.0
     assert went_on(play)
 
 
-def test_a_session_is_lost_when_its_only_worker_is_killed_and_the_worker_comes_back_empty() -> None:
+def test_a_session_is_lost_when_its_only_worker_is_killed_and_the_worker_comes_back_empty(nursed: Nursed) -> None:
+    restarting = FleetConfig(restart=True, restart_after_s=0.1)
+
     async def run() -> tuple[Play, list[tuple[WorkerState, int, int]]]:
-        async with fleet_of_two(config=FleetConfig(restart=True, restart_after_s=0.1)) as fleet:
+        async with fleet_of_two(config=restarting, nursery=nursed.nursery) as fleet:
             await opened(fleet)
             playing = asyncio.create_task(fleet.gateway.play("s-1", 24))
             await fleet.gateway.until("s-1", 4)
@@ -156,7 +159,7 @@ def test_a_session_is_lost_when_its_only_worker_is_killed_and_the_worker_comes_b
                 await fleet.controller.move("s-1", "worker-2")
             return play, [(w.state, w.incarnation, w.slots_free) for w in fleet.controller.workers()]
 
-    play, workers = asyncio.run(run())
+    play, workers = nursed.run(run())
     assert "worker-1 ended" in play.lost_why
     assert workers == [(WorkerState.READY, 2, 3), (WorkerState.READY, 1, 3)]
 

@@ -18,8 +18,21 @@ from worldmove.fleet.notes import MemoryNotes, MoveNote, Notes, SessionNote, Wor
 from worldmove.fleet.ports import Owner
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.views import SessionState
+from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt
+from worldmove.move.ledger_messages import Opened as AttemptOpened
 from worldmove.move.ledger_row import OpenedFor, Row
-from worldmove.worker.messages import BlockDone, Change, Close, Copies, Copy, Held, Left, Reported
+from worldmove.worker.messages import (
+    BlockDone,
+    Change,
+    Close,
+    Copies,
+    Copy,
+    Held,
+    LedgerAsk,
+    Left,
+    Refused,
+    Reported,
+)
 
 ROW = Row(session="s", owner="a", incarnation=4, epoch=3, shown=True)
 BLOCK = BlockDone(session="s", epoch=3, block=4, frames=b"", frame_sha256=(), notes=(), compute_s=0.0)
@@ -52,6 +65,10 @@ class Later:
 
     def told(self, event: str) -> list[object]:
         return [said for what, said in self.gateway.told if what == event]
+
+    def outcome(self) -> Outcome:
+        (report,) = self.controller.moves()
+        return report.outcome
 
     def state(self, session: str = "s") -> SessionState:
         return next(view.state for view in self.controller.sessions() if view.name == session)
@@ -130,28 +147,95 @@ def test_what_was_being_closed_is_closed_and_what_was_never_named_is_too() -> No
     )
 
 
-def test_an_attempt_that_nobody_conducts_is_closed_and_its_move_gets_an_outcome() -> None:
-    move = MoveNote(
-        number=3,
-        session="s",
-        attempt="00000001-x",
-        source="a",
-        destination="b",
-        epoch=3,
-        transport="shm",
-        strategy="boundary copy",
-        started_at=1.0,
-    )
+MOVE = MoveNote(
+    number=3,
+    session="s",
+    attempt="00000001-x",
+    source="a",
+    destination="b",
+    epoch=3,
+    transport="shm",
+    strategy="boundary copy",
+    started_at=1.0,
+)
+OPENED = replace(
+    ROW, attempt=OpenedFor(attempt="00000001-x", destination="b", incarnation=4), last_attempt="00000001-x"
+)
 
+
+def test_an_attempt_that_nobody_conducts_is_closed_and_its_move_is_aborted_once_its_destination_holds_nothing() -> None:
     async def work(later: Later) -> None:
         row = await later.ledger.row("s")
         assert row is not None
         assert row.attempt is None
+        assert later.outcome() is Outcome.IN_DOUBT  # it may be in doubt there
+        later.says("b", copy_of("s", "shadow"))
+        await asyncio.sleep(0.01)
+        assert later.outcome() is Outcome.IN_DOUBT
+        later.hosts.adopted["b"](Copies(worker="b", incarnation=4, copies=(), slots_free=3, slots_quarantined=0))
+        await asyncio.sleep(0.01)
         (report,) = later.controller.moves()
         assert (report.outcome, report.reason, report.runs_at) == (Outcome.ABORTED, "server_ended", "a")
 
-    opened = OpenedFor(attempt="00000001-x", destination="b", incarnation=4)
-    left_behind(work, replace(ROW, attempt=opened, last_attempt="00000001-x"), notes=(noted("s", ("a", 4)), move))
+    left_behind(work, OPENED, notes=(noted("s", ("a", 4)), MOVE))
+
+
+def test_a_destination_in_doubt_whose_source_dies_after_the_close_is_granted_its_commit_and_the_move_says_so() -> None:
+    async def work(later: Later) -> None:
+        later.says("a", Copy(session="s", phase="frozen", epoch=3, block=5, left=5))
+        later.says("b", Copy(session="s", phase="shadow", epoch=0, block=5, left=5))
+        await asyncio.sleep(0.3)
+        assert later.outcome() is Outcome.IN_DOUBT
+        later.hosts.on_gone["a"](None)
+        asked = CommitAttempt(session="s", attempt="00000001-x", epoch=3, boundary=5, worker="b", incarnation=4)
+        later.hosts.adopted["b"](LedgerAsk(worker="b", incarnation=4, request=1, operation=asked))
+        await asyncio.sleep(0.3)
+        assert later.controller.owner("s") == Owner(worker="b", incarnation=4, epoch=4)
+        assert later.outcome() is Outcome.COMMITTED
+
+    left_behind(work, OPENED, notes=(noted("s", ("a", 4)), MOVE))
+
+
+def test_a_move_that_a_dead_server_saw_granted_is_noted_before_a_later_epoch_hides_it() -> None:
+    async def work(later: Later) -> None:
+        assert later.notes.moves()[0].granted or later.outcome() is Outcome.COMMITTED
+
+    granted = replace(ROW, owner="b", epoch=4, granted_by="00000001-x", last_attempt="00000001-x")
+    left_behind(work, granted, notes=(noted("s", ("b", 4)), MOVE))
+
+
+def test_a_move_of_another_server_never_closes_one_of_this_ones() -> None:
+    async def work(later: Later) -> None:
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=7, left=5))
+        later.says("b", copy_of("s", "shadow"))
+        await asyncio.sleep(0.3)
+        new = OpenAttempt(session="s", attempt="00000002-y", epoch=3, destination="b", destination_incarnation=4)
+        assert isinstance(await later.controller.ask(new), AttemptOpened)
+        await asyncio.sleep(0.3)
+        row = await later.ledger.row("s")
+        assert row is not None
+        assert row.attempt is not None
+        assert row.attempt.attempt == "00000002-y"
+
+    left_behind(work, OPENED, notes=(noted("s", ("a", 4)), MOVE))
+
+
+def test_an_owner_that_slept_and_was_replaced_is_told_so_by_the_next_server_though_it_sends_no_block() -> None:
+    async def work(later: Later) -> None:
+        later.says("b", Copy(session="s", phase="live", epoch=2, block=4, left=4))
+        assert later.hosts.wires["b"].of(Refused) == [Refused(session="s", epoch=3)]
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=7, left=5))
+        assert later.hosts.wires["a"].of(Refused) == []
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4)),))
+
+
+def test_a_copy_of_a_lost_session_is_let_go_when_its_worker_is_heard_of_again() -> None:
+    async def work(later: Later) -> None:
+        later.says("b", Copy(session="s", phase="retired", epoch=2, block=4, left=4))
+        assert later.hosts.wires["b"].of(Close) == [Close(session="s")]
+
+    left_behind(work, replace(ROW, lost=True), notes=(noted("s"),))
 
 
 def test_a_dead_owner_without_another_copy_is_lost_only_when_every_living_worker_has_said_what_it_holds() -> None:

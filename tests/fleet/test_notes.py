@@ -90,6 +90,15 @@ def replace_report(note: MoveNote, report: MoveReport) -> MoveNote:
     return msgspec.structs.replace(note, report=report)
 
 
+class Full(MemoryNotes):
+    full = False
+
+    def keep(self, kind: str, key: str, value: str) -> None:
+        if self.full:
+            raise LedgerError("the disk is full")
+        super().keep(kind, key, value)
+
+
 def history_on(store: NoteStore, *, limit: int = 8, logged: list[str] | None = None) -> History:
     said = [] if logged is None else logged
     return History(Notes(store), limit=limit, log=lambda event, fields: said.append(event))
@@ -135,14 +144,6 @@ def test_every_try_of_a_move_is_one_move(store: NoteStore) -> None:
 
 
 def test_an_end_that_cannot_be_noted_is_said_and_left_to_the_next_server() -> None:
-    class Full(MemoryNotes):
-        full = False
-
-        def keep(self, kind: str, key: str, value: str) -> None:
-            if self.full:
-                raise LedgerError("the disk is full")
-            super().keep(kind, key, value)
-
     store, logged = Full(), list[str]()
     history = history_on(store, logged=logged)
     number = history.begin(PLAN, 1.0)
@@ -154,24 +155,72 @@ def test_an_end_that_cannot_be_noted_is_said_and_left_to_the_next_server() -> No
 
 
 ROW = Row(session="s", owner="a", incarnation=1, epoch=1, last_attempt="1-x")
+GRANTED = replace(ROW, owner="b", epoch=2, granted_by="1-x")
+FAILED_OVER = replace(ROW, owner="a", epoch=3, granted_by="failover")
+RECLAIMED = replace(ROW, owner="a", epoch=3, granted_by="reclaim")
 
 
 @pytest.mark.parametrize(
-    ("row", "lives_at", "outcome"),
+    ("rows", "outcome"),
     [
-        (replace(ROW, owner="b", epoch=2, granted_by="1-x"), "b", Outcome.COMMITTED),
-        (replace(ROW, owner="b", epoch=2, granted_by="1-x"), None, Outcome.COMMITTED),
-        (ROW, "a", Outcome.ABORTED),
-        (ROW, None, Outcome.IN_DOUBT),
-        (replace(ROW, attempt=OpenedFor(attempt="1-x", destination="b", incarnation=1)), "a", Outcome.IN_DOUBT),
-        (replace(ROW, lost=True), None, Outcome.LOST),
-        (replace(ROW, owner="c", epoch=2, granted_by="failover"), "c", Outcome.ABORTED),
+        ((GRANTED, FAILED_OVER), Outcome.COMMITTED),
+        ((GRANTED, RECLAIMED), Outcome.ABORTED),
+        ((GRANTED, RECLAIMED, replace(FAILED_OVER, epoch=4)), Outcome.ABORTED),
+        ((GRANTED, FAILED_OVER, replace(RECLAIMED, epoch=4)), Outcome.COMMITTED),
+        ((replace(GRANTED, granted_by="failover"), FAILED_OVER), Outcome.ABORTED),
+        ((replace(GRANTED, session="t"), FAILED_OVER), Outcome.ABORTED),
+        ((GRANTED, replace(FAILED_OVER, lost=True)), Outcome.COMMITTED),
+    ],
+)
+def test_that_a_move_was_granted_is_known_to_a_later_server_though_later_epochs_followed(
+    store: NoteStore, rows: tuple[Row, ...], outcome: Outcome
+) -> None:
+    history = history_on(store)
+    history.begin(PLAN, 1.0)
+    for row in rows:
+        history.row_changed(row)
+        history.keep_marks()
+    (unfinished,) = history_on(store).load()
+    lives_at = None if rows[-1].lost else "a"
+    assert outcome_of(unfinished, rows[-1], lives_at, may_commit=False).outcome is outcome
+
+
+def test_a_mark_that_cannot_be_kept_is_kept_with_the_next() -> None:
+    store, logged = Full(), list[str]()
+    history = history_on(store, logged=logged)
+    number = history.begin(PLAN, 1.0)
+    store.full = True
+    assert history.row_changed(GRANTED)
+    history.keep_marks()
+    assert logged == ["move_not_noted"]
+    known = history.unfinished(number)
+    assert known is not None
+    assert known.granted
+    store.full = False
+    assert history.row_changed(replace(ROW, session="t"))
+    history.keep_marks()
+    assert [note.granted for note in history_on(store).load()] == [True]
+    assert not history.row_changed(GRANTED)
+
+
+@pytest.mark.parametrize(
+    ("row", "lives_at", "may_commit", "outcome"),
+    [
+        (GRANTED, "b", False, Outcome.COMMITTED),
+        (GRANTED, None, False, Outcome.COMMITTED),
+        (ROW, "a", False, Outcome.ABORTED),
+        (ROW, "a", True, Outcome.IN_DOUBT),
+        (ROW, None, False, Outcome.IN_DOUBT),
+        (replace(ROW, attempt=OpenedFor(attempt="1-x", destination="b", incarnation=1)), "a", False, Outcome.IN_DOUBT),
+        (replace(ROW, attempt=OpenedFor(attempt="2-x", destination="b", incarnation=1)), "a", False, Outcome.ABORTED),
+        (replace(ROW, lost=True), None, False, Outcome.LOST),
+        (replace(ROW, owner="c", epoch=2, granted_by="failover"), "c", True, Outcome.ABORTED),
     ],
 )
 def test_a_move_whose_server_ended_in_its_middle_ended_as_the_row_says(
-    row: Row, lives_at: str | None, outcome: Outcome
+    row: Row, lives_at: str | None, may_commit: bool, outcome: Outcome
 ) -> None:
-    report = outcome_of(MOVE, row, lives_at)
+    report = outcome_of(MOVE, row, lives_at, may_commit=may_commit)
     assert (report.outcome, report.reason, report.epoch, report.runs_at) == (
         outcome,
         "server_ended",

@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from tests.fleet.fakes import Server, copy_of, server_of
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.recovery import Recovery
 from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt, Reclaim, Yours
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Inquire
-from worldmove.worker.messages import Copy, Poll, TakeOver
+from worldmove.worker.messages import Close, Copy, Poll, TakeOver
 
 Before = Callable[[Server], Awaitable[None]]
 React = Callable[[Server, object], None]
@@ -78,11 +80,33 @@ def _plays_when_told(num_times: int) -> React:
     return react
 
 
-def test_a_retired_copy_whose_lists_end_early_does_not_take_over_and_is_not_called_lost_either() -> None:
+async def _lists_reach(server: Server, block: int | None) -> None:
+    server.gateway.reaches = block
+
+
+def test_it_is_lost_where_nobody_has_the_lists_that_its_only_retired_copy_lacks_and_that_copy_is_let_go() -> None:
+    server = recovered(copy_of("s", "retired", block=3), before=lambda server: _lists_reach(server, 3))
+    assert row(server).lost
+    why = "a ended and no other worker holds a copy that could go on: their key lists are lost"
+    assert server.gateway.told[-1] == ("lost", why)
+    assert server.wires["b"].of(Close) == [Close(session="s")]
+    assert server.wires["b"].of(TakeOver) == []
+
+
+@pytest.mark.parametrize(("reaches", "phase"), [(None, "retired"), (None, "frozen"), (3, "frozen")])
+def test_it_is_not_lost_while_lists_may_still_be_reported_or_a_copy_is_there_that_needs_none(
+    reaches: int | None, phase: str
+) -> None:
     async def run() -> tuple[Row, list[object]]:
         server = await server_of("a", "b")
-        server.gateway.reaches = 4
-        server.holds("b", copy_of("s", "retired"))
+        server.gateway.reaches = reaches
+        server.holds("b", copy_of("s", phase, block=3))
+
+        def answer(message: object) -> None:
+            if isinstance(message, Poll):
+                server.holds("b", copy_of("s", phase, block=3), poll=message.poll)
+
+        server.wires["b"].react = answer
         server.dies("a")
         recovery = Recovery(
             config=FleetConfig(recover_every_s=0.01, poll_s=0.02),

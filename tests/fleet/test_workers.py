@@ -43,6 +43,18 @@ def test_an_earlier_incarnations_report_counts_for_nothing() -> None:
     assert asyncio.run(run()) == 3
 
 
+def test_a_report_of_the_dead_that_comes_late_brings_no_copy_back() -> None:
+    async def run() -> tuple[tuple[object, ...], int]:
+        server = await server_of("a")
+        server.dies("a")
+        server.workers.report(
+            Copies(worker="a", incarnation=1, copies=(copy_of("s", "retired"),), slots_free=2, slots_quarantined=0)
+        )
+        return server.workers.holders("s", ("retired",)), server.workers.all()[0].slots_free
+
+    assert asyncio.run(run()) == ((), 0)
+
+
 def test_sessions_go_where_there_is_room_and_throw_away_copies_where_fewest_play() -> None:
     async def run() -> tuple[str, str]:
         server = await server_of("a", "b")

@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 
 from tests.hostile.shapes import EDGES, junk, plain
 from worldmove.errors import MessageError
-from worldmove.serve.play_messages import (
-    MAX_CLIENT_BYTES,
-    MAX_ERROR_CHARS,
-    AnyFromClient,
-    FromClient,
-    Pong,
-    decode,
-    encode,
-)
+from worldmove.serve.client_messages import MAX_CLIENT_BYTES, MAX_ERROR_CHARS, AnyFromClient, FromClient, decode
+from worldmove.serve.play_messages import Pong, encode
 
 
 def read(text: str) -> FromClient | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.hostile.shapes import EDGES, junk, plain
 from tests.serve.test_gateway import House, Watcher, in_house, replayed
 from worldmove.errors import UserError
-from worldmove.serve.play_messages import AnyFromClient
+from worldmove.serve.client_messages import AnyFromClient
 
 CHANGES = st.lists(
     st.tuples(

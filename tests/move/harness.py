@@ -85,6 +85,7 @@ class Copy:
         self.plays = plays
         self.epoch = epoch
         self.acknowledged_block = toy.block if toy else 0
+        self.stands_at: int | None = None
         self.unacknowledged: dict[int, str] = {}
         self.taken = asyncio.Event()
         self.released = False
@@ -184,8 +185,12 @@ class Copy:
         self.after_install(self)
         return self.toy.capture()
 
+    def verified(self, block: int) -> None:
+        assert block >= self.acknowledged_block
+        self.stands_at = block
+
     def promote(self, epoch: int, block: int) -> None:
-        assert self.world.block == block
+        assert self.world.block == self.stands_at == block  # said before the commit was asked for
         self.acknowledged_block = block
         self.thaw(epoch)
         self.worker.fleet.on_promote(self)

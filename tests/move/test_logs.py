@@ -1,8 +1,9 @@
 """Every change of phase of both tables is logged, with session, attempt and epoch."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
-from tests.move.harness import SESSION, Fleet, LedgerFault, Worker
+from tests.move.harness import SESSION, Fleet, LedgerFault, Plays, Worker
 from tests.move.virtual import run
 from worldmove.move.ledger_rules import CloseAttempt, CommitAttempt, Operation
 from worldmove.move.messages import AnyMoveMessage, Boundary, Cancel
@@ -112,3 +113,42 @@ def test_a_copy_that_is_only_played_logs_no_phase() -> None:
         await fleet.play(5)
 
     assert logged_in(quiet) == []
+
+
+class Overheard(list[dict[str, object]]):
+    """A log that notes of each line whether anybody played the session when it was written, and when that was."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        super().__init__()
+        self._fleet = fleet
+
+    def append(self, line: dict[str, object]) -> None:
+        copies = [copy for worker in self._fleet.workers.values() for copy in worker.copies]
+        played = any(copy.plays is Plays.LIVE for copy in copies)
+        super().append({**line, "played": played, "written": asyncio.get_running_loop().time()})
+
+
+def overheard_in(story: Callable[[Fleet], Awaitable[None]]) -> Logged:
+    async def main() -> Logged:
+        fleet = Fleet()
+        fleet.logged = Overheard(fleet)
+        await story(fleet)
+        return [line for line in fleet.logged if line["event"] == "move_phase"]
+
+    found: Logged = run(main())
+    return found
+
+
+def test_while_nobody_plays_a_session_that_is_moved_no_phase_is_written() -> None:
+    logged = overheard_in(a_committed_move)
+    assert {line["phase"] for line in logged} >= {"frozen", "doubt", "verified", "live"}
+    assert [line for line in logged if not line["played"]] == []
+
+
+def test_a_phase_that_is_written_later_says_when_it_was() -> None:
+    logged = overheard_in(a_committed_move)
+    instants = {(line["side"], line["phase"]): line["at"] for line in logged}
+    assert instants["source", "doubt"] < instants["destination", "live"]  # type: ignore[operator]
+    assert all(line["at"] <= line["written"] for line in logged)  # type: ignore[operator]
+    doubt = next(line for line in logged if (line["side"], line["phase"]) == ("source", "doubt"))
+    assert doubt["at"] < doubt["written"]  # type: ignore[operator]

@@ -175,7 +175,7 @@ class FakeFleet:
         if outcome is Outcome.COMMITTED:
             # As the protocol has it: no proof before every block that was computed has been taken.
             while self.gateway.next_block(session) != fake.worlds[source].next_block:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
             self.hand_over(session, to)
         report = MoveReport(
             session=session,

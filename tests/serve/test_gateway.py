@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.move import virtual
 from tests.serve.fakes import SPEC, Counting, FakeFleet, FakeIds, FakeSocket
 from worldmove.errors import UserError
 from worldmove.fleet.reports import Outcome
@@ -108,7 +109,7 @@ def in_house(
             await gateway.end()
             looking.cancel()
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def replayed(house: House, session: str, seed: int = 7) -> dict[int, bytes]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from tests.move import virtual
 from tests.serve.fakes import SPEC, FakeFleet, FakeIds
 from tests.serve.test_gateway import House, Watcher, replayed
 from worldmove.fleet.ports import Owner
@@ -100,7 +101,7 @@ def restarted(work: Callable[[Restart], Awaitable[None]], *, client_s: float = 6
         finally:
             await house.gateway.end()
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def assert_continues(restart: Restart, watcher: Returning, received: int) -> None:

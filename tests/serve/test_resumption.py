@@ -37,14 +37,35 @@ def test_a_client_of_a_living_owner_is_not_waited_for_without_limit(waiting: Res
 def test_a_client_of_a_dead_owner_is_waited_for_without_limit(waiting: Resumption) -> None:
     waiting.left(5, 5)
     waiting.owner(lives=False, now=0.0)
+    waiting.may_close = True
     assert not waiting.may_show(1e9)
     waiting.client(5, 1e9)
     assert waiting.may_show(1e9)
     assert waiting.next_block == 6
 
 
+def test_where_the_owner_is_dead_a_holder_may_know_of_more_than_a_slow_client_so_each_is_waited_for(
+    waiting: Resumption,
+) -> None:
+    waiting.owner(lives=False, now=0.0)
+    waiting.client(0, 0.0)
+    assert not waiting.may_show(1e9)
+    waiting.left(3, 3)  # a retired copy that slept: it cannot go back behind its boundary
+    waiting.may_close = True
+    assert waiting.may_show(0.0)
+    assert waiting.next_block == 3
+
+
+def test_where_the_owner_lives_no_other_holder_is_waited_for(waiting: Resumption) -> None:
+    waiting.left(5, 8)
+    waiting.owner(lives=True, now=0.0)
+    waiting.client(6, 0.0)
+    assert waiting.may_show(0.0)
+
+
 def test_one_that_claims_nothing_counts_for_a_dead_owner_only_after_a_while(waiting: Resumption) -> None:
     waiting.owner(lives=False, now=0.0)
+    waiting.may_close = True
     waiting.client(None, 20.0)
     assert not waiting.may_show(29.9)
     assert waiting.may_show(30.0)

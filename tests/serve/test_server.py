@@ -16,8 +16,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from worldmove.serve.frames import FrameHeader, Kind, unpack
+from worldmove.serve.house import House
 from worldmove.serve.player import CloseCode
-from worldmove.serve.server import House, inhabited
+from worldmove.serve.server import inhabited
 from worldmove.serve.server_config import ServerConfig
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine

@@ -47,6 +47,16 @@ class SimHosts:
     def _serving(self) -> str | None:
         return self._server if self._listens else None
 
+    def lists_with_power(self, session: str) -> frozenset[int]:
+        """Return the blocks of a session whose lists some process with power holds."""
+        held = [node.lists_of(session) for node in self.all if node.has_power]
+        return frozenset().union(*held)
+
+    def next_block_of(self, session: str, node: str) -> int:
+        """Return the next block of a node's copy of a session."""
+        (copy,) = [copy for process in self.all if process.node == node for copy in process.copies_of(session)]
+        return copy.next_block
+
     async def start(
         self,
         worker: str,

@@ -13,7 +13,7 @@ import asyncio
 import heapq
 import random
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, cast
 
@@ -22,6 +22,8 @@ NODE: ContextVar[str] = ContextVar("node", default="")
 RESOLUTION_S = 1e-9
 """What a turn takes. Without it, who waits for less than the precision of the time would wait for ever."""
 BURIAL_TURNS = 20_000
+CANCEL_AGAIN_S = 0.5
+"""A cancel that meets a failure inside a TaskGroup is lost before Python 3.13: the shipped program repeats it too."""
 
 
 class StalledError(RuntimeError):
@@ -198,17 +200,27 @@ class SimLoop(asyncio.BaseEventLoop):
         return node not in self._dead
 
     def bury(self) -> None:
-        """End whatever is left, the dead included, and close. For the end of a run, when nobody looks any more."""
+        """End whatever is left, the dead included, and close. For the end of a run, when nobody looks any more.
+
+        Raises StalledError where a task does not end, however often it is cancelled.
+        """
         self.set_exception_handler(lambda _loop, _context: None)
         self._dead.clear()
         for node in tuple(self._aside):
             self.resume(node)
         self._max_turns = self.turns + BURIAL_TURNS
-        while left := sorted((task for task in asyncio.all_tasks(self) if not task.done()), key=hash):
-            for task in left:
-                task.cancel()
-            self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        self.close()
+        try:
+            while left := sorted((task for task in asyncio.all_tasks(self) if not task.done()), key=hash):
+                self._cancel(left)
+                self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        finally:
+            self.close()
+
+    def _cancel(self, tasks: Sequence["asyncio.Task[Any]"]) -> None:
+        """Cancel these, now and again and again."""
+        for task in tasks:
+            task.cancel()
+        self.call_later(CANCEL_AGAIN_S, self._cancel, tasks)
 
     def run_in(self, context: Context, work: Coroutine[Any, Any, Any], name: str | None = None) -> asyncio.Task[Any]:
         """Start a task of a node."""

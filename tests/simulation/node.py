@@ -21,6 +21,7 @@ from worldmove.transport.wrappers import Corrupting
 from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.messages import Hello
+from worldmove.worker.session import SessionCopy
 from worldmove.worker.warm_up import WarmUp
 
 RECONNECT_S = 0.2
@@ -142,6 +143,15 @@ class Node:
         status: int = await asyncio.shield(self.status)
         return status
 
+    def copies_of(self, session: str) -> tuple[SessionCopy, ...]:
+        """Return its copy of a session, if it has one."""
+        copy = None if self.assembly is None else self.assembly.worker.copies.get(session)
+        return () if copy is None else (copy,)
+
+    def lists_of(self, session: str) -> frozenset[int]:
+        """Return the blocks of a session whose lists it holds."""
+        return frozenset(block for copy in self.copies_of(session) for block, _ in copy.inputs.held())
+
     def close_arenas(self) -> None:
         """Give the memory back, once the run is over."""
         if self.assembly is not None:
@@ -210,7 +220,7 @@ class Node:
             self.ready.set_result(None)
 
     def _log(self, event: str, **fields: Any) -> None:
-        if event == "copy":
+        if event == "copy" and self.has_power:  # it may lose it in the middle of a step, by what it has just sent
             self._watch.copy_changed(self.node, session=fields["session"], phase=fields["phase"], epoch=fields["epoch"])
         self._trace.add(event, node=self.node, **fields)
 

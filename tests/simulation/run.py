@@ -12,7 +12,7 @@ from tests.simulation.case import Case, Plan, Result
 from tests.simulation.course import Stage, play
 from tests.simulation.hosts import SimHosts
 from tests.simulation.ledger import FaultyLedger
-from tests.simulation.loop import EscapeError, SimLoop
+from tests.simulation.loop import EscapeError, SimLoop, StalledError
 from tests.simulation.net import Wire
 from tests.simulation.path import Fabric
 from tests.simulation.sealed import sealed
@@ -81,6 +81,7 @@ def _stage(
     wire = Wire(loop, weather, trace)
     fabric = Fabric(weather=weather, trace=trace)
     hosts = SimHosts(WORKER, wire=wire, fabric=fabric, watch=watch, forgets=case.forgets)
+    watch.lists_with_power, watch.next_block_of = hosts.lists_with_power, hosts.next_block_of
     ground = Ground(
         config=FLEET,
         hosts=hosts,
@@ -114,7 +115,10 @@ def _drive(stage: Stage) -> None:
             raise
     except (Exception, EscapeError) as error:  # noqa: BLE001  (whatever it is, it ends the run, and is told)
         trace.fail("".join(traceback.format_exception(error)))
-    loop.bury()
+    try:
+        loop.bury()
+    except StalledError as error:
+        trace.fail(f"what is left after the end of the run does not end: {error}")
 
 
 def _ignored(_result: object) -> None: ...

@@ -8,10 +8,12 @@ import threading
 import time
 import uuid
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from tests.simulation.batch import run_part
 from tests.simulation.loop import EscapeError, SimLoop, StalledError
 from tests.simulation.sealed import sealed
 
@@ -78,6 +80,66 @@ def test_nothing_to_wait_for_is_a_stall() -> None:
     loop = SimLoop(1)
     with pytest.raises(StalledError):
         _in(loop, asyncio.Event().wait())
+
+
+def test_a_cancel_that_is_lost_is_repeated_when_a_run_is_buried() -> None:
+    loop, lost = SimLoop(1), []  # type: tuple[SimLoop, list[str]]
+
+    async def loses_the_first() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            lost.append("one")
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        loop.run_in(loop.context("a"), loses_the_first())
+        await asyncio.sleep(0.1)
+
+    _in(loop, main())
+    assert lost == ["one"]
+    assert loop.is_closed()
+
+
+def test_a_task_that_never_ends_is_a_stall_and_the_loop_is_closed_all_the_same() -> None:
+    loop, ends = SimLoop(1), []  # type: tuple[SimLoop, list[bool]]
+
+    async def loses_all() -> None:
+        while not ends:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    async def main() -> None:
+        loop.run_in(loop.context("a"), loses_all(), "endless")
+        await asyncio.sleep(0.1)
+
+    loop.run_until_complete(main())
+    (task,) = asyncio.all_tasks(loop)
+    with pytest.raises(StalledError):
+        loop.bury()
+    assert loop.is_closed()
+    ends.append(True)
+    with suppress(StopIteration):
+        task.get_coro().throw(asyncio.CancelledError())
+
+
+def test_a_run_of_which_something_does_not_end_is_a_broken_seed_and_stops_no_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bury = SimLoop.bury
+
+    def stalls(self: SimLoop) -> None:
+        bury(self)
+        raise StalledError("nothing goes on")
+
+    monkeypatch.setattr(SimLoop, "bury", stalls)
+    batch = run_part(0, 2)
+    assert [(found["seed"], found["broken"]) for found in batch.broken] == [
+        (seed, "what is left after the end of the run does not end: nothing goes on") for seed in (0, 1)
+    ]
+    assert [text.splitlines()[0] for text in batch.reports] == [
+        f"seed {seed}: what is left after the end of the run does not end: nothing goes on" for seed in (0, 1)
+    ]
 
 
 def test_the_order_of_tasks_is_drawn_and_of_callbacks_kept() -> None:

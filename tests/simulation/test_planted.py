@@ -9,7 +9,7 @@ from tests.simulation.case import Case, Result
 from tests.simulation.report import report
 from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
-from worldmove.fleet import ledger_memory
+from worldmove.fleet import ledger_memory, recovery
 from worldmove.move import source
 from worldmove.move.ledger_messages import CloseAttempt, Closed
 from worldmove.move.ledger_row import Facts, Row
@@ -78,6 +78,16 @@ def test_an_action_applied_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("leaf", ["cursor", "number", "block", "held"])
 def test_a_leaf_that_is_forgotten_in_a_move_is_caught(leaf: str) -> None:
     assert "s-" in caught(range(60), forgets=leaf).broken
+
+
+def test_a_session_called_lost_though_a_retired_copy_of_it_could_take_over_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery, "successor", lambda held: None)
+    monkeypatch.setattr(recovery.Recovery, "_lacks_lists", lambda self, copy: copy.phase == "retired")
+    broken = caught(range(24201, 24202)).broken  # an owner dies after a move, and its retired copy takes over
+    assert "is said to be lost" in broken
+    assert "(retired)" in broken
 
 
 def _racing_turns(monkeypatch: pytest.MonkeyPatch) -> None:

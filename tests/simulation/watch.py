@@ -5,14 +5,15 @@
 3. An engine steps a block with exactly the list that the gateway closed for it.
 4. A block is shown once, in order, in the epoch of the row at that moment, and its frames are those of a world that
    was never moved and had the same lists.
-5. A session is lost only when no process with power holds a copy that could go on.
+5. A session is lost only when no process with power holds a copy that could go on. A retired one cannot where a list
+   of a block that a player has received is with nobody any more.
 6. A key change that was taken is in exactly one list, as it was pressed.
 7. No two calls are made to an engine at once (``node.Alone``).
 8. What a player has received of a block is never made anew, whichever server shows it.
 9. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tests.simulation.engine import FRAME_BYTES, World, begin
 from tests.simulation.played import FIRST_SEED, Played, seed_of
@@ -33,6 +34,10 @@ class Watch:
 
     def __init__(self, trace: Trace) -> None:
         self.played: dict[str, Played] = {}
+        self.lists_with_power: Callable[[str], frozenset[int]] = lambda session: frozenset()
+        """The blocks of a session whose lists some process with power holds."""
+        self.next_block_of: Callable[[str, str], int] = lambda session, node: 0
+        """The next block of a node's copy of a session."""
         self._trace = trace
         self._copies: dict[tuple[str, str], tuple[str, int]] = {}
         """By (session, node): phase and epoch of every copy that a process with power holds."""
@@ -87,11 +92,20 @@ class Watch:
             self.played[session].row = None
 
     def _check_lost(self, row: Row) -> None:
-        left = [f"{node} ({phase})" for (session, node), (phase, _) in self._copies.items() if session == row.session]
-        complete = [copy for copy in left if any(f"({phase})" in copy for phase in COMPLETE)]
+        left = {node: phase for (session, node), (phase, _) in self._copies.items() if session == row.session}
+        complete = [f"{node} ({phase})" for node, phase in left.items() if self._can_go_on(row.session, node, phase)]
         self._trace.count("lost")
         if complete:
             self._fail(f"{row.session} is said to be lost, and copies are left: {', '.join(complete)}")
+
+    def _can_go_on(self, session: str, node: str, phase: str) -> bool:
+        """Whether a copy could: a retired one replays what players have received, and needs every list of that."""
+        if phase != "retired":
+            return phase in COMPLETE
+        played = self.played[session]
+        sequencer, lists = played.live.sequencer, self.lists_with_power(session)
+        needed = range(self.next_block_of(session, node), max(played.received, default=-1) + 1)
+        return all(sequencer.first <= block < sequencer.reaches or block in lists for block in needed)
 
     # the workers
 

@@ -294,3 +294,19 @@ def test_an_owners_blocks_go_before_a_retired_copys_checks() -> None:
 
     played(run)
     assert order == ["owner", "check", "check"]
+
+
+def test_a_shadow_that_is_complete_says_where_it_stands_before_it_hears_that_it_owns_the_session() -> None:
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        shadow = trial.worker.copies.reserve("s-2", await source.layout())
+        await trial.settle()
+        (held,) = [held for held in trial.copies().copies if held.session == "s-2"]
+        assert (held.phase, held.block, held.left) == ("shadow", 0, 0)
+        shadow.verified(4)
+        await trial.settle()
+        (held,) = [held for held in trial.copies().copies if held.session == "s-2"]
+        assert (held.phase, held.block, held.left) == ("shadow", 4, 4)
+        shadow.discard()
+        shadow.release()
+
+    played(run)

@@ -15,7 +15,8 @@ import pytest
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import frame
 from worldmove.worker.messages import Beat
-from worldmove.worker.process import Unbreakable, Uplink, stay_linked
+from worldmove.worker.process import Uplink, stay_linked
+from worldmove.worker.process_log import Unbreakable
 from worldmove.worker.silence import until_silent
 
 SILENCE_S = 0.24

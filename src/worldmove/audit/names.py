@@ -1,16 +1,16 @@
 """The engine that a command line names: ``package.module:attribute``, where the attribute is or makes an engine."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
 from worldmove.engine.base import Engine
+from worldmove.engine.named import ENGINES
 from worldmove.errors import UserError, WorldMoveError
 
-PREFIXES: Mapping[str, str] = MappingProxyType({"reference:": "worldmove.engine.reference:", "python:": ""})
-"""How ``serve --engine`` writes the same engines."""
+PREFIX = "python:"
+"""How ``serve --engine`` begins such a name."""
 
 MEMBERS = ("spec", "state_types", "warm_up", "open", "step", "quiesce", "state", "install")
 NUM_THREADS = 1
@@ -32,10 +32,9 @@ def find_engine(name: str) -> Engine[Any]:
 
 def split(name: str) -> tuple[str, str]:
     """Return module and attribute. Raises UserError for a name of another form."""
-    for prefix, meant in PREFIXES.items():
-        if name.startswith(prefix):
-            name = meant + name.removeprefix(prefix)
-    module, colon, attribute = name.partition(":")
+    if name in ENGINES:
+        return ENGINES[name].__module__, ENGINES[name].__name__
+    module, colon, attribute = name.removeprefix(PREFIX).partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))) or not colon:
         raise UserError(f"{name} names no engine; write package.module:attribute.")
     return module, attribute

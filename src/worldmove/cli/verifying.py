@@ -16,6 +16,7 @@ from worldmove.cli.files import open_file
 from worldmove.cli.progress import Bar
 from worldmove.cli.verdict import Difference, Verdict, ending_notes
 from worldmove.engine.base import Engine, KeyChange
+from worldmove.engine.named import ENGINES
 from worldmove.errors import FileRefused, UserError
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.serve.record_entries import BlockEntry, LeavesEntry, MoveEntry, RecordHeader, StateEntry
@@ -24,7 +25,7 @@ from worldmove.state.arena import Arena
 from worldmove.state.environment import Environment
 from worldmove.state.leaf_digests import first_difference
 from worldmove.state.saved_state import load
-from worldmove.worker.engines import PRESETS, build_engine
+from worldmove.worker.engines import build_engine
 from worldmove.worker.states import DIGESTER, account_of, digest_of, install_in, open_in
 from worldmove.worker.warm_up import WarmUp, warm_up
 
@@ -161,7 +162,7 @@ def _engine_name(header: RecordHeader, trusted: str | None) -> str:
     """Return the engine to build. One that is not ours is imported, so it must be named by the user, not by a file."""
     if trusted is not None:
         return trusted
-    if header.engine in [f"reference:{preset}" for preset in PRESETS]:
+    if header.engine in ENGINES:
         return header.engine
     raise UserError(
         f"The record was made by {header.engine[:200]}, which is not part of WorldMove; "

@@ -14,6 +14,7 @@ from worldmove.errors import MoveRefused
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.reports import Outcome
+from worldmove.fleet.testimony import Testimony
 from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, LinkedAgain, Plan, refuse
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import CloseAttempt, Denied, OpenAttempt, Opened
@@ -56,19 +57,16 @@ class Attempt:
         self._admit = admit
         self._on_phase = on_phase
         self._inbox: asyncio.Queue[Heard] = asyncio.Queue()
-        self._ended: dict[str, Ended] = {}
-        self._granted = False
+        self._testimony = Testimony(plan, desk)
         self._asked_to_open = False
-        self._cut: dict[str, None] = {}
-        """Ends whose words may be lost."""
 
     def take(self, event: Heard) -> None:
         """Hear one thing."""
         self._inbox.put_nowait(event)
 
     def row_changed(self, row: Row) -> None:
-        """The session's row was written. What made an epoch is not in it any more once the next one has begun."""
-        self._granted = self._granted or row.granted_by == self.plan.attempt
+        """The session's row was written."""
+        self._testimony.row_changed(row)
 
     async def run(self) -> Ending:
         """Conduct the try to its end."""
@@ -153,48 +151,35 @@ class Attempt:
         told = await self._listen(self._config.move_s)
         if not told:
             self._cancel_both()
-        if not told and not self._needs_no_words():
+        if not told and not self._testimony.is_needless:
             told = await self._listen(self._config.doubt_s)
         await self._until_closed()
-        return self._ending()
+        return self._testimony.ending()
 
     async def _listen(self, within_s: float) -> bool:
         """Say whether both ends have told within a time. Where it is certain without them it waits a little only."""
         loop, hurried = asyncio.get_running_loop(), False
         try:
             async with asyncio.timeout(within_s) as limit:
-                while not self._all_told():
+                while not self._testimony.is_complete:
                     await self._react(await self._inbox.get())
-                    if self._needs_no_words() and not hurried:
+                    if self._testimony.is_needless and not hurried:
                         hurried = True
                         limit.reschedule(loop.time() + min(within_s, self._config.told_s))
         except TimeoutError:
             return False
         return True
 
-    def _needs_no_words(self) -> bool:
-        """Whether the row says how it ended, and an end's own word may never come."""
-        if self._is_aborted():
-            return True
-        row, cut = self._desk.row(self.plan.session), [end for end in self._untold() if end.name in self._cut]
-        return bool(cut) and row is not None and row.attempt is None
-
-    def _is_aborted(self) -> bool:
-        """Whether the attempt is closed and was not granted, with its owner alive: then it never will be."""
-        row = self._desk.row(self.plan.session)
-        granted = row is not None and row.granted_by == self.plan.attempt
-        return row is not None and row.attempt is None and not granted and not self._desk.owner_is_gone(row)
-
     async def _react(self, event: Heard) -> None:
         match event:
             case Ended() if event.outcome != "in_doubt":  # a word on the way, not the end
-                self._ended[event.side] = event
+                self._testimony.take(event)
                 if event.outcome == "aborted":
                     await self._close()
             case CancelAsked():
                 self._cancel_both()
             case LinkedAgain(worker=worker):
-                self._cut[worker] = None
+                self._testimony.cut_off(worker)
             case Died():
                 await self._close()
                 self._wake(self.plan.destination if event.worker == self.plan.source.name else self.plan.source)
@@ -235,68 +220,9 @@ class Attempt:
         self._tell(end.name, Cancel)
         self._tell(end.name, Inquire)
 
-    def _all_told(self) -> bool:
-        """Whether each end has said how it ended, or is dead."""
-        return all(self._desk.is_gone(end.name, end.incarnation) for end in self._untold())
-
-    def _untold(self) -> tuple[WorkerRecord, ...]:
-        """Return the ends that have not said how it ended."""
-        ends = (("source", self.plan.source), ("destination", self.plan.destination))
-        return tuple(end for side, end in ends if side not in self._ended)
-
-    def _why_untold(self) -> tuple[str, str] | None:
-        """Say of an end that could not say how it ended that it is dead, or does not answer; None where there is none.
-
-        What the other end says is the echo of having been woken, or of its time being over.
-        """
-        for end in self._untold():
-            if self._desk.is_gone(end.name, end.incarnation):
-                return "worker_gone", f"{end.name} ended in the middle of the move"
-        for end in self._untold():
-            if self._desk.is_suspected(end.name, end.incarnation):
-                return "silent", f"{end.name} does not answer, and the move was closed"
-        return None
-
-    def _was_granted(self, row: Row) -> bool:
-        """Whether the destination has owned the session by this attempt, and the source did not get it back unshown."""
-        source, destination = self._ended.get("source"), self._ended.get("destination")
-        if source is not None and source.reason == "reclaimed":
-            return False
-        told = any(end is not None and end.outcome == "committed" for end in (source, destination))
-        return told or self._granted or row.granted_by == self.plan.attempt
-
-    def _ending(self) -> Ending:
-        """Read from the row what became of the try; the ends' words explain it."""
-        row = self._desk.row(self.plan.session)
-        source, destination = self._ended.get("source"), self._ended.get("destination")
-        aborted = next((end for end in (destination, source) if end is not None and end.outcome == "aborted"), None)
-        if row is None or row.lost:
-            outcome, reason, detail = Outcome.LOST, "lost", "no copy is left"
-        elif self._was_granted(row):
-            outcome, reason, detail = Outcome.COMMITTED, "done", ""
-        elif row.attempt is None:
-            outcome, reason, detail = Outcome.ABORTED, "silent", "an end did not answer, and the move was closed"
-            if why := self._why_untold():
-                reason, detail = why
-            elif aborted:
-                reason, detail = aborted.reason, aborted.detail
-        else:
-            outcome, reason, detail = Outcome.IN_DOUBT, "silent", "an end has not said how the move ended"
-        return Ending(outcome=outcome, reason=reason, detail=detail, source=source, destination=destination)
-
     def _cancel_both(self) -> None:
         for end in (self.plan.source, self.plan.destination):
             self._tell(end.name, Cancel)
 
     def _tell(self, to: str, kind: type[AnyMoveMessage], **fields: object) -> None:
-        plan = self.plan
-        message = kind(
-            to=to,
-            sender=CONTROLLER,
-            incarnation=0,
-            session=plan.session,
-            attempt=plan.attempt,
-            epoch=plan.epoch,
-            **fields,  # type: ignore[arg-type]
-        )
-        self._send(to, message)
+        self._send(to, self.plan.message(to, kind, **fields))

@@ -13,12 +13,13 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.history import History
+from worldmove.fleet.hosts import Hosts
 from worldmove.fleet.inheritance import Inheritance
 from worldmove.fleet.leases import Leases
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.notes import MemoryNotes, Notes, NoteStore
 from worldmove.fleet.opener import Opener
-from worldmove.fleet.ports import Beginning, Gateway, Hosts, Owner
+from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.recovery import Recovery
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.sessions import HOLDING, SessionRecord, SessionTable, view
@@ -283,13 +284,19 @@ class Controller:
         """A worker has said all that it holds on a new link. What was closed while it could not hear of it goes."""
         for copy in worker.copies:
             record = self._sessions.find(copy.session)
-            if record is None or record.closing:
+            if record is None or record.closing or self._is_lost(copy.session):
                 self._workers.send(worker.name, Close(session=copy.session))
             else:
                 self._playing().left(copy.session, copy.left, copy.block)
+            if copy.phase == "live":  # it may lack a list, and never send the block that would be refused
+                self._fence(worker, copy.session, copy.epoch)
         self._workers.has_reported(worker.name, worker.incarnation)
         self._refresh_holders()
         self._note_empty_owner(worker)
+
+    def _is_lost(self, session: str) -> bool:
+        row = self._desk.row(session)
+        return row is not None and row.lost
 
     def _relay(self, worker: WorkerRecord, message: AnyMoveMessage) -> None:
         """Forward what one end says to the other; keep what is meant for the controller."""
@@ -328,6 +335,8 @@ class Controller:
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
         self._mover.row_changed(new)
+        if self._history.row_changed(new):
+            self._background.start("note moves", self._note_moves())  # beside: a destination waits for its grant
         owner = self._desk.owner(new.session)
         if owner is not None and (old is None or old.epoch != new.epoch):
             record = self._sessions.find(new.session)
@@ -336,6 +345,9 @@ class Controller:
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, attempt=new.granted_by)
             self._playing().owned(new.session, owner)
             self._refresh_holders()
+
+    async def _note_moves(self) -> None:
+        self._history.keep_marks()
 
     def _fence(self, worker: WorkerRecord, session: str, epoch: int) -> None:
         """Tell a worker that plays a session in an older epoch than the row's: it slept, and was replaced meanwhile."""
@@ -382,7 +394,9 @@ class Controller:
     def _note_empty_owner(self, worker: WorkerRecord) -> None:
         """Whoever reports no copy of what it owns has none: it reports a copy before it asks for an epoch to play.
 
-        It was granted an epoch after it had let its copy go, and no word of it may have reached it.
+        It was granted an epoch after it had let its copy go, and no word of it may have reached it. This needs the
+        order of a link (``fleet.hosts.Hosts``): a report that came after the question it was sent before would be
+        taken for the news that the copy is gone.
         """
         held = {copy.session: None for copy in worker.copies}
         for record in self._sessions.all():

@@ -8,6 +8,7 @@ from worldmove.errors import LedgerError
 from worldmove.fleet.notes import MoveNote, Notes
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.tries import Plan
+from worldmove.move.ledger_row import BY_RECLAIM, Row
 
 ENDED = "the server ended in the middle of it, and the ledger does not say yet how it ended"
 
@@ -22,6 +23,8 @@ class History:
         self._reports: dict[int, MoveReport] = {}
         self._begun: dict[int, MoveNote] = {}
         self._ended: dict[int, MoveNote] = {}
+        self._marked: dict[int, None] = {}
+        """Moves without a report, with a mark that is not kept yet."""
         self._newest = 0
 
     def load(self) -> tuple[MoveNote, ...]:
@@ -57,6 +60,26 @@ class History:
         self._begun[number] = note
         return number
 
+    def row_changed(self, row: Row) -> bool:
+        """Mark what a row says of the moves without a report. Whether a mark is to be kept (``keep_marks``)."""
+        for number, note in self._begun.items():
+            granted = is_granted(note, row)
+            if note.session == row.session and granted != note.granted:
+                self._begun[number] = msgspec.structs.replace(note, granted=granted)
+                self._marked[number] = None
+        return bool(self._marked)
+
+    def keep_marks(self) -> None:
+        """Keep the marks, before a later epoch begins. One that cannot be kept now is kept with the next."""
+        for number in tuple(self._marked):
+            note = self._begun.get(number)
+            if note is None or self._kept(note):
+                del self._marked[number]
+
+    def unfinished(self, number: int) -> MoveNote | None:
+        """Return a move without a report, as it is known by now."""
+        return self._begun.get(number)
+
     def end(self, report: MoveReport, number: int | None) -> None:
         """Keep a move's report; one that was refused before it could be noted is kept in memory only."""
         if number is None:
@@ -88,10 +111,15 @@ class History:
     def _keep(self, note: MoveNote, report: MoveReport) -> None:
         """Note an end. One that cannot be noted is found out from the row by the next server."""
         self._ended[note.number] = note
+        self._kept(msgspec.structs.replace(note, report=report))
+
+    def _kept(self, note: MoveNote) -> bool:
         try:
-            self._notes.keep_move(msgspec.structs.replace(note, report=report))
+            self._notes.keep_move(note)
         except LedgerError as error:
             self._log("move_not_noted", {"session": note.session, "attempt": note.attempt, "why": str(error)})
+            return False
+        return True
 
     def _drop(self, number: int) -> None:
         self._ended.pop(number, None)
@@ -99,3 +127,10 @@ class History:
             self._notes.drop_move(number)
         except LedgerError as error:
             self._log("move_not_dropped", {"number": number, "why": str(error)})
+
+
+def is_granted(note: MoveNote, row: Row) -> bool:
+    """Whether a move was granted and not taken back, by what is noted of it and by its session's row."""
+    if row.granted_by == note.attempt:
+        return True
+    return note.granted and (row.granted_by, row.epoch) != (BY_RECLAIM, note.epoch + 2)

@@ -6,24 +6,21 @@ its workers in order.
 
 import asyncio
 import os
-import select
-import shutil
-import signal
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 import worldmove
-from worldmove.errors import MessageError, UserError
-from worldmove.worker.birth import birth_of
+from worldmove.errors import UserError
+from worldmove.fleet.local_door import LocalDoor
+from worldmove.fleet.local_link import LocalLink
+from worldmove.fleet.local_process import AdoptedProcess, LocalProcess, descriptor_of
 from worldmove.worker.config import WorkerConfig
-from worldmove.worker.link import WorkerEnd, worker_end
-from worldmove.worker.messages import Hello, Shutdown, ToServer, ToWorker
+from worldmove.worker.link import WorkerEnd
+from worldmove.worker.messages import Hello, Shutdown, ToServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,120 +40,6 @@ class LocalHostsConfig:
     """How long a worker may take to end cleanly before it is killed."""
 
 
-class AdoptedProcess:
-    """A worker that an earlier server spawned (a ``WorkerProcess``).
-
-    It is no child of this process, so its end has no status; a descriptor of the process itself still proves it,
-    and its signals can reach no other that is given its number.
-    """
-
-    def __init__(self, pid: int, descriptor: int) -> None:
-        self._pid = pid
-        self._descriptor = descriptor
-        self._ended = asyncio.Event()
-        asyncio.get_running_loop().add_reader(descriptor, self._note_end)
-
-    @property
-    def pid(self) -> int:
-        return self._pid
-
-    async def ended(self) -> None:
-        await self._ended.wait()
-
-    def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: signal.Signals) -> None:
-        if not self._ended.is_set():
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._descriptor, number)
-
-    def _note_end(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._descriptor)
-        os.close(self._descriptor)
-        self._ended.set()
-
-
-def descriptor_of(pid: int, birth: str) -> int | None:
-    """Return a descriptor of the process with this number and birth; None where it is proven dead."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return None
-    ended = select.poll()
-    ended.register(descriptor, select.POLLIN)
-    # Only now: from here on the number cannot be given to another while it is looked at.
-    if birth_of(pid) == birth and not ended.poll(0):
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
-def is_alive(pid: int, birth: str) -> bool:
-    """Whether the process with this number and birth lives."""
-    descriptor = descriptor_of(pid, birth)
-    if descriptor is not None:
-        os.close(descriptor)
-    return descriptor is not None
-
-
-def terminate(pid: int, birth: str) -> None:
-    """Ask the process with this number and birth to end, if it lives."""
-    descriptor = descriptor_of(pid, birth)
-    if descriptor is not None:
-        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
-        os.close(descriptor)
-
-
-class LocalProcess:
-    """One spawned worker (a ``WorkerProcess``)."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    async def ended(self) -> int:
-        return await self._process.wait()
-
-    def terminate(self) -> None:
-        self._signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: signal.Signals) -> None:
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.send_signal(number)
-
-
-class LocalLink:
-    """The server's end of a worker's link, over whichever connection the worker has made last (a ``WorkerLink``)."""
-
-    def __init__(self) -> None:
-        self._connection: WorkerEnd | None = None
-
-    def join(self, connection: WorkerEnd) -> None:
-        """Use this connection from now on."""
-        self.close()
-        self._connection = connection
-
-    def send(self, message: ToWorker) -> None:
-        if self._connection is not None:
-            self._connection.send(message)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
 @dataclass(slots=True, kw_only=True)
 class _Started:
     """One incarnation of one worker, from its spawn to its proven death."""
@@ -173,15 +56,14 @@ class LocalHosts:
 
     def __init__(self, config: LocalHostsConfig) -> None:
         self._config = config
-        self._run_dir: Path | None = None
-        self._server: asyncio.Server | None = None
+        self._door = LocalDoor(folder=config.folder, hello_s=config.hello_s, log=config.log, serve=self._serve)
         self._started: dict[tuple[str, int], _Started] = {}
         self._watches: dict[tuple[str, int], asyncio.Task[None]] = {}
 
     @property
     def run_dir(self) -> Path | None:
         """The private folder of the socket; None while nothing was started."""
-        return self._run_dir
+        return self._door.run_dir
 
     async def start(
         self,
@@ -195,14 +77,7 @@ class LocalHosts:
         Raises UserError if it ends or stays silent before that.
         """
         process = await self._spawn(worker, incarnation, await self._listen())
-        started = _Started(
-            process=process,
-            on_message=on_message,
-            on_gone=on_gone,
-            link=LocalLink(),
-            ready=asyncio.get_running_loop().create_future(),
-        )
-        self._keep((worker, incarnation), started)
+        started = self._keep((worker, incarnation), process, on_message, on_gone)
         try:
             async with asyncio.timeout(self._config.start_s):
                 await started.ready
@@ -225,17 +100,9 @@ class LocalHosts:
         descriptor = descriptor_of(pid, birth)
         if descriptor is None:
             return None
-        ready = asyncio.get_running_loop().create_future()
-        ready.set_result(None)
         process = AdoptedProcess(pid, descriptor)
-        started = _Started(
-            process=process,
-            on_message=on_message,
-            on_gone=on_gone,
-            link=LocalLink(),
-            ready=ready,
-        )
-        self._keep((worker, incarnation), started)
+        started = self._keep((worker, incarnation), process, on_message, on_gone)
+        started.ready.set_result(None)
         return process, started.link
 
     async def listen(self) -> None:
@@ -255,34 +122,27 @@ class LocalHosts:
                 process.kill()
         await asyncio.gather(*self._watches.values())
         self._watches.clear()
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        if self._run_dir is not None:
-            (self._run_dir / "server.sock").unlink(missing_ok=True)
-            if self._config.folder is None:
-                shutil.rmtree(self._run_dir, ignore_errors=True)
-            self._run_dir = None
+        self._door.close()
 
     async def _listen(self) -> Path:
-        if self._run_dir is None:
-            # mkdtemp makes it 0700
-            self._run_dir = self._config.folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
-            self._sweep(self._run_dir)
-            self._server = await asyncio.start_unix_server(self._joined, self._run_dir / "server.sock")
-            (self._run_dir / "server.sock").chmod(0o600)
-        return self._run_dir / "server.sock"
+        return await self._door.open(f"{worker}-{incarnation}.sock" for worker, incarnation in self._started)
 
-    def _sweep(self, folder: Path) -> None:
-        """Remove the sockets of workers that are proven dead."""
-        alive = [f"{worker}-{incarnation}.sock" for worker, incarnation in self._started]
-        for path in folder.glob("*-*.sock"):
-            if path.name not in alive:
-                path.unlink(missing_ok=True)
-
-    def _keep(self, key: tuple[str, int], started: _Started) -> None:
-        self._started[key] = started
+    def _keep(
+        self,
+        key: tuple[str, int],
+        process: LocalProcess | AdoptedProcess,
+        on_message: Callable[[ToServer], None],
+        on_gone: Callable[[int | None], None],
+    ) -> _Started:
+        started = self._started[key] = _Started(
+            process=process,
+            on_message=on_message,
+            on_gone=on_gone,
+            link=LocalLink(),
+            ready=asyncio.get_running_loop().create_future(),
+        )
         self._watches[key] = asyncio.create_task(self._watch(key, started))
+        return started
 
     async def _spawn(self, worker: str, incarnation: int, socket_path: Path) -> LocalProcess:
         config = msgspec.structs.replace(
@@ -306,21 +166,6 @@ class LocalHosts:
         paths = [str(Path(worldmove.__file__).parents[1]), variables.get("PYTHONPATH", "")]
         return variables | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 
-    async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection: its first message is a hello of a worker that was started here."""
-        link = worker_end(reader, writer)
-        try:
-            async with asyncio.timeout(self._config.hello_s):
-                hello = await link.take()
-            if isinstance(hello, Hello):
-                await self._serve(link, hello)
-        except MessageError as error:
-            self._config.log("link_broken", {"why": str(error)})
-        except TimeoutError:
-            self._config.log("link_broken", {"why": f"no hello within {self._config.hello_s:g} s"})
-        finally:
-            link.close()
-
     async def _serve(self, connection: WorkerEnd, hello: Hello) -> None:
         started = self._started.get((hello.worker, hello.incarnation))
         if started is None or started.process.pid != hello.pid:
@@ -333,7 +178,12 @@ class LocalHosts:
         started.on_message(hello)
         if not started.ready.done():
             started.ready.set_result(None)
-        await connection.take_all(started.on_message)
+
+        def heard(message: ToServer) -> None:
+            if not started.link.has_left(connection):
+                started.on_message(message)
+
+        await connection.take_all(heard)
 
     async def _watch(self, key: tuple[str, int], started: _Started) -> None:
         """Wait for a process's end, which is the only proof of it."""

@@ -48,7 +48,10 @@ class Inheritance:
 
     async def take_up(self, rows: Sequence[Row]) -> None:
         """Go on with every session that has a row, and find out about moves. Raises LedgerError."""
-        notes = self._notes.sessions()
+        moves, notes = self._history.load(), self._notes.sessions()
+        for row in rows:
+            self._history.row_changed(row)
+        self._history.keep_marks()
         with_row = [row.session for row in rows]
         for name in [name for name in notes if name not in with_row]:
             self._notes.drop_session(name)  # it was being opened, and nobody was told its name
@@ -58,7 +61,7 @@ class Inheritance:
                 await self._forget(row.session)
             else:
                 self._take_up(row, note)
-        for move in self._history.load():
+        for move in moves:
             self._background.start(f"settle {move.attempt}", self._unfinished.settle(move))
 
     async def forget(self) -> None:

@@ -8,25 +8,27 @@ from typing import Protocol
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.history import History
+from worldmove.fleet.movable import require_movable
+from worldmove.fleet.move_notices import MoveNotices, NoticePorts
 from worldmove.fleet.moving import CORRUPTING, path_rate, report, require, verdict_of
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan, by_row
+from worldmove.fleet.whereabouts import Whereabouts
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
 from worldmove.move.strategy import pick
 
-LOOK_S = 0.05
-"""Between two looks at a row whose owner is gone."""
+NO_FURTHER = ("cancelled", "worker_gone")
+"""Why a try was aborted after which no other is made."""
 
 
-class MoverPorts(Protocol):
+class MoverPorts(NoticePorts, Protocol):
     """What a move needs of the world outside."""
 
     @property
@@ -37,12 +39,6 @@ class MoverPorts(Protocol):
 
     @property
     def nonce(self) -> Callable[[], bytes]: ...
-
-    @property
-    def counters(self) -> Counters: ...
-
-    @property
-    def log(self) -> Callable[[str, dict[str, object]], None]: ...
 
 
 class Mover:
@@ -66,10 +62,13 @@ class Mover:
         self._desk = desk
         self._gateway = gateway
         self._history = history
+        self._notices = MoveNotices(ports, gateway)
+        self._whereabouts = Whereabouts(desk=desk, workers=workers, owner_s=config.owner_s, copy_s=config.copy_s)
 
     async def move(self, session: str, to: str, *, damage: bool) -> MoveReport:
         """Move a session and return how it ended."""
-        record, destination, row = self._check(session, to)
+        record, destination = self._sessions.get(session), self._workers.get(to)
+        row = require_movable(record, self._desk.row(session), to)
         conducted = record.conducted = asyncio.get_running_loop().create_future()
         record.cancelled, record.move_number = False, None
         try:
@@ -81,9 +80,7 @@ class Mover:
             record.conducted = None
         conducted.set_result(made)
         self._history.end(made, record.move_number)
-        self._ports.counters.moved(made)
-        self._log("move_ended", made)
-        self._gateway().moving(session, "result", {"report": made})
+        self._notices.ended(made)
         return made
 
     async def cancel(self, session: str) -> MoveReport:
@@ -127,95 +124,44 @@ class Mover:
             if worker in (plan.source.name, plan.destination.name):
                 record.attempt.take(event)
 
-    def _check(self, session: str, to: str) -> tuple[SessionRecord, WorkerRecord, Row]:
-        """Raise UserError for a move that makes no sense."""
-        record = self._sessions.get(session)
-        destination = self._workers.get(to)
-        row = self._desk.row(session)
-        if record.throwaway or row is None:
-            raise UserError(
-                f"{session} is a throw-away copy and is not moved; move the session that it was made of.",
-                code="throwaway",
-                status=409,
-            )
-        if row.lost:
-            raise UserError(f"The session {session} is lost; open a new one.", code="lost", status=410)
-        if record.closing:
-            raise UserError(f"The session {session} is being closed; open a new one.", code="closing", status=409)
-        if record.resuming:
-            why = f"The server was started again, and not every holder of {session} has reported; try again soon."
-            raise UserError(why, code="resuming", status=409)
-        if record.moving or row.attempt is not None:
-            raise UserError(
-                f"Another move of {session} is under way; try again when it has ended.", code="moving", status=409
-            )
-        if row.owner == to:
-            raise UserError(
-                f"The session {session} is on {to} already; name another worker.", code="already_there", status=409
-            )
-        return record, destination, row
-
     async def _tries(self, record: SessionRecord, destination: WorkerRecord, row: Row, *, damage: bool) -> MoveReport:
+        """Try until it is moved, or no further try would help, or there were enough of them."""
         loop = asyncio.get_running_loop()
         begun, started_at = loop.time(), self._ports.wall_clock()
-        num_tries = self._config.damaged_tries if damage else self._config.tries
-        transport = (CORRUPTING if damage else "") + self._config.transport
         source = self._workers.get(row.owner)
-        await self._until_no_copy(destination, record.name)
+        await self._whereabouts.until_no_copy(destination, record.name)
         await self._desk.check()
-        tries = 0
-        while True:
+        num_tries = self._config.damaged_tries if damage else self._config.tries
+        tries, again = 0, True
+        while again:
             tries += 1
-            latest = self._desk.row(record.name) or row
-            record.tried = next_attempt(latest, self._ports.salt(), tried=record.tried)
-            plan = Plan(
-                session=record.name,
-                epoch=row.epoch,
-                attempt=record.tried,
-                nonce=self._ports.nonce(),
-                transport=transport,
-                strategy=pick(),
-                source=source,
-                destination=destination,
-            )
+            plan = self._plan(record, source, destination, row, damage=damage)
             ending = await self._noted_try(record, plan, started_at)
-            self._note_damage(plan, ending)
-            given_up = ending.outcome is not Outcome.ABORTED or ending.reason in ("cancelled", "worker_gone")
-            if given_up or tries == num_tries:
-                break
-        lives_at = await self._living_owner(record.name)
+            self._notices.ended_try(plan, ending)
+            again = tries < num_tries and ending.outcome is Outcome.ABORTED and ending.reason not in NO_FURTHER
+        lives_at = await self._whereabouts.living_owner(record.name)
         after = self._desk.row(record.name)
-        ending = by_row(plan, ending, after, missing=self._missing(after))
+        ending = by_row(plan, ending, after, missing=self._whereabouts.missing(after))
         took_s = loop.time() - begun
         made = report(plan, ending, epoch=(after or row).epoch, tries=tries, started_at=started_at, took_s=took_s)
         return replace(made, runs_at=lives_at)
 
-    async def _living_owner(self, session: str) -> str | None:
-        """Return who owns a session by the row, waiting a while where that worker is missing; None if it still is."""
-        try:
-            async with asyncio.timeout(self._config.owner_s):
-                while (row := self._desk.row(session)) is not None and not row.lost:
-                    if not self._desk.owner_is_missing(row):
-                        return row.owner
-                    await self._workers.changed(LOOK_S)
-        except TimeoutError:
-            return None
-        return None
-
-    def _missing(self, row: Row | None) -> str:
-        """Say in a word why a session's owner does not play it, where that is so."""
-        if row is None or not self._desk.owner_is_missing(row):
-            return ""
-        return "worker_gone" if self._desk.owner_is_gone(row) else "silent"
-
-    async def _until_no_copy(self, worker: WorkerRecord, session: str) -> None:
-        """Wait a while for a worker that still holds an older copy: its check ends with the next blocks."""
-        try:
-            async with asyncio.timeout(self._config.copy_s):
-                while any(copy.session == session for copy in worker.copies):
-                    await self._workers.changed(self._config.copy_s)
-        except TimeoutError:
-            return  # the worker itself will say what it holds
+    def _plan(
+        self, record: SessionRecord, source: WorkerRecord, destination: WorkerRecord, row: Row, *, damage: bool
+    ) -> Plan:
+        """Return the next try: its id is newer than that of any before, also of one that the row knows nothing of."""
+        latest = self._desk.row(record.name) or row
+        record.tried = next_attempt(latest, self._ports.salt(), tried=record.tried)
+        return Plan(
+            session=record.name,
+            epoch=row.epoch,
+            attempt=record.tried,
+            nonce=self._ports.nonce(),
+            transport=(CORRUPTING if damage else "") + self._config.transport,
+            strategy=pick(),
+            source=source,
+            destination=destination,
+        )
 
     async def _noted_try(self, record: SessionRecord, plan: Plan, started_at: float) -> Ending:
         """Note a try, so that a later server knows of it, and conduct it."""
@@ -232,7 +178,7 @@ class Mover:
             desk=self._desk,
             send=self._workers.send,
             admit=self._admit,
-            on_phase=self._phase,
+            on_phase=self._notices.phase,
         )
         record.attempt = attempt
         if record.cancelled:  # between two tries, or before the first
@@ -243,35 +189,11 @@ class Mover:
             record.attempt = None
 
     def _admit(self, plan: Plan, prepared: Prepared) -> None:
+        """Raise MoveRefused for a move that is not to be made."""
         healthy = self._desk.failure is None
         horizon_s = self._gateway().horizon_s(plan.session)
         carried = path_rate(plan, self._history.reports(), self._ports.wall_clock())
         verdict = verdict_of(plan, prepared, horizon_s, carried, ledger_healthy=healthy)
-        self._ports.counters.admitted(verdict)
-        fields: dict[str, object] = {"session": plan.session, "attempt": plan.attempt, "epoch": plan.epoch}
-        fields |= {"reason": verdict.reason, "pause_s": verdict.expected_s, "horizon_s": verdict.horizon_s}
-        self._ports.log("move_expected", fields)
+        self._notices.expected(plan, verdict)
         if self._config.enforce_horizon or not healthy:
             require(verdict)
-
-    def _phase(self, plan: Plan, phase: str) -> None:
-        fields: dict[str, object] = {
-            "attempt": plan.attempt,
-            "phase": phase,
-            "source": plan.source.name,
-            "destination": plan.destination.name,
-        }
-        self._ports.log("move_phase", {"session": plan.session, "epoch": plan.epoch, **fields})
-        self._gateway().moving(plan.session, "phase", fields)
-
-    def _note_damage(self, plan: Plan, ending: Ending) -> None:
-        """Say of a path that brought other bytes than were sent which it was, and what it damaged."""
-        if ending.reason == "mismatch":
-            fields = {"session": plan.session, "attempt": plan.attempt, "epoch": plan.epoch, "detail": ending.detail}
-            ends = {"source": plan.source.name, "destination": plan.destination.name, "path": plan.transport}
-            self._ports.log("state_arrived_damaged", fields | ends)
-
-    def _log(self, event: str, made: MoveReport) -> None:
-        fields: dict[str, object] = {"session": made.session, "attempt": made.attempt, "epoch": made.epoch}
-        fields |= {"outcome": made.outcome.value, "reason": made.reason, "pause_s": made.pause_s, "tries": made.tries}
-        self._ports.log(event, fields)

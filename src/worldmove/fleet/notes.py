@@ -94,6 +94,9 @@ class MoveNote(_Note, frozen=True, kw_only=True):
     transport: str
     strategy: str
     started_at: float
+    granted: bool = False
+    """Whether the ledger has granted it, and its source has not got the session back. The row of a later epoch does
+    not say so any more."""
     report: MoveReport | None = None
 
     def unfinished(self, detail: str) -> MoveReport:

@@ -1,10 +1,10 @@
-"""What the controller and the gateway of one server ask of each other, and of the processes they run.
+"""What the controller and the gateway of one server ask of each other.
 
 The controller knows workers, attempts and the ledger; the gateway knows players, inputs and frames. Both
 live in one event loop; each call here returns at once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,6 @@ from worldmove.worker.messages import (
     Opened,
     Saved,
     StateDone,
-    ToServer,
     ToWorker,
 )
 
@@ -208,64 +207,3 @@ class Fleet(Protocol):
     async def stop(self) -> None:
         """End every worker cleanly (kill what does not end) and release everything. Idempotent."""
         ...
-
-
-class WorkerLink(Protocol):
-    """The server's end of one worker's link."""
-
-    def send(self, message: ToWorker) -> None:
-        """Queue a message; never waits. A dead link drops it."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class WorkerProcess(Protocol):
-    """A worker's process, as its host sees it."""
-
-    @property
-    def pid(self) -> int: ...
-
-    async def ended(self) -> int | None:
-        """Return its exit status once it is proven dead; None where another server started it."""
-        ...
-
-    def terminate(self) -> None: ...
-
-    def kill(self) -> None: ...
-
-
-class Hosts(Protocol):
-    """Starts worker processes somewhere. ``on_message`` gets what a worker sends, ``on_gone`` its death.
-
-    The status that ``on_gone`` gets is None where another server started the process.
-    """
-
-    async def start(
-        self,
-        worker: str,
-        incarnation: int,
-        on_message: Callable[[ToServer], None],
-        on_gone: Callable[[int | None], None],
-    ) -> tuple[WorkerProcess, WorkerLink]: ...
-
-    def adopt(
-        self,
-        worker: str,
-        incarnation: int,
-        pid: int,
-        birth: str,
-        on_message: Callable[[ToServer], None],
-        on_gone: Callable[[int | None], None],
-    ) -> tuple[WorkerProcess, WorkerLink] | None:
-        """Take over a worker that an earlier server started; None if it is proven dead. It says hello by itself.
-
-        Called for all of them before ``listen``: whoever then says hello and is not known here is told to end.
-        """
-        ...
-
-    async def listen(self) -> None:
-        """Let workers say hello. Idempotent; ``start`` does it by itself."""
-        ...
-
-    async def close(self) -> None: ...

@@ -6,7 +6,8 @@ In this order, and again until one of them has come to an end, or a suspected ow
    owner's is left open, unless the destination is dead: a commit that comes after the close would get no answer.
 2. A frozen or superseded copy asks for the session itself (reclaim); it is only told to ask.
 3. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first.
-4. The owner is dead, and a numbered poll finds no copy at all: lost. No silence and no time-out says so.
+4. The owner is dead, and a numbered poll finds no copy that can go on: lost. No silence and no time-out says so. A
+   retired copy cannot where the lists up to the next block are with nobody: a server and an owner died with them.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_messages import CloseAttempt, Done, Failover, Lose
 from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.messages import CONTROLLER, Inquire
-from worldmove.worker.messages import Poll, TakeOver
+from worldmove.worker.messages import Close, Copy, Poll, TakeOver
 
 
 class Recovery:
@@ -150,13 +151,25 @@ class Recovery:
         if not self._desk.owner_is_gone(row):
             return
         number = await self._poll()
-        found = num_current(copy for _, copy in self._workers.holders(row.session, CURRENT))
+        held = self._workers.holders(row.session, CURRENT)
+        found = num_current(copy for _, copy in held if not self._lacks_lists(copy))
         if number is None or found:
             return
         answer = await self._desk.ask(Lose(session=row.session, epoch=row.epoch, poll=number, copies_found=found))
         if isinstance(answer, Done):
             what = self._why_failed(row.session) or f"{row.owner} ended"
-            self._gateway().lost(row.session, f"{what} and no other worker holds a copy")
+            which = "a copy that could go on: their key lists are lost" if held else "a copy"
+            self._gateway().lost(row.session, f"{what} and no other worker holds {which}")
+            for worker, _ in held:
+                self._workers.send(worker.name, Close(session=row.session))
+
+    def _lacks_lists(self, copy: Copy) -> bool:
+        """Whether a retired copy can never take over: every holder has reported, and lists that it needs are lost."""
+        if copy.phase != "retired":
+            return False
+        gateway = self._gateway()
+        reaches, next_block = gateway.log_reaches(copy.session, copy.block), gateway.next_block(copy.session)
+        return reaches is not None and next_block is not None and reaches < next_block
 
     async def _poll(self) -> int | None:
         """Ask every worker what it holds; None unless each has answered, or died in the poll."""

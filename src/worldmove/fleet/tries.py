@@ -1,12 +1,13 @@
 """What a try of a move is about, what its conductor hears, and how it ends: plain values."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from worldmove.errors import MoveRefused
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import BY_RECLAIM, Row
-from worldmove.move.messages import AnyMoveMessage, Declined, Ended
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Declined, Ended
 from worldmove.move.strategy import Strategy
 
 
@@ -52,6 +53,18 @@ class Plan:
     strategy: Strategy
     source: WorkerRecord
     destination: WorkerRecord
+
+    def message(self, to: str, kind: type[AnyMoveMessage], **fields: Any) -> AnyMoveMessage:
+        """Return a message of the controller's about this try."""
+        return kind(
+            to=to,
+            sender=CONTROLLER,
+            incarnation=0,
+            session=self.session,
+            attempt=self.attempt,
+            epoch=self.epoch,
+            **fields,
+        )
 
 
 Heard = AnyMoveMessage | Died | LinkedAgain | CancelAsked

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from worldmove.errors import UserError
-from worldmove.fleet.ports import WorkerLink, WorkerProcess
+from worldmove.fleet.hosts import WorkerLink, WorkerProcess
 from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
 
@@ -127,8 +127,8 @@ class WorkerTable:
 
     def report(self, report: Copies) -> None:
         record = self._records[report.worker]
-        if report.incarnation != record.incarnation:
-            return
+        if report.incarnation != record.incarnation or record.state is WorkerState.GONE:
+            return  # a word of the dead that was still on its way: the copies went with the process
         record.copies = report.copies
         record.slots_free, record.slots_quarantined = report.slots_free, report.slots_quarantined
         record.polled = max(record.polled, report.poll)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.hosts import Hosts
 from worldmove.fleet.notes import Notes, WorkerNote
-from worldmove.fleet.ports import Hosts
 from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.worker.background import Background

@@ -6,6 +6,7 @@ from typing import Any
 from worldmove.move.hosts import Host
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended
 from worldmove.move.times import Times
+from worldmove.state.manifest import Manifest
 
 
 class GaveUpError(Exception):
@@ -55,9 +56,18 @@ class Attempt:
             )
         )
 
-    def end(self, side: str, outcome: str, reason: str, detail: str, **counts: Any) -> None:
-        """Tell the controller what became of the attempt at this end."""
-        zero = {"num_bytes": 0, "num_leaves": 0, "num_groups": 0, "state_digest": ""}
+    def end(
+        self,
+        side: str,
+        outcome: str,
+        reason: str,
+        detail: str,
+        *,
+        manifest: Manifest | None = None,
+        num_groups: int = 0,
+        state_digest: str = "",
+    ) -> None:
+        """Tell the controller what became of the attempt at this end. ``manifest``: of its state, if it has one."""
         self.send(
             CONTROLLER,
             Ended,
@@ -67,5 +77,8 @@ class Attempt:
             detail=detail[:2048],
             phases=self.times.phases(),
             clock=self.times.begun,
-            **{**zero, **counts},
+            num_bytes=manifest.num_bytes if manifest else 0,
+            num_leaves=len(manifest.leaves) if manifest else 0,
+            num_groups=num_groups,
+            state_digest=state_digest,
         )

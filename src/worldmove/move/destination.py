@@ -8,31 +8,20 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from worldmove.errors import ManifestError, MoveRefused, ProtocolError
+from worldmove.errors import MoveRefused, ProtocolError
 from worldmove.move.answers import destination_event
-from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.attempt import Attempt
+from worldmove.move.destination_inbox import DestinationInbox
 from worldmove.move.hosts import Host, ShadowSlot, Slots
 from worldmove.move.incoming import Incoming
 from worldmove.move.ledger_messages import Answer, Theirs, Yours
-from worldmove.move.messages import (
-    CONTROLLER,
-    Abandon,
-    AnyMoveMessage,
-    Boundary,
-    Cancel,
-    Declined,
-    Gone,
-    Inquire,
-    Offer,
-    Proof,
-)
+from worldmove.move.messages import CONTROLLER, Abandon, AnyMoveMessage, Declined, Gone, Inquire, Offer
+from worldmove.move.phase_log import PhaseLog
 from worldmove.move.protocol import DestinationEffect, DestinationEvent, DestinationPhase, destination_step
 from worldmove.move.questions import close, commit, reclaim
-from worldmove.move.strategy import pick
+from worldmove.move.reception import receive
 from worldmove.move.times import Times
 from worldmove.move.until import given_up, until_given_up
-from worldmove.state.environment import Environment
-from worldmove.state.manifest import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +51,6 @@ class Destination:
         self._slots = slots
         self._offer = offer
         self._config = config or DestinationConfig()
-        self._inbox: asyncio.Queue[AnyMoveMessage] = asyncio.Queue()
         self._attempt = Attempt(
             host=host,
             session=offer.session,
@@ -72,6 +60,8 @@ class Destination:
             peer_incarnation=offer.source_incarnation,
             times=Times(host.clock),
         )
+        self._inbox = DestinationInbox(self._attempt)
+        self._log = PhaseLog(host, side="destination", session=offer.session)
         self._in: Incoming | None = None
         self._why = ("closed", "the attempt was closed before its commit")
         self._told_doubt = False
@@ -95,57 +85,47 @@ class Destination:
 
     def deliver(self, message: AnyMoveMessage) -> None:
         """Take a message of this session. What does not concern this attempt's present is dropped."""
-        self._inbox.put_nowait(message)
+        self._inbox.put(message)
 
     async def run(self) -> DestinationPhase:
         """Drive the offer to its end: LIVE, RETIRED, or NONE with the slot given back or never taken."""
-        event = self._admit()
-        while event is not None:
-            before = self.phase
-            self.phase, effect = destination_step(before, event)
-            self._log(before, event)
-            event = await self._effects[effect]()
+        try:
+            event = self._admit()
+            while event is not None:
+                before = self.phase
+                self.phase, effect = destination_step(before, event)
+                self._log.note(before, self.phase, event, attempt=self._offer.attempt, epoch=self.epoch)
+                event = await self._effects[effect]()
+        finally:
+            self._log.write()
         return self.phase
 
     def _admit(self) -> DestinationEvent | None:
         """Take a slot, or decline: no byte has travelled."""
         try:
-            self._check_environment()
-            pick(self._offer.strategy)
-            layout = Layout.from_bytes(self._offer.layout)
-            transport = self._host.transports.get(self._offer.transport)
-            if transport is None:
-                raise MoveRefused("transport", f"{self._host.worker} has no path named {self._offer.transport}")
-            self.slot = self._slots.reserve(self.session, layout)
+            reception = receive(self._offer, self._host, self._slots)
         except MoveRefused as error:
             self._attempt.send(CONTROLLER, Declined, reason=error.reason, detail=error.detail[:2048])
             return None
-        except ManifestError as error:
-            self._attempt.send(CONTROLLER, Declined, reason=error.code, detail=str(error)[:2048])
-            return None
+        self.slot = reception.slot
         self._in = Incoming(
             attempt=self._attempt,
             offer=self._offer,
-            layout=layout,
-            slot=self.slot,
-            transport=transport,
+            reception=reception,
             transfer_s=self._config.transfer_s,
             digest_up_to_bytes=self._config.digest_up_to_bytes,
         )
         return DestinationEvent.OFFER
 
-    def _check_environment(self) -> None:
-        differences = self._host.environment.difference(Environment(fields=self._offer.environment))
-        if differences:
-            raise MoveRefused("environment", "; ".join(str(difference) for difference in differences))
-
     # one effect each: do it, and say what came of it; None ends the driver
 
     async def _reserve(self) -> DestinationEvent:
+        self._log.write()  # the world plays on
         incoming = self._incoming()
-        failure = await until_given_up(incoming.run(), self._listen(incoming), None)
+        failure = await until_given_up(incoming.run(), self._inbox.shadow(incoming), None)
         if failure is None and incoming.verified is not None:
             self.boundary = incoming.verified.block
+            self._shadow().verified(self.boundary)
             return DestinationEvent.MATCHED
         if failure is None:
             raise ProtocolError("an incoming state ended without being verified")
@@ -164,7 +144,7 @@ class Destination:
         self._attempt.send(self._attempt.peer, Abandon, reason=reason, detail=detail[:2048])
         asked = close(self._host, self.session, self._offer.attempt, epoch=self._offer.epoch, boundary=self.boundary)
         answer = await self._host.ledger.ask(asked)
-        self._tell("aborted", reason, detail)
+        self._incoming().tell("aborted", reason, detail)
         if isinstance(answer, Yours):
             self.epoch = answer.epoch
             return DestinationEvent.YOURS
@@ -182,7 +162,7 @@ class Destination:
             return event
         if not self._told_doubt:
             self._told_doubt = True
-            self._tell("in_doubt", "no_answer", "the ledger has not answered the commit yet")
+            self._incoming().tell("in_doubt", "no_answer", "the ledger has not answered the commit yet")
         await self._pause()
         return DestinationEvent.TIME_OUT
 
@@ -190,12 +170,12 @@ class Destination:
         with self._attempt.times.phase("promote"):
             self._shadow().promote(self.epoch, self.boundary)
         self._attempt.send(self._attempt.peer, Inquire)
-        self._tell("committed", "done", "")
+        self._incoming().tell("committed", "done", "")
         await self._incoming().release()
 
     async def _discard(self) -> DestinationEvent:
         self._shadow().discard()
-        self._tell("aborted", *self._why)
+        self._incoming().tell("aborted", *self._why)
         return await self._let_go()
 
     async def _hold(self) -> DestinationEvent:
@@ -207,7 +187,8 @@ class Destination:
 
     async def _retire(self) -> None:
         self._shadow().retire()
-        self._tell("aborted", "superseded", "the session goes on elsewhere, and has passed this copy's boundary")
+        why = "the session goes on elsewhere, and has passed this copy's boundary"
+        self._incoming().tell("aborted", "superseded", why)
         await self._incoming().release()
 
     async def _release(self) -> None:
@@ -219,34 +200,10 @@ class Destination:
 
     # waiting, naming, telling
 
-    async def _listen(self, incoming: Incoming) -> None:
-        """Hand on what the attempt waits for; raise when there is a reason to give up."""
-        while True:
-            message = await self._inbox.get()
-            if not self._attempt.owns(message):
-                continue
-            match message:
-                case Offer():
-                    incoming.repeat_reserved()
-                case Boundary():
-                    incoming.take_boundary(message)
-                case Proof():
-                    incoming.take_proof(message)
-                case Cancel():
-                    raise GaveUpError(DestinationEvent.ABANDON, "cancelled", "it was cancelled")
-                case Abandon(reason=reason, detail=detail):
-                    raise GaveUpError(DestinationEvent.ABANDON, reason, detail)
-
     async def _pause(self) -> None:
         """Wait a little before the ledger is asked again, or until somebody hints at an answer."""
-        try:
-            async with asyncio.timeout(self._config.commit_retry_s):
-                while True:
-                    message = await self._inbox.get()
-                    if isinstance(message, Inquire) and message.session == self.session:
-                        return
-        except TimeoutError:
-            return
+        self._log.write()
+        await self._inbox.doubt(self._config.commit_retry_s)
 
     async def _let_go(self) -> DestinationEvent:
         await self._incoming().release()
@@ -257,33 +214,6 @@ class Destination:
         if isinstance(answer, Yours | Theirs):
             self.epoch = answer.epoch
         return destination_event(answer)
-
-    def _log(self, before: DestinationPhase, event: DestinationEvent) -> None:
-        if self.phase is not before:
-            self._host.log(
-                "move_phase",
-                side="destination",
-                phase=self.phase.value,
-                before=before.value,
-                why=event.name.lower(),
-                session=self.session,
-                attempt=self._offer.attempt,
-                epoch=self.epoch,
-            )
-
-    def _tell(self, outcome: str, reason: str, detail: str) -> None:
-        verified = self._incoming().verified
-        manifest = verified.capture.manifest if verified else None
-        self._attempt.end(
-            "destination",
-            outcome,
-            reason,
-            detail,
-            num_bytes=manifest.num_bytes if manifest else 0,
-            num_leaves=len(manifest.leaves) if manifest else 0,
-            num_groups=verified.num_groups if verified else 0,
-            state_digest=self._in.state_digest if self._in else "",
-        )
 
     def _incoming(self) -> Incoming:
         if self._in is None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from worldmove.errors import MoveRefused, WorldMoveError
 from worldmove.move.hosts import Host, SourceCopy
 from worldmove.move.messages import MAX_BLOB_BYTES, Cancel, Declined, Prepare, Prepared, Start
+from worldmove.move.reply import reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +14,7 @@ class Export:
 
     transport: str
     layout_digest: bytes
-    reply: Prepared
+    prepared: Prepared
 
 
 class Exports:
@@ -26,14 +27,14 @@ class Exports:
 
     def of(self, start: Start | Cancel) -> Export | None:
         """Return what was prepared for this attempt, if it was."""
-        return self._current if self._current and self._current.reply.attempt == start.attempt else None
+        return self._current if self._current and self._current.prepared.attempt == start.attempt else None
 
     async def prepare(self, asked: Prepare) -> None:
         """Describe the session, export its arena, and answer; or decline, and nothing is exported.
 
         Asked again, it gives the same ticket: a destination may be using it already.
         """
-        if self._current is None or self._current.reply.attempt != asked.attempt:
+        if self._current is None or self._current.prepared.attempt != asked.attempt:
             await self.withdraw()
             try:
                 self._current = await self._export(asked)
@@ -42,13 +43,13 @@ class Exports:
             except WorldMoveError as error:
                 self._decline(asked, error.code, str(error))
         if self._current is not None:
-            self._host.post(self._current.reply)
+            self._host.post(self._current.prepared)
 
     async def withdraw(self) -> None:
         """End the export, if there is one."""
         export, self._current = self._current, None
         if export is not None:
-            await self._host.transports[export.transport].withdraw(export.reply.ticket)
+            await self._host.transports[export.transport].withdraw(export.prepared.ticket)
 
     async def _export(self, asked: Prepare) -> Export:
         transport = self._host.transports.get(asked.transport)
@@ -58,30 +59,16 @@ class Exports:
         encoded = layout.to_bytes()
         if len(encoded) > MAX_BLOB_BYTES:
             raise MoveRefused("state_too_large", f"its layout has {len(encoded):,} bytes, more than a message may")
-        reply = Prepared(
-            to=asked.sender,
-            sender=self._host.worker,
-            incarnation=self._host.incarnation,
-            session=asked.session,
-            attempt=asked.attempt,
-            epoch=asked.epoch,
+        prepared = reply(
+            self._host,
+            asked,
+            Prepared,
             layout=encoded,
             environment=dict(self._host.environment.fields),
             ticket=await transport.export(self._copy.arena),
             block_s=self._copy.block_s,
         )
-        return Export(transport=asked.transport, layout_digest=layout.digest, reply=reply)
+        return Export(transport=asked.transport, layout_digest=layout.digest, prepared=prepared)
 
     def _decline(self, asked: Prepare, reason: str, detail: str) -> None:
-        self._host.post(
-            Declined(
-                to=asked.sender,
-                sender=self._host.worker,
-                incarnation=self._host.incarnation,
-                session=asked.session,
-                attempt=asked.attempt,
-                epoch=asked.epoch,
-                reason=reason,
-                detail=detail[:2048],
-            )
-        )
+        self._host.post(reply(self._host, asked, Declined, reason=reason, detail=detail[:2048]))

@@ -121,6 +121,10 @@ class ShadowSlot(Protocol):
         """Make a session of the tree, once every byte has landed, and resolve its state anew as it will be played."""
         ...
 
+    def verified(self, block: int) -> None:
+        """It is complete, and ``block`` is the next one of it. Whatever came before has left the gateway."""
+        ...
+
     def promote(self, epoch: int, block: int) -> None:
         """Play it, as the owner in ``epoch``."""
         ...
@@ -168,4 +172,4 @@ class Host:
     clock: Callable[[], float]
     """Monotonic, seconds; ``loop.time``. Two workers on one host share its axis."""
     log: Callable[..., None] = unlogged
-    """An event and its fields, on each change of phase."""
+    """An event and its fields, on each change of phase. ``at``: when it was, by ``clock``, where it is said later."""

@@ -13,22 +13,22 @@ closed before the verifying pass stays closed.
 """
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from worldmove.errors import TransportError
 from worldmove.move.attempt import Attempt, GaveUpError
-from worldmove.move.hosts import ShadowSlot
+from worldmove.move.damage import say_damage
 from worldmove.move.messages import CONTROLLER, Boundary, Landed, Offer, Proof, Reserved
 from worldmove.move.protocol import DestinationEvent
+from worldmove.move.reception import Reception
 from worldmove.move.window import WriteWindow
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
-from worldmove.state.manifest import Layout, Manifest
-from worldmove.state.proof import Mismatch, MoveProof, prove
-from worldmove.transport.base import Channel, Transport
+from worldmove.state.manifest import Manifest
+from worldmove.state.proof import MoveProof, prove
+from worldmove.transport.base import Channel
 
 T = TypeVar("T")
 
@@ -50,9 +50,7 @@ class Incoming:
         *,
         attempt: Attempt,
         offer: Offer,
-        layout: Layout,
-        slot: ShadowSlot,
-        transport: Transport,
+        reception: Reception,
         transfer_s: float,
         digest_up_to_bytes: int,
     ) -> None:
@@ -62,9 +60,9 @@ class Incoming:
         """Empty until it is taken, and where the state is too large for it."""
         self._attempt = attempt
         self._offer = offer
-        self._layout = layout
-        self._slot = slot
-        self._transport = transport
+        self._layout = reception.layout
+        self._slot = reception.slot
+        self._transport = reception.transport
         self._transfer_s = transfer_s
         self._digest_up_to_bytes = digest_up_to_bytes
         self._channel: Channel | None = None
@@ -121,6 +119,19 @@ class Incoming:
         with self._attempt.times.phase("state_digest"):
             digest = await self._attempt.host.blocking(lambda: state_digest(verified.capture, digester))
         self.state_digest = digest.text
+
+    def tell(self, outcome: str, reason: str, detail: str) -> None:
+        """Tell the controller what became of the attempt here."""
+        verified = self.verified
+        self._attempt.end(
+            "destination",
+            outcome,
+            reason,
+            detail,
+            manifest=verified.capture.manifest if verified else None,
+            num_groups=verified.num_groups if verified else 0,
+            state_digest=self.state_digest,
+        )
 
     async def release(self) -> None:
         """Let go of the path. When it returns, nothing of the transport's holds the slot or the source."""
@@ -188,9 +199,6 @@ class Incoming:
             )
         )
 
-    def _path(self) -> str:
-        return f"from {self._attempt.peer} over {self._offer.transport}"
-
     def _compare(self, ours: MoveProof, proof: Proof, manifest: Manifest) -> None:
         theirs = MoveProof(
             attempt=proof.attempt,
@@ -202,19 +210,6 @@ class Incoming:
         )
         differences = ours.compare(theirs, manifest)
         if differences:
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", _say(differences, len(ours.groups), self._path()))
-
-
-def _say(differences: tuple[Mismatch, ...], num_groups: int, path: str) -> str:
-    """Name what differs: the groups by number, the leaves that lie in them, and the path; or the first other thing."""
-    groups = [difference.group for difference in differences if difference.group is not None]
-    paths = list(dict.fromkeys(path for difference in differences for path in difference.paths))
-    if not paths:
-        return str(differences[0])
-    which = f"group {_some(groups)} of {num_groups}" if len(groups) == 1 else f"groups {_some(groups)} of {num_groups}"
-    return f"{which} arrived damaged {path}: {_some(paths)}"
-
-
-def _some(items: Sequence[object]) -> str:
-    """Write out the first few."""
-    return ", ".join(map(str, items[:4])) + (f" and {len(items) - 4} more" if len(items) > 4 else "")
+            path = f"from {self._attempt.peer} over {self._offer.transport}"
+            said = say_damage(differences, len(ours.groups), path)
+            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", said)

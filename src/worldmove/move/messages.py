@@ -23,11 +23,9 @@ from typing import Annotated
 
 import msgspec
 
-from worldmove.move.ledger_messages import AttemptId
+from worldmove.move.ledger_messages import AttemptId, Count, Name
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 Text = Annotated[str, msgspec.Meta(max_length=2048)]
-Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 MAX_BLOB_BYTES = 16 << 20

@@ -84,14 +84,12 @@ class Outgoing:
         self._told = outcome
         if outcome != "in_doubt":
             self.attempt.times.stop("doubt")
-        manifest = self._frozen.capture.manifest if self._frozen else None
         self.attempt.end(
             "source",
             outcome,
             reason,
             detail,
-            num_bytes=manifest.num_bytes if manifest else 0,
-            num_leaves=len(manifest.leaves) if manifest else 0,
+            manifest=self._frozen.capture.manifest if self._frozen else None,
             num_groups=len(self._proof.groups) if self._proof else 0,
             state_digest=self._state_digest if outcome == "committed" else "",
         )

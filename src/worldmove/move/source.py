@@ -7,19 +7,14 @@ one effect of the table and returns the next event; which effect comes next is t
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from worldmove.errors import ProtocolError
-from worldmove.move.answers import source_event
-from worldmove.move.attempt import Attempt
 from worldmove.move.beside import Beside
-from worldmove.move.export import Exports
 from worldmove.move.hosts import Host, SourceCopy
-from worldmove.move.ledger_messages import Answer, Theirs, Yours
-from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Prepare, Start
-from worldmove.move.outgoing import Outgoing
+from worldmove.move.inquiry import Inquiry
+from worldmove.move.messages import AnyMoveMessage, Cancel, Prepare, Start
+from worldmove.move.phase_log import PhaseLog
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
-from worldmove.move.questions import close, reclaim
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
-from worldmove.move.times import Times
+from worldmove.move.undertaking import Undertaking
 from worldmove.move.until import given_up, until_given_up
 
 __all__ = ["Refused", "Source", "SourceConfig", "TakenOver"]
@@ -63,17 +58,14 @@ class Source:
         self.session = session
         self.epoch = epoch
         self.phase = SourcePhase.LIVE if retired_at is None else SourcePhase.RETIRED
-        self._host = host
         self._copy = copy
         self._config = config or SourceConfig()
-        self._inbox = SourceInbox(session, epoch)
+        self._inbox = inbox = SourceInbox(session, epoch)
+        self._move = Undertaking(host=host, session=session, copy=copy, inbox=inbox, resend_s=self._config.resend_s)
+        self._inquiry = Inquiry(host=host, session=session, copy=copy, inbox=inbox, boundary=retired_at)
+        self._log = PhaseLog(host, side="source", session=session)
         self._beside = Beside()
-        self._exports = Exports(host=host, copy=copy)
-        self._out: Outgoing | None = None
         self._why = Hint()
-        self._boundary = retired_at
-        self._row_epoch = epoch
-        self._next_shown = 0
         self._effects: Mapping[SourceEffect, Callable[[], Awaitable[SourceEvent]]] = {
             SourceEffect.FREEZE: self._freeze,
             SourceEffect.SUPERSEDE: self._supersede,
@@ -92,10 +84,10 @@ class Source:
 
     def give_up(self, reason: str, detail: str) -> None:
         """The copy is broken, and this driver is ended next: say so to whoever has a part in its move."""
-        if self._out is not None and self.phase is SourcePhase.FROZEN:
-            attempt = self._out.attempt
-            attempt.send(attempt.peer, Abandon, reason=reason, detail=detail[:2048])
-            self._tell("aborted", Hint(reason=reason, detail=detail))
+        if self.phase is SourcePhase.FROZEN:
+            why = Hint(reason=reason, detail=detail)
+            self._move.abandon(why)
+            self._move.tell("aborted", why)
 
     async def run(self) -> None:
         """Drive the copy until its slot is free. However it ends, nothing of the copy can be had any more."""
@@ -105,16 +97,20 @@ class Source:
                 while True:
                     before = self.phase
                     self.phase, effect = source_step(before, event)
-                    self._log(before, event)
+                    self._log.note(before, self.phase, event, attempt=self._inbox.newest, epoch=self.epoch)
                     if effect is SourceEffect.FREE:
                         break
                     event = await self._effects[effect]()
         finally:
-            await self._exports.withdraw()
+            self._log.write()
+            await self._move.withdraw()
         self._copy.free()
 
+    # one effect each: do it, and say what came of it
+
     async def _freeze(self) -> SourceEvent:
-        out = self._outgoing()
+        self._log.write()  # the world plays on until its block boundary
+        out = self._move.out
         listening = self._inbox.frozen(out.attempt, out.landed)
         failure = await until_given_up(out.run(), listening, self._config.frozen_s)
         if failure is None:
@@ -126,19 +122,19 @@ class Source:
 
     async def _supersede(self) -> SourceEvent:
         self._copy.supersede()
-        self._tell("aborted", Hint(reason="superseded", detail="the ledger's row has a later epoch than this copy"))
+        why = Hint(reason="superseded", detail="the ledger's row has a later epoch than this copy")
+        self._move.tell("aborted", why)
         return await self._inquire()
 
     async def _thaw_unasked(self) -> SourceEvent:
-        attempt = self._outgoing().attempt
         self._copy.thaw(self.epoch)
-        attempt.send(attempt.peer, Abandon, reason=self._why.reason, detail=self._why.detail[:2048])
+        self._move.abandon(self._why)
         self._beside.start("close", self._close_beside())
-        self._tell("aborted", self._why)
+        self._move.tell("aborted", self._why)
         return await self._live()
 
     async def _send_proof(self) -> SourceEvent:
-        out = self._outgoing()
+        out = self._move.out
         out.send_proof()
         hint = await self._inbox.doubt(out.attempt, self._config.proof_retry_s)
         if hint is None:
@@ -147,168 +143,90 @@ class Source:
         return SourceEvent.CANCEL if hint.reason else SourceEvent.TIME_OUT
 
     async def _inquire(self) -> SourceEvent:
-        event = self._event(await self._close())
+        event = self._inquiry.event(await self._inquiry.close(), self.phase)
         if event is not None:
             return event
         if self.phase is SourcePhase.RETIRED:
             return await self._retired()
-        self._tell("in_doubt", Hint(reason="no_answer", detail="the ledger has not answered yet"))
+        self._move.tell("in_doubt", Hint(reason="no_answer", detail="the ledger has not answered yet"))
         return await self._pause()
 
     async def _hold(self) -> SourceEvent:
         """Wait, then ask for it back: granted only where the new owner is gone or suspected, and showed nothing."""
         await self._tell_committed()
         await self._pause()
-        event = self._event(await self._reclaim())
+        event = self._inquiry.event(await self._inquiry.reclaim(), self.phase)
         return SourceEvent.YOURS if event is SourceEvent.YOURS else SourceEvent.TIME_OUT
 
     async def _thaw(self) -> SourceEvent:
         why = self._why
-        if self._row_epoch > self.epoch:
+        if self._inquiry.row_epoch > self.epoch:
             why = Hint(reason="reclaimed", detail="the new owner had shown no block, and ended or did not answer")
-        self._play_in(self._row_epoch)
+        self._play_in(self._inquiry.row_epoch)
         self._copy.thaw(self.epoch)
-        self._tell("aborted", why if why.reason else Hint(reason="closed", detail="it was closed before its commit"))
+        closed = Hint(reason="closed", detail="it was closed before its commit")
+        self._move.tell("aborted", why if why.reason else closed)
         return await self._live()
 
     async def _check(self) -> SourceEvent:
         await self._tell_committed()
-        self._boundary = self._copy.reach[1]
-        self._copy.retire(self._inbox.newest if self._out else "")
+        self._inquiry.boundary = self._copy.reach[1]
+        self._copy.retire(self._inbox.newest if self._move.attempt else "")
         return await self._retired()
 
     async def _replay(self) -> SourceEvent:
-        self._play_in(self._row_epoch)
-        self._copy.replay(self.epoch, self._next_shown)
+        self._play_in(self._inquiry.row_epoch)
+        self._copy.replay(self.epoch, self._inquiry.next_shown)
         return await self._live()
 
     # waiting
 
     async def _live(self) -> SourceEvent:
-        await self._exports.withdraw()
-        self._out, self._why, self._boundary = None, Hint(), None
+        self._log.write()
+        await self._move.end()
+        self._why, self._inquiry.boundary = Hint(), None
         while True:
             match await self._inbox.live():
                 case Prepare() as asked:
-                    await self._exports.prepare(asked)
+                    await self._move.prepare(asked)
                 case Start() as start:
-                    self._note(start)
-                    if self._begin(start):
+                    if self._move.set_out(start):
                         return SourceEvent.START
                 case Cancel() as cancel:
-                    self._note(cancel)
-                    self._attempt(cancel, "", 0).end("source", "aborted", "cancelled", "it was cancelled")
-                    await self._exports.withdraw()
+                    await self._move.cancel(cancel)
                 case Refused():
                     return SourceEvent.REFUSED
 
     async def _retired(self) -> SourceEvent:
+        self._log.write()
         if not self._beside.has("passed"):
             self._beside.start("passed", self._await_passed())
         match await self._inbox.retired(self._config.retired_inquire_s):
             case Passed():
                 return SourceEvent.DONE
             case TakenOver(epoch=epoch, block=block):
-                self._row_epoch, self._next_shown = epoch, block
+                self._inquiry.taken_over(epoch, block)
                 return SourceEvent.FAILOVER
             case None:
                 return SourceEvent.TIME_OUT
 
-    async def _close_beside(self) -> None:
-        await self._close()
-
-    async def _await_passed(self) -> None:
-        await self._copy.passed(self._boundary or 0)
-        self._inbox.put(Passed(epoch=self.epoch))
-
     async def _pause(self) -> SourceEvent:
         """Wait a little before the ledger is asked again, or until there is a reason to ask."""
-        attempt = self._out.attempt if self._out else None
-        self._why = await self._inbox.doubt(attempt, self._config.inquire_s) or self._why
+        self._log.write()
+        self._why = await self._inbox.doubt(self._move.attempt, self._config.inquire_s) or self._why
         return SourceEvent.TIME_OUT
 
-    # asking and telling
+    async def _close_beside(self) -> None:
+        await self._inquiry.close()
 
-    async def _close(self) -> Answer | None:
-        """Inquire, which closes."""
-        boundary = self._copy.reach[1] if self._boundary is None else self._boundary
-        asked = close(self._host, self.session, self._inbox.newest, epoch=self.epoch, boundary=boundary)
-        return await self._host.ledger.ask(asked)
-
-    async def _reclaim(self) -> Answer | None:
-        asked = reclaim(self._host, self.session, epoch=self._row_epoch, reach=self._copy.reach)
-        return await self._host.ledger.ask(asked)
-
-    def _event(self, answer: Answer | None) -> SourceEvent | None:
-        """Name an answer, and note the epoch that it tells of."""
-        event = source_event(answer, phase=self.phase, epoch=self.epoch)
-        if event is not None and isinstance(answer, Yours | Theirs):
-            self._row_epoch = answer.epoch
-        if event is SourceEvent.FAILOVER and isinstance(answer, Yours):
-            self._next_shown = answer.replay_to or 0
-        return event
-
-    def _note(self, message: Start | Cancel) -> None:
-        """Remember that this attempt is begun, or over."""
-        if self._exports.of(message) is None:
-            self._inbox.spend(message.attempt)
-        else:
-            self._inbox.newest = message.attempt
-
-    def _begin(self, start: Start) -> bool:
-        """Set out on an attempt, if it was prepared here."""
-        export = self._exports.of(start)
-        attempt = self._attempt(start, start.destination, start.destination_incarnation)
-        if export is None:
-            attempt.end("source", "aborted", "not_prepared", "nothing was prepared for this attempt")
-            return False
-        self._out = Outgoing(
-            attempt=attempt,
-            copy=self._copy,
-            nonce=start.nonce,
-            layout_digest=export.layout_digest,
-            resend_s=self._config.resend_s,
-        )
-        return True
-
-    def _attempt(self, message: Start | Cancel, peer: str, peer_incarnation: int) -> Attempt:
-        return Attempt(
-            host=self._host,
-            session=self.session,
-            id=message.attempt,
-            epoch=self.epoch,
-            peer=peer,
-            peer_incarnation=peer_incarnation,
-            times=Times(self._host.clock),
-        )
-
-    def _outgoing(self) -> Outgoing:
-        if self._out is None:
-            raise ProtocolError(f"{self.session} has no attempt while {self.phase.value}")
-        return self._out
+    async def _await_passed(self) -> None:
+        await self._copy.passed(self._inquiry.boundary or 0)
+        self._inbox.put(Passed(epoch=self.epoch))
 
     def _play_in(self, epoch: int) -> None:
-        self.epoch = self._inbox.epoch = self._row_epoch = epoch
+        self.epoch = self._inbox.epoch = self._inquiry.row_epoch = epoch
         self._beside.end("passed")
 
-    def _log(self, before: SourcePhase, event: SourceEvent) -> None:
-        if self.phase is not before:
-            self._host.log(
-                "move_phase",
-                side="source",
-                phase=self.phase.value,
-                before=before.value,
-                why=event.name.lower(),
-                session=self.session,
-                attempt=self._inbox.newest,
-                epoch=self.epoch,
-            )
-
-    def _tell(self, outcome: str, why: Hint) -> None:
-        if self._out is not None:
-            self._out.tell(outcome, why.reason, why.detail)
-
     async def _tell_committed(self) -> None:
-        if self._out is not None and self.phase is not SourcePhase.SUPERSEDED:
-            await self._out.take_state_digest()
-            self._tell("committed", Hint(reason="done", detail=""))
+        if self.phase is not SourcePhase.SUPERSEDED:
+            await self._move.tell_committed()

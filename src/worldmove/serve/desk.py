@@ -9,10 +9,11 @@ from worldmove.errors import MessageError, UserError
 from worldmove.fleet.ports import Beginning
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerState, WorkerView
+from worldmove.serve.client_messages import Keep, Keys, Ping, Received, decode
 from worldmove.serve.gateway import Gateway
 from worldmove.serve.limits import PlayLimits
 from worldmove.serve.live import Live, Start
-from worldmove.serve.play_messages import EngineInfo, Error, Keep, Keys, Lost, Ping, Pong, Received, Resting, decode
+from worldmove.serve.play_messages import EngineInfo, Error, Lost, Pong, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
 from worldmove.serve.wording import hello, workers_now

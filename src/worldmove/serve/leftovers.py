@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from worldmove.errors import LedgerError, UserError
-from worldmove.fleet.hosts_local import terminate
 from worldmove.fleet.ledger import LedgerConfig, open_ledger
+from worldmove.fleet.local_process import terminate
 from worldmove.fleet.notes import Notes, WorkerNote
 from worldmove.serve.state_folder import LEDGER, LOCK, TEMPORARY, locked
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from worldmove.serve.allowance import Pace
-from worldmove.serve.play_messages import MAX_CLIENT_BYTES
+from worldmove.serve.client_messages import MAX_CLIENT_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,13 @@ from worldmove.fleet.ports import Fleet, Owner
 from worldmove.fleet.reports import Outcome
 from worldmove.serve.audience import Audience
 from worldmove.serve.checks import CheckBook, digests_of
+from worldmove.serve.client_messages import Keys
 from worldmove.serve.feed import Feed
 from worldmove.serve.gap import Gap
 from worldmove.serve.journal import Journal
 from worldmove.serve.limits import PlayLimits
 from worldmove.serve.metrics import Metrics
-from worldmove.serve.play_messages import Check, Counts, Error, Keys, KeysTaken, Lost, Resting
+from worldmove.serve.play_messages import Check, Counts, Error, KeysTaken, Lost, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.screen import Screen, Shown

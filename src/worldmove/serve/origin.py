@@ -163,3 +163,11 @@ async def _refuse(
 ) -> None:
     error = {"code": code, "message": message, "fault": "remote", "session_runs": None, "retry_after_s": None}
     await JSONResponse({"error": error}, status_code=status, headers=headers)(scope, receive, send)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to answer at is this machine's alone."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -9,7 +9,8 @@ Rules of this file:
    lists that the owner holds. So going on from the owner's report loses nothing, and shows nothing else.
 4. Where the owner is dead, a client may have received a block of which no list is left, and a copy that took over
    would make another one. So a client is waited for without limit; one that claims nothing counts after a while,
-   since another that claims something may be on its way.
+   since another that claims something may be on its way. So is every holder: what one of them knows to have left may
+   be past what the client has received, and the copy that takes over cannot go back behind it.
 5. What a client claims beyond what can have been computed is no claim.
 """
 
@@ -76,7 +77,7 @@ class Resumption:
             return False
         if self._owner_lives:
             return self._joined_at is not None or now - self._owner_at >= self._config.client_s
-        if self._joined_at is None:
+        if self._joined_at is None or not self.may_close:
             return False
         return self._claim is not None or now - self._joined_at >= self._config.client_s
 

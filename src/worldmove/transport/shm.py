@@ -22,9 +22,10 @@ import msgspec
 from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
-from worldmove.transport.base import MAX_TICKET_BYTES, Blocking
+from worldmove.transport.base import Blocking
 from worldmove.transport.descriptors import TOKEN_BYTES, check_peer, fetch, map_sealed, receive_token, send_descriptor
 from worldmove.transport.pieces import copy_in_pieces
+from worldmove.transport.tickets import read_ticket
 
 MAX_WAITING = 64
 FULL_S = 0.05
@@ -106,11 +107,11 @@ class SharedMemory:
 
     async def withdraw(self, ticket: bytes) -> None:
         """End an export. Channels already connected keep what they mapped. Idempotent."""
-        self._exports.pop(_ticket(ticket).token, None)
+        self._exports.pop(read_ticket(ticket, ShmTicket, "shared memory").token, None)
 
     async def connect(self, ticket: bytes) -> "ShmChannel":
         """Get the descriptor, map it for reading and touch its pages. Raises TransportError."""
-        wanted = _ticket(ticket)
+        wanted = read_ticket(ticket, ShmTicket, "shared memory")
         descriptor = await fetch(wanted.path, wanted.token, self._config.answer_s)
         mapping = await self._blocking(lambda: map_sealed(descriptor, wanted.size))
         return ShmChannel(mapping, self._blocking)
@@ -159,12 +160,3 @@ class ShmChannel:
     async def close(self) -> None:
         """Give the map back. Idempotent."""
         await self._blocking(self._mapping.close)
-
-
-def _ticket(ticket: bytes) -> ShmTicket:
-    try:
-        if len(ticket) > MAX_TICKET_BYTES:
-            raise TransportError(f"a ticket has at most {MAX_TICKET_BYTES} bytes, not {len(ticket)}")
-        return msgspec.msgpack.decode(ticket, type=ShmTicket)
-    except msgspec.DecodeError as error:
-        raise TransportError(f"not a ticket of shared memory: {error}") from error

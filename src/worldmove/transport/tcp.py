@@ -20,12 +20,12 @@ import msgspec
 from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
-from worldmove.transport.base import MAX_TICKET_BYTES
 from worldmove.transport.descriptors import TOKEN_BYTES
 from worldmove.transport.pieces import check_extents
 from worldmove.transport.tcp_serving import Serving
 from worldmove.transport.tcp_stream import Stream
 from worldmove.transport.tcp_words import NUMBER_BYTES, hello, number_of, requests
+from worldmove.transport.tickets import read_ticket
 
 
 class TcpTicket(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -85,11 +85,11 @@ class Tcp:
 
     async def withdraw(self, ticket: bytes) -> None:
         """End an export. Channels already connected go on. Idempotent."""
-        self._exports.pop(_ticket(ticket).token, None)
+        self._exports.pop(read_ticket(ticket, TcpTicket, "TCP").token, None)
 
     async def connect(self, ticket: bytes) -> "TcpChannel":
         """Connect, and say the token. Raises TransportError."""
-        wanted = _ticket(ticket)
+        wanted = read_ticket(ticket, TcpTicket, "TCP")
         stream = await self._dial(wanted)
         try:
             await stream.send([memoryview(hello(wanted.token))])
@@ -159,12 +159,3 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
         return ipaddress.ip_address(host)
     except ValueError as error:
         raise TransportError(f"not a numeric address: {host[:45]!r}") from error
-
-
-def _ticket(ticket: bytes) -> TcpTicket:
-    try:
-        if len(ticket) > MAX_TICKET_BYTES:
-            raise TransportError(f"a ticket has at most {MAX_TICKET_BYTES} bytes, not {len(ticket)}")
-        return msgspec.msgpack.decode(ticket, type=TcpTicket)
-    except msgspec.DecodeError as error:
-        raise TransportError(f"not a ticket of TCP: {error}") from error

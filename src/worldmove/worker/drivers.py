@@ -9,6 +9,7 @@ from worldmove.move.destination import Destination
 from worldmove.move.hosts import Host
 from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Declined, Gone, MoveMessage, Offer, Prepare, Start
 from worldmove.move.protocol import DestinationPhase
+from worldmove.move.reply import reply
 from worldmove.move.source import Refused, Source, TakenOver
 from worldmove.worker.background import Background
 from worldmove.worker.copies import CopyTable
@@ -138,15 +139,5 @@ class Drivers:
         self._early.pop(session, None)
 
     def _decline(self, asked: MoveMessage) -> None:
-        self._host.post(
-            Declined(
-                to=asked.sender,
-                sender=self._host.worker,
-                incarnation=self._host.incarnation,
-                session=asked.session,
-                attempt=asked.attempt,
-                epoch=asked.epoch,
-                reason="no_copy",
-                detail=f"{self._host.worker} does not play {asked.session}",
-            )
-        )
+        detail = f"{self._host.worker} does not play {asked.session}"
+        self._host.post(reply(self._host, asked, Declined, reason="no_copy", detail=detail))

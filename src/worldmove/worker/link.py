@@ -3,6 +3,8 @@
 A frame is 4 bytes of length, the same 4 bytes with every bit the other way, 8 bytes of xxh3_64 of what follows (all
 big endian), and a msgpack message of the direction's tagged union. A frame that arrives as another, is too long, or
 is no message of ours ends the link: nothing after it could be trusted. A damaged message may decode to another one.
+
+The order is part of the contract (``fleet.hosts.Hosts``): a message is handed over in its turn or never.
 """
 
 import asyncio

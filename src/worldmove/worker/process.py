@@ -12,10 +12,8 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO, cast
 
 import msgspec
 import structlog
@@ -28,6 +26,7 @@ from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.path_rates import path_rates
+from worldmove.worker.process_log import Unbreakable, configure_log
 from worldmove.worker.silence import until_silent
 from worldmove.worker.threads import OneThread
 from worldmove.worker.transports import LocalTransports
@@ -161,36 +160,6 @@ async def _cut_when_silent(link: ServerLink, silence_s: float, log: Callable[...
     await until_silent(lambda: link.num_taken, silence_s)
     log("link_silent", silence_s=silence_s)
     link.abort()
-
-
-class Unbreakable:
-    """A stream for the log that outlives its reader: a worker goes on when its server, and its terminal, are gone."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with suppress(OSError):
-            return self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
-
-
-def configure_log(level: str) -> None:
-    """Write JSON lines to standard error."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", Unbreakable(sys.stderr))),
-    )
 
 
 def main() -> None:

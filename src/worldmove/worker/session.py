@@ -128,11 +128,13 @@ class SessionCopy:
     def left(self) -> int:
         """Every block before this one has left the gateway, as far as this copy can know.
 
-        What it computed and does not keep was acknowledged; what was computed before it was promoted had to be
+        What it computed and does not keep was acknowledged; what was computed before it was verified had to be
         acknowledged before its source's proof was sent.
         """
-        if self.phase in (CopyPhase.SHADOW, CopyPhase.FREEING):
+        if self.phase is CopyPhase.FREEING:
             return self.left_gateway
+        if self.phase is CopyPhase.SHADOW:
+            return max(self.left_gateway, self.next_block)
         return max(self.left_gateway, self.skip_before, self.outbox.first_kept(self.next_block))
 
     def begin_step(self) -> None:
@@ -175,6 +177,11 @@ class SessionCopy:
         """One check block is done."""
         self.num_checks_owed = max(0, self.num_checks_owed - 1)
         self._tell_passed()
+
+    def stand_at(self, block: int) -> None:
+        """A shadow is complete: say which block is its next one. It may own the session before it hears of that."""
+        self.next_block = block
+        self.changed()
 
     def promote(self, epoch: int, block: int, num_digests: int) -> None:
         """Play from ``block`` on, as the owner in ``epoch``."""

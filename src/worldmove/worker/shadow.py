@@ -41,6 +41,9 @@ class Shadow:
             self._copy.engine_session, captured = await engine_thread(job)
         return captured
 
+    def verified(self, block: int) -> None:
+        self._copy.stand_at(block)
+
     def promote(self, epoch: int, block: int) -> None:
         self._tools.courtesy.shadow_ended()
         self._copy.slot.enter(SlotState.BOUND)

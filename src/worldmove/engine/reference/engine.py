@@ -12,8 +12,9 @@ from worldmove.engine.base import Block, EngineSpec, FrameNote, KeyChange, Tree
 from worldmove.engine.reference.actions import ACTIONS, KEYS, Controls, accept, moved, next_action
 from worldmove.engine.reference.presets import Preset
 from worldmove.engine.reference.sampler import Sampler, canvas_shape
-from worldmove.engine.reference.session import Session, adopt, export, new_session, overwrite, require
+from worldmove.engine.reference.session import Session, adopt, export, new_session, overwrite
 from worldmove.engine.reference.weights import RandomWeights, WeightsFile, load_model
+from worldmove.engine.tree_checks import require
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

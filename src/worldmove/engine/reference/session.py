@@ -1,6 +1,5 @@
 """A session of the reference engine, and its state as a tree."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from worldmove.engine.base import KeyChange, Tree
 from worldmove.engine.reference.actions import KEYS, Controls
 from worldmove.engine.reference.caches import Cache, cache_shape, empty_caches
 from worldmove.engine.reference.config import ReferenceConfig
-from worldmove.errors import StateRefused
+from worldmove.engine.tree_checks import held_of, mapping, pose_of, require, sequence, whole
 
 FIELDS = ("caches", "filled", "frame", "generator", "held", "number", "pose", "waiting")
 
@@ -66,7 +65,7 @@ def adopt(config: ReferenceConfig, tree: Tree) -> Session:
         pose=pose_of(fields["pose"]),
         generator=generator_of(fields["generator"]),
         controls=Controls(
-            held=held_of(fields["held"]),
+            held=held_of(fields["held"], KEYS),
             waiting=waiting_of(fields["waiting"]),
             number=whole(fields["number"], "number"),
         ),
@@ -83,32 +82,6 @@ def overwrite(session: Session, given: Session) -> None:
     session.pose = given.pose
     session.generator.set_state(given.generator.get_state())
     session.controls = given.controls
-
-
-def require(condition: bool, path: str, why: str) -> None:
-    if not condition:
-        raise StateRefused(path, why)
-
-
-def mapping(value: Any, names: Sequence[str], path: str) -> Mapping[str, Any]:
-    require(isinstance(value, Mapping), path, "it must be a dict")
-    for name in names:
-        require(name in value, f"{path}.{name}".lstrip("."), "it is missing")
-    for name in value:
-        require(name in names, f"{path}.{name}".lstrip("."), "this engine has no such leaf")
-    return dict(value)
-
-
-def sequence(value: Any, length: int | None, path: str) -> Sequence[Any]:
-    require(isinstance(value, list | tuple), path, "it must be a list or tuple")
-    require(length is None or len(value) == length, path, f"it must have {length} entries")
-    return list(value)
-
-
-def whole(value: Any, path: str, *, most: int | None = None, step: int = 1) -> int:
-    require(type(value) is int, path, "it must be a whole number")
-    require(value >= 0 and (most is None or value <= most) and value % step == 0, path, f"{value} is out of range")
-    return int(value)
 
 
 def caches_of(config: ReferenceConfig, value: Any) -> list[Cache]:
@@ -137,25 +110,11 @@ def filled_of(config: ReferenceConfig, value: Any) -> list[int]:
     return [whole(rows, path, most=most, step=block) for rows, (path, most) in zip(entries, limits, strict=True)]
 
 
-def pose_of(value: Any) -> tuple[int, int]:
-    y, x = sequence(value, 2, "pose")
-    require(type(y) is int, "pose[0]", "it must be a whole number")
-    require(type(x) is int, "pose[1]", "it must be a whole number")
-    return y, x
-
-
 def generator_of(value: Any) -> torch.Generator:
     require(isinstance(value, torch.Generator), "generator", "it must be a torch.Generator")
     require(value.device.type == "cpu", "generator", "it must be on the CPU")
     generator: torch.Generator = value
     return generator
-
-
-def held_of(value: Any) -> tuple[str, ...]:
-    keys = sequence(value, None, "held")
-    for index, key in enumerate(keys):
-        require(key in KEYS and key not in keys[:index], f"held[{index}]", f"{key!r} is no key, or is there twice")
-    return tuple(keys)
 
 
 def waiting_of(value: Any) -> tuple[KeyChange, ...]:

@@ -1,0 +1,371 @@
+"""WMF1 and the fused copies on a GPU: checked against the twin, then timed beside a flat copy of the same bytes.
+
+    python -m bench.gpu_fingerprint --out fingerprint.json
+
+One variant that fails is recorded with its error and stops no other.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from worldmove.state import wmf1
+from worldmove.state.kernels import Copies, Fingerprints
+
+LEAVES = ((60, 16_220_160), (60, 10_813_440), (60, 12_288), (120, 789_504 // 2), (180, 8))
+"""Leaves and bytes of the matrix-game-2 caches: self, mouse, keyboard, cross attention (k, v), indices."""
+
+GROUP = 1 << 20
+REPEATS = 40
+KEY = bytes(range(32))
+
+ROW_VARIANTS = [
+    {"rows": rows, "warps": warps, "per_processor": per, "stages": stages, "joint": joint}
+    for rows, warps, per, stages, joint in (
+        (4, 4, 4, 1, False),
+        (4, 4, 4, 1, True),
+        (4, 4, 4, 2, True),
+        (4, 4, 4, 3, True),
+        (4, 4, 4, 4, True),
+        (4, 4, 5, 1, True),
+        (8, 4, 4, 1, True),
+        (8, 8, 3, 1, True),
+        (8, 8, 2, 2, True),
+        (2, 2, 6, 1, True),
+        (2, 2, 6, 3, True),
+        (4, 2, 6, 1, True),
+        (4, 2, 6, 2, True),
+        (1, 1, 8, 3, True),
+        (1, 1, 8, 1, True),
+        (2, 1, 8, 1, True),
+        (2, 1, 8, 3, True),
+        (4, 1, 8, 1, True),
+        (2, 4, 4, 3, True),
+        (4, 8, 2, 3, True),
+    )
+]
+COPY_VARIANTS = [
+    {"block": block, "warps": warps, "per_processor": per, "stages": stages}
+    for block, warps, per, stages in (
+        (4096, 8, 4, 1),
+        (8192, 8, 4, 1),
+        (4096, 4, 8, 1),
+        (4096, 8, 8, 1),
+        (8192, 8, 8, 1),
+        (4096, 8, 4, 3),
+        (8192, 16, 2, 1),
+        (2048, 4, 16, 1),
+        (4096, 8, 16, 1),
+    )
+]
+
+
+@triton.jit
+def read_and_fold(source, sums, num_tiles, BLOCK: tl.constexpr):  # noqa: N803
+    """The floor: reads every word and folds it with two multiplications of 32 bits."""
+    program = tl.program_id(0)
+    places = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), dtype=tl.uint32)
+    for tile in range(program, num_tiles, tl.num_programs(0)):
+        words = tl.load(source + tile.to(tl.int64) * BLOCK + places).to(tl.uint32, bitcast=True)
+        total = total * 31 + words * 2654435761
+    tl.store(sums + program, tl.sum(total, axis=0))
+
+
+def median_ms(work: Callable[[], object], repeats: int = REPEATS) -> dict[str, float]:
+    """Time on the device, by events; the first few are not counted."""
+    for _ in range(5):
+        work()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(repeats):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(begin.elapsed_time(end))
+    return {"median_ms": statistics.median(times), "min_ms": min(times), "max_ms": max(times)}
+
+
+def groups_of(tensors: Sequence[torch.Tensor]) -> list[list[tuple[int, int]]]:
+    """Cut each tensor into groups of 1 MiB."""
+    return [
+        [(tensor.data_ptr() + begin, min(GROUP, tensor.nbytes - begin))]
+        for tensor in tensors
+        for begin in range(0, tensor.nbytes, GROUP)
+    ]
+
+
+def random_leaves(device: torch.device) -> list[torch.Tensor]:
+    """The caches of one session, scattered, with random bytes."""
+    noise = torch.Generator(device).manual_seed(5)
+    sizes = [size for count, size in LEAVES for _ in range(count)]
+    return [
+        torch.randint(-(2**63), 2**63 - 1, (size // 8,), generator=noise, device=device, dtype=torch.int64)
+        for size in sizes
+    ]
+
+
+def attempt(record: dict[str, Any], name: str, work: Callable[[], dict[str, Any]]) -> None:
+    """Run one part; what it raises is its result."""
+    begin = time.perf_counter()
+    try:
+        record[name] = work()
+    except Exception as error:  # noqa: BLE001 - a variant that cannot be built is a result
+        record[name] = {"error": f"{type(error).__name__}: {error}"[:600], "trace": traceback.format_exc()[-1500:]}
+    record[name]["took_s"] = round(time.perf_counter() - begin, 2)
+
+
+def check(device: torch.device, options: dict[str, Any]) -> dict[str, Any]:
+    """Compare with the twin: every path, small and large groups, a launch that copies, pieces of every alignment."""
+    table = wmf1.Table.of(KEY)
+    memory = torch.randint(0, 256, (8 << 20,), dtype=torch.uint8, device=device)
+    base, host = memory.data_ptr(), memory.cpu().numpy()
+    extents = [
+        [(0, GROUP)], [(GROUP, 123_456)], [(2_000_000, 16)], [(2_100_001, 5_000)], [(2_400_000, 7)],
+        [(2_200_000, 48), (2_200_100, 3), (2_200_200, 4_096)], [(3 << 20, GROUP)], [(4 << 20, GROUP - 4_096)],
+        [((5 << 20) + 4, GROUP)], [((6 << 20) + 3, GROUP)],
+    ]  # fmt: skip
+    groups = [[(base + begin, length) for begin, length in group] for group in extents]
+    data = [b"".join(host[begin : begin + length].tobytes() for begin, length in group) for group in extents]
+    want = tuple(wmf1.group_digest(table, part, 7 + index) for index, part in enumerate(data))
+    kernel = Fingerprints(device, **options)
+    plain = kernel.launch(kernel.plan(groups, 7), table).result() == want
+    result = torch.zeros_like(memory)
+    shift = result.data_ptr() - base
+    targets = [[address + shift for address, _ in group] for group in groups]
+    copying = kernel.launch(kernel.plan(groups, 7, targets=targets), table).result() == want
+    expected = np.zeros_like(host)
+    for begin, length in (piece for group in extents for piece in group):
+        expected[begin : begin + length] = host[begin : begin + length]
+    copied = bool((result.cpu().numpy() == expected).all())
+    return {"digests_equal": plain, "copying_digests_equal": copying, "copied_equal": copied}
+
+
+def check_copies(device: torch.device, options: dict[str, Any]) -> dict[str, Any]:
+    """Copy pieces of every alignment of source and target, and see that nothing else was touched."""
+    source = torch.randint(1, 256, (1 << 20,), dtype=torch.uint8, device=device)
+    target, expected = torch.zeros_like(source), torch.zeros_like(source)
+    pieces = []
+    for number in range(256):
+        begin, to, length = number * 4096 + number % 16, number * 4096 + number // 16, (number * 37) % 3900
+        pieces.append((source.data_ptr() + begin, target.data_ptr() + to, length))
+        expected[to : to + length] = source[begin : begin + length]
+    copies = Copies(device, **options)
+    copies.launch(copies.plan(pieces))
+    return {"equal": bool(torch.equal(target, expected))}
+
+
+def time_fingerprint(device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]) -> dict[str, Any]:
+    kernel = Fingerprints(device, copies=Copies(device), **options)
+    table = wmf1.Table.of(KEY)
+    plan = kernel.plan(groups_of(leaves))
+    found = kernel.launch(plan, table).result()
+    times = median_ms(lambda: kernel.launch(plan, table))
+    sample = [0, 1, 15, len(found) // 2, len(found) - 1]
+    flat = [piece for group in groups_of(leaves) for piece in group]
+    begins = {leaf.data_ptr(): leaf for leaf in leaves}
+    equal = all(found[place] == _twin(table, begins, flat[place], place) for place in sample)
+    return {**times, "tb_per_s": plan.num_bytes / times["median_ms"] / 1e9, "sample_equals_twin": equal, **options}
+
+
+def _twin(table: wmf1.Table, begins: dict[int, torch.Tensor], piece: tuple[int, int], index: int) -> bytes:
+    address, length = piece
+    start = max(begin for begin in begins if begin <= address)
+    data = begins[start].view(torch.uint8)[address - start : address - start + length].cpu().numpy().tobytes()
+    return wmf1.group_digest(table, data, index)
+
+
+def time_rows_only(device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]) -> dict[str, Any]:
+    """The first of the two launches alone."""
+    kernel = Fingerprints(device, **options)
+    plan = kernel.plan(groups_of(leaves))
+    kernel.launch(plan, wmf1.Table.of(KEY)).result()
+    coefficients = kernel._tables.place(wmf1.Table.of(KEY)).device
+    rows = kernel._programs.row_sums[(kernel.num_programs,)]
+    times = median_ms(
+        lambda: rows(plan.shares.device, plan.bounds.device, coefficients, plan.sums, COPY=False, **kernel._options)
+    )
+    return {**times, "tb_per_s": plan.num_bytes / times["median_ms"] / 1e9}
+
+
+def scattered(leaves: list[torch.Tensor]) -> tuple[torch.Tensor, list[tuple[int, int, int]]]:
+    """An arena, and what brings each leaf into it at the next 256 bytes."""
+    begins = np.cumsum([0] + [-(-leaf.nbytes // 256) * 256 for leaf in leaves]).tolist()
+    arena = torch.zeros(begins[-1], dtype=torch.uint8, device=leaves[0].device)
+    addresses = [arena.data_ptr() + begin for begin in begins[:-1]]
+    return arena, [(leaf.data_ptr(), to, leaf.nbytes) for leaf, to in zip(leaves, addresses, strict=True)]
+
+
+def _landed(arena: torch.Tensor, leaves: list[torch.Tensor], pieces: list[tuple[int, int, int]]) -> bool:
+    begins = [to - arena.data_ptr() for _, to, _ in pieces]
+    return all(
+        torch.equal(arena[begin : begin + leaf.nbytes].view(torch.int64), leaf)
+        for begin, leaf in zip(begins, leaves, strict=True)
+    )
+
+
+def time_copies(device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]) -> dict[str, Any]:
+    copies = Copies(device, **options)
+    arena, pieces = scattered(leaves)
+    plan = copies.plan(pieces)
+    times = median_ms(lambda: copies.launch(plan))
+    return {**times, "landed": _landed(arena, leaves, pieces), **options}
+
+
+def time_gather_with_digest(
+    device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]
+) -> dict[str, Any]:
+    kernel = Fingerprints(device, **options)
+    table = wmf1.Table.of(KEY)
+    arena, pieces = scattered(leaves)
+    groups = groups_of(leaves)
+    targets = [[to + begin] for _, to, size in pieces for begin in range(0, size, GROUP)]
+    plan = kernel.plan(groups, targets=targets)
+    times = median_ms(lambda: kernel.launch(plan, table))
+    same = kernel.launch(plan, table).result() == kernel.launch(kernel.plan(groups), table).result()
+    return {**times, "landed": _landed(arena, leaves, pieces), "digests_equal": same, **options}
+
+
+def time_flat(leaves: list[torch.Tensor]) -> dict[str, Any]:
+    arena, _ = scattered(leaves)
+    other = torch.empty_like(arena)
+    return {**median_ms(lambda: other.copy_(arena)), "num_bytes": arena.nbytes}
+
+
+def time_fold(device: torch.device, leaves: list[torch.Tensor]) -> dict[str, Any]:
+    arena, _ = scattered(leaves)
+    found = {}
+    for block, per in ((4096, 8), (8192, 4), (4096, 4)):
+        programs = torch.cuda.get_device_properties(device).multi_processor_count * per
+        words = arena.view(torch.int32)
+        sums = torch.zeros(programs, dtype=torch.int32, device=device)
+        launch = read_and_fold[(programs,)]
+        times = median_ms(lambda: launch(words, sums, words.numel() // block, BLOCK=block, num_warps=8))  # noqa: B023
+        found[f"block {block}, {per} a processor"] = times["median_ms"]
+    return {"median_ms": min(found.values()), "each": found}
+
+
+def time_host(device: torch.device, leaves: list[torch.Tensor]) -> dict[str, Any]:
+    """What the host does for one launch, and from launch to digests in hand."""
+    kernel = Fingerprints(device)
+    table = wmf1.Table.of(KEY)
+    begin = time.perf_counter()
+    plan = kernel.plan(groups_of(leaves))
+    planned = time.perf_counter() - begin
+    launches, whole, joined, repoint = [], [], [], []
+    first = groups_of(leaves)[0]
+    for number in range(30):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        pending = kernel.launch(plan, table)
+        launches.append(time.perf_counter() - start)
+        pending.joined() if number % 2 else pending.result()
+        (joined if number % 2 else whole).append(time.perf_counter() - start)
+        start = time.perf_counter()
+        plan.point({0: first})
+        repoint.append(time.perf_counter() - start)
+    start = time.perf_counter()
+    kernel.launch(plan, wmf1.Table.of(b"n" * 32)).result()
+    fresh = time.perf_counter() - start
+    us = {"launch": launches, "launch_to_result": whole, "launch_to_joined": joined, "point": repoint}
+    return {
+        **{f"{name}_us": statistics.median(values) * 1e6 for name, values in us.items()},
+        "plan_ms": planned * 1e3,
+        "fresh_key_ms": fresh * 1e3,
+    }
+
+
+def _text(options: dict[str, Any]) -> str:
+    return " ".join(f"{key}={int(value)}" for key, value in options.items())
+
+
+def host(device: torch.device) -> dict[str, Any]:
+    properties = torch.cuda.get_device_properties(device)
+    return {
+        "device": properties.name,
+        "processors": properties.multi_processor_count,
+        "torch": torch.__version__,
+        "triton": triton.__version__,
+        "cuda": torch.version.cuda,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+def take(out: Path, budget_s: float) -> dict[str, Any]:
+    """Take everything; variants stop when the time is up."""
+    began = time.perf_counter()
+    device = torch.device("cuda", 0)
+    torch.cuda.set_device(device)
+    record: dict[str, Any] = {"host": host(device)}
+    attempt(record, "check", lambda: check(device, {}))
+    attempt(record, "check_joint", lambda: check(device, {"joint": True, "stages": 3}))
+    attempt(record, "check_copies", lambda: check_copies(device, {}))
+    leaves = random_leaves(device)
+    record["num_bytes"] = sum(leaf.nbytes for leaf in leaves)
+    attempt(record, "flat copy", lambda: time_flat(leaves))
+    attempt(record, "read and fold", lambda: time_fold(device, leaves))
+    attempt(record, "gather", lambda: time_copies(device, leaves, {}))
+    attempt(record, "gather with digest", lambda: time_gather_with_digest(device, leaves, {}))
+    attempt(record, "gather with digest, joint", lambda: time_gather_with_digest(device, leaves, {"joint": True}))
+    attempt(record, "host", lambda: time_host(device, leaves))
+    parts: list[tuple[str, Callable[[], dict[str, Any]]]] = [
+        *((f"wmf1 {_text(options)}", partial(time_fingerprint, device, leaves, options)) for options in ROW_VARIANTS),
+        *((f"copies {_text(options)}", partial(time_copies, device, leaves, options)) for options in COPY_VARIANTS),
+        *(
+            (f"rows only {_text(options)}", partial(time_rows_only, device, leaves, options))
+            for options in ROW_VARIANTS
+        ),
+    ]
+    for name, work in parts:
+        if time.perf_counter() - began > budget_s:
+            record[name] = {"error": "no time was left"}
+            continue
+        attempt(record, name, work)
+        out.write_text(json.dumps(record, indent=1))
+    attempt(record, "flat copy again", lambda: time_flat(leaves))
+    record["took_s"] = round(time.perf_counter() - began, 1)
+    out.write_text(json.dumps(record, indent=1))
+    return record
+
+
+def table_of(record: dict[str, Any]) -> str:
+    lines = []
+    for name, found in record.items():
+        if not isinstance(found, dict):
+            lines.append(f"{name:60} {found}")
+        elif "error" in found:
+            lines.append(f"{name:60} {found['error'][:110]}")
+        elif "median_ms" in found:
+            wrong = [key for key, value in found.items() if value is False and key != "joint"]
+            rate = record["num_bytes"] / found["median_ms"] / 1e9
+            lines.append(f"{name:60} {found['median_ms']:.4f} ms {rate:.2f} TB/s {wrong or ''}")
+        else:
+            lines.append(f"{name:60} {found}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--budget", type=float, default=80, help="seconds after which no variant is begun")
+    options = parser.parse_args()
+    print(table_of(take(options.out, options.budget)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""The decoder's shape and weights: 32 convolutions that see the past, and a feature cache slot for each.
+
+A causal convolution mixes each channel over three frames, and then all channels over 3x3 pixels or, the second one
+of a residual block, at one pixel: a fifth of the arithmetic of full kernels over time and space, and the same past to
+remember.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from worldmove.engine.matrix.config import MatrixConfig
+from worldmove.engine.matrix.weights import Draw, Linear
+
+TAPS = 3
+"""Frames that a causal convolution sees, its own included."""
+BLOCKS_PER_STAGE = 3
+RGB = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageShape:
+    """Residual blocks at one resolution: channels in and out, and what is doubled behind them."""
+
+    into: int
+    out: int
+    doubles_time: bool
+    doubles_space: bool
+
+
+def stages(width: int) -> tuple[StageShape, ...]:
+    """From a latent's resolution to a pixel's."""
+    return (
+        StageShape(into=4 * width, out=4 * width, doubles_time=True, doubles_space=True),
+        StageShape(into=2 * width, out=4 * width, doubles_time=True, doubles_space=True),
+        StageShape(into=2 * width, out=2 * width, doubles_time=False, doubles_space=True),
+        StageShape(into=width, out=width, doubles_time=False, doubles_space=False),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausalWeights:
+    """``weight`` is [out, in, 3, 3], or [out, in] for one pixel; ``bias`` [out].
+
+    ``mixes`` [2, channels in]: how much of a frame, against what came before it, is taken for the middle and for the
+    newest one of three frames.
+    """
+
+    mixes: Tensor
+    weight: Tensor
+    bias: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockWeights:
+    """A residual block; ``shortcut`` where its channels change."""
+
+    gain: Tensor
+    convs: tuple[CausalWeights, CausalWeights]
+    shortcut: Linear | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageWeights:
+    """``time`` [2 phases, 2, channels], each as ``mixes``, where time is doubled; ``space`` where the picture is."""
+
+    blocks: tuple[BlockWeights, ...]
+    time: Tensor | None
+    space: tuple[Tensor, Tensor] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderWeights:
+    """The whole decoder."""
+
+    first: CausalWeights
+    stages: tuple[StageWeights, ...]
+    gain: Tensor
+    last: CausalWeights
+
+
+def draw_decoder(config: MatrixConfig, width: int, draw: Draw) -> DecoderWeights:
+    """Draw a decoder with so many channels at its full resolution."""
+    wide = 4 * width
+    middle = StageWeights(blocks=tuple(_block(draw, wide, wide) for _ in range(2)), time=None, space=None)
+    return DecoderWeights(
+        first=_causal(draw, config.latent_channels, wide),
+        stages=(middle, *(_stage(draw, shape) for shape in stages(width))),
+        gain=draw.gains(width),
+        last=_causal(draw, width, RGB, gain=0.4),
+    )
+
+
+def _stage(draw: Draw, shape: StageShape) -> StageWeights:
+    into = (shape.into, *[shape.out] * (BLOCKS_PER_STAGE - 1))
+    return StageWeights(
+        blocks=tuple(_block(draw, channels, shape.out) for channels in into),
+        time=draw.normal(2, TAPS - 1, shape.out, std=0.3, mean=0.5) if shape.doubles_time else None,
+        space=_conv(draw, shape.out, shape.out // 2) if shape.doubles_space else None,
+    )
+
+
+def _block(draw: Draw, into: int, out: int) -> BlockWeights:
+    return BlockWeights(
+        gain=draw.gains(into),
+        convs=(_causal(draw, into, out), _causal(draw, out, out, side=1)),
+        shortcut=None if into == out else draw.linear(into, out),
+    )
+
+
+def _causal(draw: Draw, into: int, out: int, *, side: int = 3, gain: float = 1.0) -> CausalWeights:
+    weight, bias = draw.linear(into, out, gain) if side == 1 else _conv(draw, into, out, gain)
+    return CausalWeights(mixes=draw.normal(TAPS - 1, into, std=0.3, mean=0.5), weight=weight, bias=bias)
+
+
+def _conv(draw: Draw, into: int, out: int, gain: float = 1.0) -> tuple[Tensor, Tensor]:
+    weight = draw.normal(out, into, 3, 3, std=gain * (9 * into) ** -0.5)
+    return weight.contiguous(memory_format=torch.channels_last), draw.normal(out, std=0.02)
+
+
+def slot_shapes(config: MatrixConfig) -> list[tuple[int, int, int, int]]:
+    """Of each slot of the feature cache, in the order of use: two frames of what its convolution was given.
+
+    [frames, height, width, channels]. None where there is no decoder.
+    """
+    rows, columns, width = config.rows, config.columns, config.decoder_width
+    if width is None:
+        return []
+    channels = [config.latent_channels] + 4 * [4 * width]
+    shapes = [(TAPS - 1, rows, columns, count) for count in channels]
+    for shape in stages(width):
+        channels = [shape.into] + (2 * BLOCKS_PER_STAGE - 1) * [shape.out] + shape.doubles_time * [shape.out]
+        shapes += [(TAPS - 1, rows, columns, count) for count in channels]
+        rows, columns = rows << shape.doubles_space, columns << shape.doubles_space
+    return [*shapes, (TAPS - 1, rows, columns, width)]

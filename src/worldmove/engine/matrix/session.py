@@ -1,0 +1,152 @@
+"""A session of the matrix engine, and its state as a tree."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from worldmove.engine.base import Tree
+from worldmove.engine.matrix import conditioning
+from worldmove.engine.matrix.actions import KEYS, Stand
+from worldmove.engine.matrix.caches import CROSS, INDICES, KINDS, Cache, Caches, cache_shape, empty_caches
+from worldmove.engine.matrix.conditioning import Conditioning, draw_conditioning
+from worldmove.engine.matrix.config import MatrixConfig
+from worldmove.engine.matrix.decoder import Features, empty_features
+from worldmove.engine.matrix.decoder_weights import slot_shapes
+from worldmove.engine.tree_checks import held_of, mapping, pose_of, require, sequence, whole
+
+LATENTS = "latents"
+FIELDS = (LATENTS, "conditioning", "decoder", "frame", "generator", "held", "number", "pose")
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """One world: what its next pictures depend on, and nothing else."""
+
+    caches: Caches
+    features: Features
+    conditioning: Conditioning
+    generator: torch.Generator
+    frame: int
+    """Index of the next latent frame."""
+    stand: Stand
+
+
+def new_session(config: MatrixConfig, seed: int, device: torch.device) -> Session:
+    """A world nobody has seen yet."""
+    generator = torch.Generator(device).manual_seed(seed)
+    return Session(
+        caches=empty_caches(config, device),
+        features=empty_features(config, device),
+        conditioning=draw_conditioning(config, generator),
+        generator=generator,
+        frame=0,
+        stand=Stand(),
+    )
+
+
+def export(session: Session) -> Tree:
+    """The whole state. Tensors and generator are the live ones."""
+    own = session.conditioning
+    return {
+        LATENTS: {kind: [dict(cache) for cache in session.caches[kind]] for kind in KINDS},
+        "conditioning": {"visual": own.visual, "scene": own.scene, "mouse": own.mouse, "keyboard": own.keyboard},
+        "decoder": list(session.features),
+        "frame": session.frame,
+        "generator": session.generator,
+        "held": session.stand.held,
+        "number": session.stand.number,
+        "pose": session.stand.pose,
+    }
+
+
+def adopt(config: MatrixConfig, tree: Tree, device: torch.device) -> Session:
+    """A session whose memory is the tree's. Raises StateRefused, naming the path, if it is no state of this model."""
+    fields = mapping(tree, FIELDS, "")
+    return Session(
+        caches=_caches(config, fields[LATENTS], device),
+        features=_features(config, fields["decoder"], device),
+        conditioning=_conditioning(config, fields["conditioning"], device),
+        generator=_generator(fields["generator"], device),
+        frame=whole(fields["frame"], "frame", step=config.frames_per_block),
+        stand=Stand(
+            held=held_of(fields["held"], KEYS),
+            number=whole(fields["number"], "number"),
+            pose=pose_of(fields["pose"]),
+        ),
+    )
+
+
+def overwrite(session: Session, given: Session) -> None:
+    """Copy a session's values into another's memory, whose tensors keep their addresses."""
+    for kind, caches in session.caches.items():
+        for own, other in zip(caches, given.caches[kind], strict=True):
+            for name, value in other.items():
+                if isinstance(value, Tensor):
+                    own[name].copy_(value)
+                else:
+                    own[name] = value
+    for slot, value in zip(session.features, given.features, strict=True):
+        slot.copy_(value)
+    for name in conditioning.NAMES:
+        getattr(session.conditioning, name).copy_(getattr(given.conditioning, name))
+    session.generator.set_state(given.generator.get_state())
+    session.frame = given.frame
+    session.stand = given.stand
+
+
+def _caches(config: MatrixConfig, value: Any, device: torch.device) -> Caches:
+    kinds = mapping(value, KINDS, LATENTS)
+    return {kind: _caches_of(config, kind, kinds[kind], device) for kind in KINDS}
+
+
+def _caches_of(config: MatrixConfig, kind: str, value: Any, device: torch.device) -> list[Cache]:
+    path = f"{LATENTS}.{kind}"
+    caches = sequence(value, config.num_layers, path)
+    return [_cache(config, kind, cache, f"{path}[{index}]", device) for index, cache in enumerate(caches)]
+
+
+def _cache(config: MatrixConfig, kind: str, value: Any, path: str, device: torch.device) -> Cache:
+    others = ("is_init",) if kind == CROSS else INDICES
+    leaves = mapping(value, ("k", "v", *others), path)
+    shape = cache_shape(config, kind)
+    cache: Cache = {name: _tensor(leaves[name], shape, config.dtype, f"{path}.{name}", device) for name in ("k", "v")}
+    if kind == CROSS:
+        require(type(leaves["is_init"]) is bool, f"{path}.is_init", "it must be True or False")
+        return {**cache, "is_init": leaves["is_init"]}
+    ends = {name: _tensor(leaves[name], (1,), torch.int64, f"{path}.{name}", device) for name in INDICES}
+    return {**cache, **ends}
+
+
+def _features(config: MatrixConfig, value: Any, device: torch.device) -> Features:
+    shapes = slot_shapes(config)
+    slots = sequence(value, len(shapes), "decoder")
+    return [
+        _tensor(slot, shape, config.decoder_dtype, f"decoder[{index}]", device)
+        for index, (slot, shape) in enumerate(zip(slots, shapes, strict=True))
+    ]
+
+
+def _conditioning(config: MatrixConfig, value: Any, device: torch.device) -> Conditioning:
+    leaves, shapes = mapping(value, conditioning.NAMES, "conditioning"), conditioning.shapes(config)
+    paths = {name: f"conditioning.{name}" for name in conditioning.NAMES}
+    return Conditioning(
+        **{name: _tensor(leaves[name], shapes[name], config.dtype, path, device) for name, path in paths.items()}
+    )
+
+
+def _tensor(value: Any, shape: tuple[int, ...], dtype: torch.dtype, path: str, device: torch.device) -> Tensor:
+    require(isinstance(value, Tensor), path, "it must be a tensor")
+    tensor: Tensor = value
+    require(tensor.dtype == dtype and tensor.device == device, path, f"it must be {dtype} on {device}")
+    require(tuple(tensor.shape) == shape, path, f"its shape is {tuple(tensor.shape)}, not {shape}")
+    require(tensor.is_contiguous() and not tensor.requires_grad, path, "it must be contiguous, without gradient")
+    return tensor
+
+
+def _generator(value: Any, device: torch.device) -> torch.Generator:
+    require(isinstance(value, torch.Generator), "generator", "it must be a torch.Generator")
+    generator: torch.Generator = value
+    require(generator.device == device, "generator", f"it must be on {device}")
+    return generator

@@ -1,0 +1,80 @@
+"""The edge at which workers of this machine come in: a unix socket in a private folder."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+from worldmove.errors import MessageError
+from worldmove.worker.link import WorkerEnd, worker_end
+from worldmove.worker.messages import Hello
+
+SOCKET = "server.sock"
+Log = Callable[[str, dict[str, object]], None]
+
+
+class LocalDoor:
+    """One socket, and whoever connects to it and says who it is."""
+
+    def __init__(
+        self, *, folder: Path | None, hello_s: float, log: Log, serve: Callable[[WorkerEnd, Hello], Awaitable[None]]
+    ) -> None:
+        """``folder`` None: a private temporary one, removed at the end. ``serve`` lasts as long as a connection."""
+        self._folder = folder
+        self._hello_s = hello_s
+        self._log = log
+        self._serve = serve
+        self._run_dir: Path | None = None
+        self._server: asyncio.Server | None = None
+
+    @property
+    def run_dir(self) -> Path | None:
+        """The folder of the socket; None while it is closed."""
+        return self._run_dir
+
+    async def open(self, alive: Iterable[str]) -> Path:
+        """Let workers in, and return the socket's path. Idempotent.
+
+        ``alive``: the names of the sockets of workers that live; those of the others are removed.
+        """
+        if self._run_dir is None:
+            # mkdtemp makes it 0700
+            self._run_dir = self._folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
+            _sweep(self._run_dir, frozenset(alive))
+            self._server = await asyncio.start_unix_server(self._joined, self._run_dir / SOCKET)
+            (self._run_dir / SOCKET).chmod(0o600)
+        return self._run_dir / SOCKET
+
+    def close(self) -> None:
+        """Let nobody in any more; remove the folder. Idempotent."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        if self._run_dir is not None:
+            (self._run_dir / SOCKET).unlink(missing_ok=True)
+            if self._folder is None:
+                shutil.rmtree(self._run_dir, ignore_errors=True)
+            self._run_dir = None
+
+    async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection, once it has said hello."""
+        link = worker_end(reader, writer)
+        try:
+            async with asyncio.timeout(self._hello_s):
+                hello = await link.take()
+            if isinstance(hello, Hello):
+                await self._serve(link, hello)
+        except MessageError as error:
+            self._log("link_broken", {"why": str(error)})
+        except TimeoutError:
+            self._log("link_broken", {"why": f"no hello within {self._hello_s:g} s"})
+        finally:
+            link.close()
+
+
+def _sweep(folder: Path, alive: frozenset[str]) -> None:
+    """Remove the sockets of workers that are proven dead."""
+    for path in sorted(folder.glob("*-*.sock")):
+        if path.name not in alive:
+            path.unlink(missing_ok=True)

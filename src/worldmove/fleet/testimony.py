@@ -1,0 +1,91 @@
+"""What the row and the two ends have said of how a try ended, and what follows from it."""
+
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.tries import Ending, Plan
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.ledger_row import Row
+from worldmove.move.messages import Ended
+
+
+class Testimony:
+    """Collects the ends' own words. Where the row contradicts them, the row is right."""
+
+    def __init__(self, plan: Plan, desk: LedgerDesk) -> None:
+        self._plan = plan
+        self._desk = desk
+        self._ended: dict[str, Ended] = {}
+        self._granted = False
+        self._cut: dict[str, None] = {}
+        """Ends whose words may be lost."""
+
+    def take(self, ended: Ended) -> None:
+        """An end has said how it ended there."""
+        self._ended[ended.side] = ended
+
+    def cut_off(self, worker: str) -> None:
+        """What an end said may be lost."""
+        self._cut[worker] = None
+
+    def row_changed(self, row: Row) -> None:
+        """The session's row was written. What made an epoch is not in it any more once the next one has begun."""
+        self._granted = self._granted or row.granted_by == self._plan.attempt
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each end has said how it ended, or is dead."""
+        return all(self._desk.is_gone(end.name, end.incarnation) for end in self._untold())
+
+    @property
+    def is_needless(self) -> bool:
+        """Whether the row says how it ended, and an end's own word may never come."""
+        row = self._desk.row(self._plan.session)
+        if row is None or row.attempt is not None:
+            return False
+        never_granted = row.granted_by != self._plan.attempt and not self._desk.owner_is_gone(row)
+        return never_granted or any(end.name in self._cut for end in self._untold())
+
+    def ending(self) -> Ending:
+        """Read from the row what became of the try; the ends' words explain it."""
+        row = self._desk.row(self._plan.session)
+        outcome, reason, detail = self._outcome(row)
+        source, destination = self._ended.get("source"), self._ended.get("destination")
+        return Ending(outcome=outcome, reason=reason, detail=detail, source=source, destination=destination)
+
+    def _outcome(self, row: Row | None) -> tuple[Outcome, str, str]:
+        if row is None or row.lost:
+            return Outcome.LOST, "lost", "no copy is left"
+        if self._was_granted(row):
+            return Outcome.COMMITTED, "done", ""
+        if row.attempt is None:
+            return Outcome.ABORTED, *self._why_aborted()
+        return Outcome.IN_DOUBT, "silent", "an end has not said how the move ended"
+
+    def _was_granted(self, row: Row) -> bool:
+        """Whether the destination has owned the session by this attempt, and the source did not get it back unshown."""
+        source, destination = self._ended.get("source"), self._ended.get("destination")
+        if source is not None and source.reason == "reclaimed":
+            return False
+        told = any(end is not None and end.outcome == "committed" for end in (source, destination))
+        return told or self._granted or row.granted_by == self._plan.attempt
+
+    def _why_aborted(self) -> tuple[str, str]:
+        """Say of an end that could not say how it ended that it is dead, or does not answer; else what an end said.
+
+        What the other end says is the echo of having been woken, or of its time being over.
+        """
+        for end in self._untold():
+            if self._desk.is_gone(end.name, end.incarnation):
+                return "worker_gone", f"{end.name} ended in the middle of the move"
+        for end in self._untold():
+            if self._desk.is_suspected(end.name, end.incarnation):
+                return "silent", f"{end.name} does not answer, and the move was closed"
+        for side in ("destination", "source"):
+            if side in self._ended and self._ended[side].outcome == "aborted":
+                return self._ended[side].reason, self._ended[side].detail
+        return "silent", "an end did not answer, and the move was closed"
+
+    def _untold(self) -> tuple[WorkerRecord, ...]:
+        """Return the ends that have not said how it ended."""
+        ends = (("source", self._plan.source), ("destination", self._plan.destination))
+        return tuple(end for side, end in ends if side not in self._ended)

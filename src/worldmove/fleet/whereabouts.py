@@ -1,0 +1,48 @@
+"""Where a session is, and where it goes on, as the ledger's row and the workers say it by now."""
+
+import asyncio
+
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.move.ledger_row import Row
+
+LOOK_S = 0.05
+"""Between two looks at a row whose owner is gone."""
+
+
+class Whereabouts:
+    """Looks, and waits a while where what it sees may be about to change."""
+
+    def __init__(self, *, desk: LedgerDesk, workers: WorkerTable, owner_s: float, copy_s: float) -> None:
+        """``owner_s``, ``copy_s``: how long to wait for an owner that lives, and for an older copy to go, seconds."""
+        self._desk = desk
+        self._workers = workers
+        self._owner_s = owner_s
+        self._copy_s = copy_s
+
+    async def living_owner(self, session: str) -> str | None:
+        """Return who owns a session by the row, waiting a while where that worker is missing; None if it still is."""
+        try:
+            async with asyncio.timeout(self._owner_s):
+                while (row := self._desk.row(session)) is not None and not row.lost:
+                    if not self._desk.owner_is_missing(row):
+                        return row.owner
+                    await self._workers.changed(LOOK_S)
+        except TimeoutError:
+            return None
+        return None
+
+    def missing(self, row: Row | None) -> str:
+        """Say in a word why a session's owner does not play it, where that is so."""
+        if row is None or not self._desk.owner_is_missing(row):
+            return ""
+        return "worker_gone" if self._desk.owner_is_gone(row) else "silent"
+
+    async def until_no_copy(self, worker: WorkerRecord, session: str) -> None:
+        """Wait a while for a worker that still holds an older copy: its check ends with the next blocks."""
+        try:
+            async with asyncio.timeout(self._copy_s):
+                while any(copy.session == session for copy in worker.copies):
+                    await self._workers.changed(self._copy_s)
+        except TimeoutError:
+            return  # the worker itself will say what it holds

@@ -1,0 +1,48 @@
+"""What reaches a destination, filtered: only what its attempt can use gets through. Foreign messages end here."""
+
+import asyncio
+
+from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.incoming import Incoming
+from worldmove.move.messages import Abandon, AnyMoveMessage, Boundary, Cancel, Inquire, Offer, Proof
+from worldmove.move.protocol import DestinationEvent
+
+
+class DestinationInbox:
+    """One offer's messages."""
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._items: asyncio.Queue[AnyMoveMessage] = asyncio.Queue()
+
+    def put(self, message: AnyMoveMessage) -> None:
+        self._items.put_nowait(message)
+
+    async def shadow(self, incoming: Incoming) -> None:
+        """Hand on what the attempt waits for; raise GaveUpError when there is a reason to."""
+        while True:
+            message = await self._items.get()
+            if not self._attempt.owns(message):
+                continue
+            match message:
+                case Offer():
+                    incoming.repeat_reserved()
+                case Boundary():
+                    incoming.take_boundary(message)
+                case Proof():
+                    incoming.take_proof(message)
+                case Cancel():
+                    raise GaveUpError(DestinationEvent.ABANDON, "cancelled", "it was cancelled")
+                case Abandon(reason=reason, detail=detail):
+                    raise GaveUpError(DestinationEvent.ABANDON, reason, detail)
+
+    async def doubt(self, wait_s: float) -> None:
+        """Return at a hint that the ledger may answer now, or after ``wait_s``."""
+        try:
+            async with asyncio.timeout(wait_s):
+                while True:
+                    message = await self._items.get()
+                    if isinstance(message, Inquire) and message.session == self._attempt.session:
+                        return
+        except TimeoutError:
+            return

@@ -1,0 +1,127 @@
+"""The parts of one server, put together: a controller over workers of this machine, gateway and routes before it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import structlog
+from starlette.types import ASGIApp
+
+from worldmove import __version__
+from worldmove.engine.base import Engine, EngineSpec
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.counters import Counters
+from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
+from worldmove.fleet.ledger import SqlLedger
+from worldmove.serve.app import build_app
+from worldmove.serve.desk import Desk
+from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gauges import Gauges
+from worldmove.serve.ids import RandomIds, nonce, salt
+from worldmove.serve.live import LiveConfig
+from worldmove.serve.metrics import Metrics
+from worldmove.serve.origin import OwnOnly, is_loopback
+from worldmove.serve.page import read_page
+from worldmove.serve.parts import Parts
+from worldmove.serve.server_config import ServerConfig
+from worldmove.serve.spool import Spool
+from worldmove.serve.wording import engine_info
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """The parts of one server, and the address that it answers at once it is inhabited."""
+
+    app: ASGIApp
+    gateway: Gateway
+    controller: Controller
+    spool: Spool
+    url: str
+
+
+def controller_over(
+    ledger: SqlLedger, metrics: Metrics, config: ServerConfig, folder: Path, *, wall_clock: Callable[[], float]
+) -> Controller:
+    """Return a controller over workers of this machine."""
+
+    def say(event: str, fields: dict[str, object]) -> None:
+        log.info(event, **fields)
+
+    ports = ControllerPorts(
+        hosts=LocalHosts(LocalHostsConfig(worker=config.worker, folder=folder, log=say)),
+        ledger=ledger,
+        notes=ledger,
+        probe=ledger.probe,
+        wall_clock=wall_clock,
+        salt=salt,
+        nonce=nonce,
+        counters=Counters(metrics.registry),
+        log=say,
+    )
+    names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
+    return Controller(FleetConfig(workers=names, transport=config.transport), ports)
+
+
+def house_of(
+    config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str, life: int
+) -> House:
+    """Put gateway and routes before a controller. ``life``: the server's number."""
+    ids = RandomIds()
+    live = LiveConfig(
+        spec=engine.spec,
+        engine=config.worker.engine,
+        account_every=config.account_every,
+        server_life=life,
+        rest_after_s=config.rest_after_s,
+        check_blocks=config.worker.check_blocks,
+    )
+    gateway = Gateway(fleet=controller, config=GatewayConfig(live=live, keep_s=config.keep_s), metrics=metrics)
+    controller.attach(gateway)
+    metrics.gauge(
+        "worldmove_ledger_works",
+        "1 while the ledger can be written; no move starts while it is 0.",
+        lambda: int(controller.ledger_failure is None),
+    )
+    metrics.registry.register(Gauges(controller, num_players=lambda: gateway.num_players, info=_info(engine.spec)))
+    desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
+    spool = Spool()
+    app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page(), spool=spool))
+    own = OwnOnly(app, names=config.names, loopback_only=is_loopback(config.host))
+    return House(app=own, gateway=gateway, controller=controller, spool=spool, url=url)
+
+
+@asynccontextmanager
+async def at_work(house: House) -> AsyncIterator[None]:
+    """Start the workers; end everything at the end, however it comes."""
+    looking = asyncio.create_task(house.gateway.run())
+    try:
+        await house.controller.start()
+        yield
+    finally:
+        looking.cancel()
+        await house.gateway.end()
+        await house.controller.stop()
+        house.spool.close()
+
+
+def _info(spec: EngineSpec) -> dict[str, str]:
+    return {"version": __version__, "engine": spec.name, "preset": spec.preset, "weights": spec.weights_sha256[:16]}
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """An engine that can say how many blocks before the one in hand a world remembers."""
+
+    @property
+    def memory_blocks(self) -> int: ...
+
+
+def memory_blocks(engine: Engine[Any]) -> int | None:
+    """How many blocks back a world remembers, where its engine says so."""
+    return engine.memory_blocks if isinstance(engine, Remembers) else None

@@ -1,0 +1,52 @@
+"""The routes of what can be taken home of a world: its record, its leaves, its whole state."""
+
+from typing import Annotated
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from worldmove.errors import UserError
+from worldmove.serve import http_models as body
+from worldmove.serve.answers import leaves_body, session_body
+from worldmove.serve.http_errors import Responses
+from worldmove.serve.origin import RESTORE
+from worldmove.serve.parts import Parts
+from worldmove.serve.records import Records
+
+OCTETS = "application/octet-stream"
+BYTES: Responses = {200: {"content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}}}
+OCTETS_IN = {
+    "requestBody": {"required": True, "content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}},
+}
+BlocksQuery = Annotated[int | None, Query(ge=1, description="End after so many blocks, counted from the first.")]
+WorkerQuery = Annotated[str | None, Query(min_length=1, max_length=64, description="Left out: the roomiest.")]
+
+
+def add_records(app: FastAPI, parts: Parts) -> None:
+    """Worlds are recorded, saved and restored."""
+    records = Records(desk=parts.desk, gateway=parts.gateway, spool=parts.spool)
+
+    @app.get("/api/sessions/{session}/record", response_class=Response, responses=BYTES)
+    async def record(session: str, *, blocks: BlocksQuery = None, follow: bool = False) -> Response:
+        """Send a world's record from its first block on: what there is, or, following it, as it grows."""
+        return StreamingResponse(records.record(session, blocks, follow=follow), media_type=OCTETS)
+
+    @app.get("/api/sessions/{session}/leaves")
+    async def leaves(session: str) -> body.Leaves:
+        """List what a world's state consists of."""
+        return leaves_body(await records.leaves(session))
+
+    @app.get("/api/sessions/{session}/saved", response_class=Response, responses=BYTES)
+    async def saved(session: str) -> Response:
+        """Save a world: its whole state at a block boundary, exactly; see docs/records.md."""
+        found = await records.save(session)
+        return StreamingResponse(found.parts, media_type=OCTETS, headers={"content-length": str(found.num_bytes)})
+
+    @app.post(RESTORE, status_code=201, openapi_extra=OCTETS_IN)
+    async def restore(request: Request, worker: WorkerQuery = None) -> body.Session:
+        """Begin a world where a saved one had come to. The body is the saved session, and says its length."""
+        length = request.headers.get("content-length", "")
+        if not (length.isascii() and length.isdigit() and len(length) <= 18):
+            raise UserError("A saved session's request says its Content-Length.", code="usage", status=411)
+        view = await records.restore(request.stream(), int(length), on=worker)
+        return session_body(view, parts.gateway.lives.get(view.name))

@@ -1,0 +1,27 @@
+"""The tables of keys that are in use, in device memory."""
+
+import numpy as np
+import torch
+
+from worldmove.state.kernels.memory import Mirror
+from worldmove.state.wmf1 import ROW_WORDS, Table
+
+SLOTS = 8
+_WORDS = 2 * ROW_WORDS + 8
+
+
+class Tables:
+    """Room for a few tables, taken in turn. Nothing is allocated after the constructor."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._free = [Mirror(_WORDS, torch.uint64, device) for _ in range(SLOTS)]
+        self._by_key: dict[bytes, Mirror] = {}
+
+    def place(self, table: Table) -> Mirror:
+        """Return the table's place; one that is not there yet is written where the one that was used longest ago was."""
+        mirror = self._by_key.pop(table.key, None)
+        if mirror is None:
+            mirror = self._free.pop() if self._free else self._by_key.pop(next(iter(self._by_key)))
+            mirror.write(np.concatenate((table.a, table.b, table.k)))
+        self._by_key[table.key] = mirror
+        return mirror

@@ -1,0 +1,64 @@
+"""The root of what a worker and its server say to each other, the shapes inside, and their bounds."""
+
+from typing import Annotated
+
+import msgspec
+
+from worldmove.move.ledger_messages import Count, Name
+from worldmove.move.messages import Text
+
+Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
+MAX_FRAMES = 4096
+"""Of one block. A list in a message is bounded, or a frame of 17 MB could be read into a hundred times that."""
+MAX_CHANGES = 4096
+MAX_COPIES = 4096
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
+    """The root of the messages between a worker and its server."""
+
+
+class OfSession(Message, frozen=True, kw_only=True):
+    """The root of those that are about one session."""
+
+    session: Name
+
+
+class Change(Message, frozen=True, kw_only=True, tag="change"):
+    """One key change: see ``worldmove.engine.base.KeyChange``."""
+
+    number: Count
+    key: Name
+    down: bool
+
+
+class Note(Message, frozen=True, kw_only=True, tag="note"):
+    """One frame's annotations: see ``worldmove.engine.base.FrameNote``."""
+
+    y: int
+    x: int
+    action: Name
+    number: Count
+
+
+class Copy(Message, frozen=True, kw_only=True, tag="copy"):
+    """One copy of a session that a worker holds."""
+
+    session: Name
+    phase: Name
+    """A word of ``worker.session.CopyPhase``: live, frozen, superseded, shadow, retired, throwaway."""
+    epoch: Count
+    block: Count
+    """The next block of this copy."""
+    attempt: Text = ""
+    """The newest attempt that this copy took part in."""
+    left: Count = 0
+    """Every block before this one has left the gateway, as far as this copy can know."""
+
+
+Changes = Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_CHANGES)]
+"""A block's closed list."""
+Notes = Annotated[tuple[Note, ...], msgspec.Meta(max_length=MAX_FRAMES)]
+HeldCopies = Annotated[tuple[Copy, ...], msgspec.Meta(max_length=MAX_COPIES)]
+FrameDigests = Annotated[tuple[Sha256, ...], msgspec.Meta(max_length=MAX_FRAMES)]
+"""Of each frame's raw bytes, before any codec."""

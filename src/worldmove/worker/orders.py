@@ -1,0 +1,115 @@
+"""What a server says to a worker."""
+
+from typing import Annotated
+
+import msgspec
+
+from worldmove.move.ledger_messages import Answer, Count
+from worldmove.move.messages import AnyMoveMessage, Blob, Text
+from worldmove.worker.message import Changes, Message, OfSession
+
+
+class Open(OfSession, frozen=True, kw_only=True, tag="open"):
+    """Begin a session. The answer is Opened, or Failed."""
+
+    epoch: Count
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+    picture: Blob | None = None
+    """A raw RGB frame: begin from this picture alone (a throw-away copy, never in the ledger)."""
+    saved: Text = ""
+    """A file of this host that holds a saved session: go on from it."""
+
+
+class Close(OfSession, frozen=True, kw_only=True, tag="close"):
+    """End a session, or a throw-away copy. The answer is Freed."""
+
+
+class Inputs(OfSession, frozen=True, kw_only=True, tag="inputs"):
+    """Block ``block``'s closed list. Sent to every holder of the session; each keeps what it still needs."""
+
+    block: Count
+    changes: Changes
+    account: bool = False
+    """Whether the owner is to send a StateDone after this block."""
+
+
+class Describe(OfSession, frozen=True, kw_only=True, tag="describe"):
+    """Say which leaves a session that is played here has. The answer is Described, or NotDone."""
+
+    request: Count
+
+
+class Save(OfSession, frozen=True, kw_only=True, tag="save"):
+    """Write a session's state at its next boundary to a new file of this host. The answer is Saved, or NotDone."""
+
+    request: Count
+    path: Text
+
+
+class Acknowledge(OfSession, frozen=True, kw_only=True, tag="acknowledge"):
+    """The gateway has taken block ``block`` of this epoch, and it has left for the client."""
+
+    epoch: Count
+    block: Count
+    server_life: Count
+
+
+class TakeOver(OfSession, frozen=True, kw_only=True, tag="take_over"):
+    """The ledger has granted the session to this worker's retired copy (failover): replay the lists, then play.
+
+    ``block`` is the next to be shown; earlier ones are computed and not sent.
+    """
+
+    epoch: Count
+    block: Count
+
+
+class Refused(OfSession, frozen=True, kw_only=True, tag="refused"):
+    """A frame or a report of this worker's copy was of an older epoch than the ledger's row, which has ``epoch``."""
+
+    epoch: Count
+
+
+class SendAgain(OfSession, frozen=True, kw_only=True, tag="send_again"):
+    """Frames of the session's owner may have been dropped: send again what is not acknowledged."""
+
+
+class Beat(Message, frozen=True, kw_only=True, tag="beat"):
+    """Answer with an Alive of this number. An answer shows that both directions of the link carry."""
+
+    number: Count
+
+
+class Poll(Message, frozen=True, kw_only=True, tag="poll"):
+    """Say what you hold. The answer is a Copies with the poll's number."""
+
+    poll: Count
+
+
+class Shutdown(Message, frozen=True, kw_only=True, tag="shutdown"):
+    """End cleanly: finish the block in hand, free everything, exit with 0."""
+
+
+class LedgerAnswer(Message, frozen=True, kw_only=True, tag="ledger_answer"):
+    """What the ledger answers to the LedgerAsk of this number."""
+
+    request: Count
+    answer: Answer
+
+
+ToWorker = (
+    Open
+    | Close
+    | Inputs
+    | Describe
+    | Save
+    | Acknowledge
+    | TakeOver
+    | Refused
+    | SendAgain
+    | Beat
+    | Poll
+    | Shutdown
+    | LedgerAnswer
+    | AnyMoveMessage
+)

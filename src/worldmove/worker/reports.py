@@ -1,0 +1,181 @@
+"""What a worker says to its server."""
+
+from typing import Annotated
+
+import msgspec
+
+from worldmove.move.ledger_messages import Count, Name, Operation
+from worldmove.move.messages import AnyMoveMessage, Blob, Fields, Text
+from worldmove.state.leaf_sizes import LeafSize
+from worldmove.worker.message import Changes, FrameDigests, HeldCopies, Message, Notes, OfSession, Sha256
+
+Rates = Annotated[dict[Name, float], msgspec.Meta(max_length=64)]
+
+
+class Hello(Message, frozen=True, kw_only=True, tag="hello"):
+    """The first word on a link: who is there, and what it holds."""
+
+    worker: Name
+    incarnation: Count
+    pid: Count
+    environment: Fields
+    num_slots: Count
+    arena_bytes: Count
+    copies: HeldCopies
+    rates: Rates = msgspec.field(default_factory=dict)
+    """Measured before the hello, for admission: hash_bytes_per_s, block_s, NAME_bytes_per_s of each path."""
+    birth: Text = ""
+    """What tells this process from a later one with its pid (``worker.birth``)."""
+
+
+class Opened(OfSession, frozen=True, kw_only=True, tag="opened"):
+    """A session is begun, and this is the state that it begins with."""
+
+    epoch: Count
+    num_bytes: Count
+    num_leaves: Count
+    state_digest: Text
+
+
+class Failed(OfSession, frozen=True, kw_only=True, tag="failed"):
+    """A request about a session could not be met; ``code`` is that of the error."""
+
+    code: Name
+    message: Text
+
+
+class BlockDone(OfSession, frozen=True, kw_only=True, tag="block_done"):
+    """A block that the owner has computed."""
+
+    epoch: Count
+    block: Count
+    frames: Blob
+    """Raw RGB8, [frames, height, width, 3]."""
+    frame_sha256: FrameDigests
+    """Taken by the worker over each frame's raw bytes, before any codec."""
+    notes: Notes
+    compute_s: float
+    state_digest: Text = ""
+    """Of the state after this block; given for the check blocks after a move, else empty."""
+
+
+class Held(OfSession, frozen=True, kw_only=True, tag="held"):
+    """A closed list that a copy holds. Whoever closes lists from now on must not close this one anew."""
+
+    block: Count
+    changes: Changes
+
+
+class Left(OfSession, frozen=True, kw_only=True, tag="left"):
+    """A block that has left the gateway: a client that was cut off from an earlier server may lack its frames."""
+
+    block: BlockDone
+
+
+class Reported(Message, frozen=True, kw_only=True, tag="reported"):
+    """All that was held when this link was made has been said on it."""
+
+    worker: Name
+    incarnation: Count
+
+
+class StateDone(OfSession, frozen=True, kw_only=True, tag="state_done"):
+    """What the owner's state was after a block: for records."""
+
+    epoch: Count
+    block: Count
+    state_digest: Text
+    paths: tuple[str, ...]
+    leaf_digests: bytes
+    """Of each path, in order: ``state.leaf_digests``."""
+
+
+class Described(OfSession, frozen=True, kw_only=True, tag="described"):
+    """The leaves of a session's state."""
+
+    request: Count
+    block: Count
+    """The next block."""
+    leaves: tuple[LeafSize, ...]
+
+
+class Saved(OfSession, frozen=True, kw_only=True, tag="saved"):
+    """The file holds manifest and bytes of the state before ``block``."""
+
+    request: Count
+    epoch: Count
+    block: Count
+    state_digest: Text
+    manifest_sha256: Sha256
+    manifest_bytes: Count
+    num_bytes: Count
+    remainders: bytes
+
+
+class NotDone(OfSession, frozen=True, kw_only=True, tag="not_done"):
+    """A Describe or Save could not be met; ``code`` is that of the error."""
+
+    request: Count
+    code: Name
+    message: Text
+
+
+class CheckDone(OfSession, frozen=True, kw_only=True, tag="check_done"):
+    """A retired copy has stepped one block from the input log alone."""
+
+    attempt: Name
+    block: Count
+    frame_sha256: FrameDigests
+    state_digest: Text
+
+
+class Copies(Message, frozen=True, kw_only=True, tag="copies"):
+    """Slots in use have changed, or a poll asked."""
+
+    worker: Name
+    incarnation: Count
+    copies: HeldCopies
+    slots_free: Count
+    slots_quarantined: Count
+    poll: Count = 0
+    """The number of the poll that this answers; 0 for none."""
+
+
+class Alive(Message, frozen=True, kw_only=True, tag="alive"):
+    """The worker's event loop has come to this beat."""
+
+    number: Count
+
+
+class Freed(OfSession, frozen=True, kw_only=True, tag="freed"):
+    """A closed session's slot is free again."""
+
+
+class LedgerAsk(Message, frozen=True, kw_only=True, tag="ledger_ask"):
+    """A question to the ledger. One that has no answer yet gets none, and is asked again."""
+
+    request: Count
+    worker: Name
+    incarnation: Count
+    operation: Operation
+
+
+ToServer = (
+    Hello
+    | Held
+    | Left
+    | Reported
+    | Opened
+    | Failed
+    | BlockDone
+    | StateDone
+    | CheckDone
+    | Described
+    | Saved
+    | NotDone
+    | Copies
+    | Alive
+    | Freed
+    | LedgerAsk
+    | AnyMoveMessage
+)

@@ -1,0 +1,38 @@
+"""``python -m tests JOBS [PYTEST_ARGS...]``: every test, on all cores.
+
+What plays worlds in real time (the marker ``alone``) waits more than it computes: it runs one test at a time, beside
+the others, which run JOBS at a time. It is told of when both have ended.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+
+NOTHING_SELECTED = 5
+INTERRUPTED = 130
+PYTEST = (sys.executable, "-m", "pytest")
+
+
+def main(jobs: str, arguments: Sequence[str]) -> int:
+    """Run both parts and return 0 if neither failed. One part's failure does not hide the other's."""
+    others = ("-n", jobs, "-m", "not alone", *arguments)
+    # A cache each: who ends last would otherwise forget what failed in the other.
+    alone = ("-m", "alone", "-o", "cache_dir=.pytest_cache/alone", *arguments)
+    with (
+        tempfile.TemporaryFile() as told,
+        subprocess.Popen([*PYTEST, *others]) as computing,
+        subprocess.Popen([*PYTEST, *alone], stdout=told, stderr=subprocess.STDOUT) as playing,
+    ):
+        try:
+            statuses = (computing.wait(), playing.wait())
+        except KeyboardInterrupt:  # both have heard it too
+            statuses = (INTERRUPTED, INTERRUPTED)
+            playing.wait()
+        told.seek(0)
+        sys.stdout.buffer.write(told.read())
+    return next((status for status in statuses if status not in (0, NOTHING_SELECTED)), 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

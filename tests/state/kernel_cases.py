@@ -1,0 +1,107 @@
+"""What the device kernels are asked, on whatever device: groups in every shape, and the answers of the twin."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from worldmove.state import wmf1
+from worldmove.state.dtypes import TORCH_ITEM_BYTES
+from worldmove.state.kernels import Copies, Fingerprints
+
+TABLE = wmf1.Table.of(bytes(range(32)))
+ROW = wmf1.ROW_BYTES
+
+Group = list[tuple[int, int]]
+"""Offset in a memory and length of each extent."""
+
+CASES: dict[str, list[Group]] = {
+    "one whole row": [[(0, ROW)]],
+    "whole tiles and a rest": [[(0, 9 * ROW)], [(16 * ROW, 4 * ROW)], [(32 * ROW, 5 * ROW + 16)]],
+    "less than a row": [[(0, 16)], [(64, 4080)], [(8192, 1024)]],
+    "lengths that are no multiple of 16": [[(0, 8)], [(64, 7)], [(ROW, ROW + 1)], [(4 * ROW, 2 * ROW - 1)]],
+    "addresses that are no multiple of 16": [[(4, ROW)], [(2 * ROW + 8, 48)], [(4 * ROW + 3, 3 * ROW)], [(9 * ROW + 1, 1)]],
+    "several extents": [[(0, 48), (100, 3), (200, ROW)], [(3 * ROW, ROW), (5 * ROW, ROW)], [(7 * ROW + 2, 5), (8 * ROW, 11)]],
+    "more groups than programs": [[(index * 64, 64)] for index in range(20)],
+    "a group without bytes": [[], [(0, 64)], []],
+    "no group": [],
+}  # fmt: skip
+
+
+def noise(num_bytes: int, device: torch.device, seed: int = 1) -> torch.Tensor:
+    """Random bytes, the same for every device."""
+    found = torch.from_numpy(np.random.default_rng(seed).integers(0, 256, num_bytes, dtype=np.uint8))
+    return found.to(device)
+
+
+def addressed(memory: torch.Tensor, groups: Sequence[Group]) -> list[list[tuple[int, int]]]:
+    """The groups at the addresses of a memory."""
+    return [[(memory.data_ptr() + begin, length) for begin, length in group] for group in groups]
+
+
+def twin(memory: torch.Tensor, groups: Sequence[Group], first_index: int = 0) -> tuple[bytes, ...]:
+    """What the twin says of the groups."""
+    host = memory.cpu().numpy()
+    parts = (b"".join(host[begin : begin + length].tobytes() for begin, length in group) for group in groups)
+    return tuple(wmf1.group_digest(TABLE, part, first_index + index) for index, part in enumerate(parts))
+
+
+def kernel(
+    kernels: Fingerprints, memory: torch.Tensor, groups: Sequence[Group], first_index: int = 0
+) -> tuple[bytes, ...]:
+    """What the kernels say of the groups."""
+    return kernels.launch(kernels.plan(addressed(memory, groups), first_index), TABLE).result()
+
+
+def check_copying(kernels: Fingerprints, memory: torch.Tensor, groups: Sequence[Group], shift: int) -> None:
+    """A launch that copies gives the same digests, and writes the groups' bytes and no others."""
+    host = memory.cpu()
+    target, expected = noise(memory.numel() + shift, memory.device, 2), noise(memory.numel() + shift, host.device, 2)
+    targets = [[target.data_ptr() + shift + begin for begin, _ in group] for group in groups]
+    plan = kernels.plan(addressed(memory, groups), targets=targets)
+    assert kernels.launch(plan, TABLE).result() == twin(memory, groups)
+    for begin, length in (extent for group in groups for extent in group):
+        expected[shift + begin : shift + begin + length] = host[begin : begin + length]
+    assert torch.equal(target.cpu(), expected)
+
+
+def check_copies(copies: Copies, device: torch.device, lengths: Sequence[int]) -> None:
+    """Pieces of every alignment of source and target arrive, and nothing beside them is touched."""
+    room = max(lengths) + 64
+    source, target = noise(256 * room, device), noise(256 * room, device, 2)
+    host, expected = source.cpu(), target.cpu()
+    pieces = []
+    for number in range(256):
+        begin, to = number * room + number % 16, number * room + 16 + number // 16
+        length = lengths[number * 7 % len(lengths)]
+        pieces.append((source.data_ptr() + begin, target.data_ptr() + to, length))
+        expected[to : to + length] = host[begin : begin + length]
+    copies.launch(copies.plan(pieces))
+    assert torch.equal(target.cpu(), expected)
+
+
+def strided(device: torch.device) -> dict[str, torch.Tensor]:
+    """A view of every carried dtype and every kind of stride."""
+    found = {}
+    for name, item_bytes in TORCH_ITEM_BYTES.items():
+        raw = noise(64 * 24 * item_bytes, device, len(name))
+        plain = torch.empty(0, dtype=getattr(torch, name), device=device)
+        storage = raw.untyped_storage()
+        found[f"{name} in order"] = plain.set_(storage, 0, (64, 24), (24, 1))
+        found[f"{name} turned"] = plain.new_empty(0).set_(storage, 3, (23, 60), (1, 24))
+        found[f"{name} with gaps"] = plain.new_empty(0).set_(storage, 1, (20, 7), (72, 3))
+        found[f"{name} expanded"] = plain.new_empty(0).set_(storage, 5, (9, 40, 4), (0, 1, 0))
+        found[f"{name} overlapping"] = plain.new_empty(0).set_(storage, 0, (1000, 5), (1, 1))
+        found[f"{name} single"] = plain.new_empty(0).set_(storage, 7, (), ())
+        found[f"{name} empty"] = plain.new_empty(0).set_(storage, 7, (3, 0), (5, 1))
+    return found
+
+
+def row_major(view: torch.Tensor) -> bytes:
+    """The canonical bytes, element by element, from the definition of a stride."""
+    size = view.element_size()
+    memory = torch.empty(0, dtype=torch.uint8, device=view.device).set_(view.untyped_storage()).cpu().numpy()
+    places = np.zeros(tuple(view.shape), dtype=np.int64) + view.storage_offset()
+    for axis, (count, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
+        places += (np.arange(count) * stride).reshape([-1 if other == axis else 1 for other in range(view.dim())])
+    return memory[(places.reshape(-1, 1) * size + np.arange(size)).reshape(-1)].tobytes()

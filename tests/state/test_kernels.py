@@ -1,0 +1,215 @@
+"""The device kernels on the CPU: Triton's interpreter runs them word for word.
+
+It must be chosen before Triton is imported, which torch may have done: the tests of this file run in a process of
+their own, which one test here starts.
+"""
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.state.kernel_cases import (
+    CASES,
+    ROW,
+    TABLE,
+    addressed,
+    check_copies,
+    check_copying,
+    kernel,
+    noise,
+    row_major,
+    strided,
+    twin,
+)
+from worldmove.errors import UserError
+from worldmove.state.kernels import Copies, Fingerprints, leaf_bytes
+from worldmove.state.kernels import load
+from worldmove.state.kernels.shares import deal
+from worldmove.state.wmf1 import GROUP_ROWS, Table, bytes_digest
+
+CPU = torch.device("cpu")
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+interpreted = pytest.mark.skipif(not INTERPRETED, reason="runs in a process of its own, if triton is installed")
+
+
+@pytest.mark.skipif(INTERPRETED, reason="this is that process")
+@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed (200 MB; it comes with torch for CUDA)")
+def test_all_kernels_pass_their_tests_under_the_interpreter() -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-k", "interpreted", str(Path(__file__))]
+    done = subprocess.run(
+        command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
+
+
+def test_without_triton_the_kernels_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.delitem(sys.modules, "worldmove.state.kernels.programs", raising=False)
+    with pytest.raises(UserError, match="package triton, which is not installed"):
+        load.programs()
+
+
+@pytest.mark.parametrize("num_programs", [1, 2, 3, 7, 528])
+@pytest.mark.parametrize("tiles", [[], [0], [1], [5, 0, 0, 3], [0, 0, 9], [1] * 50, [1000, 1, 1000]])
+def test_a_deal_covers_every_tile_once_and_is_even(tiles: list[int], num_programs: int) -> None:
+    work = deal(np.array(tiles, dtype=np.int64), num_programs)
+    assert len(work.line) <= len(tiles) + num_programs
+    assert work.bounds[0] == 0
+    assert work.bounds[-1] == len(work.line)
+    dealt = [
+        (line, tile + step)
+        for line, tile, count in zip(work.line.tolist(), work.tile.tolist(), work.num_tiles.tolist(), strict=True)
+        for step in range(count)
+    ]
+    assert dealt == [(line, tile) for line, count in enumerate(tiles) for tile in range(count)]
+    each = [int(work.num_tiles[b:e].sum()) for b, e in zip(work.bounds[:-1], work.bounds[1:], strict=True)]
+    assert max(each) - min(each) <= 1
+
+
+def test_leaf_bytes_are_the_elements_in_row_major_order() -> None:
+    for name, view in strided(CPU).items():
+        assert leaf_bytes(view).numpy().tobytes() == row_major(view), name
+
+
+def test_leaf_bytes_of_a_leaf_in_order_are_no_copy() -> None:
+    leaf = torch.arange(12.0).reshape(3, 4)
+    assert leaf_bytes(leaf).data_ptr() == leaf.data_ptr()
+
+
+def test_leaf_bytes_do_not_see_conjugate_and_negative_bits() -> None:
+    leaf = torch.randn(5, dtype=torch.complex64)
+    assert torch.equal(leaf_bytes(leaf.conj()), leaf_bytes(leaf))
+    assert torch.equal(leaf_bytes(leaf.conj().imag), leaf_bytes(leaf.imag))
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Fingerprints:
+    _mend_interpreter()
+    return Fingerprints(CPU)
+
+
+def _mend_interpreter() -> None:
+    """Triton 3.6 asks numpy for the integer of an array of one; numpy 2.4 wants ``item``."""
+    interpreter = import_module("triton.runtime.interpreter")
+    patch = interpreter._patch_lang_tensor
+
+    def mended(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    interpreter._patch_lang_tensor = mended
+
+
+@interpreted
+@pytest.mark.parametrize("case", CASES)
+def test_interpreted_digests_are_the_twins(kernels: Fingerprints, case: str) -> None:
+    memory = noise(64 * ROW, CPU)
+    for first_index in (0, 1, 77):
+        assert kernel(kernels, memory, CASES[case], first_index) == twin(memory, CASES[case], first_index)
+
+
+@interpreted
+def test_interpreted_digest_of_a_whole_group_is_the_twins(kernels: Fingerprints) -> None:
+    memory = noise((GROUP_ROWS + 1) * ROW, CPU)
+    for group in ([(0, GROUP_ROWS * ROW)], [(16, GROUP_ROWS * ROW)], [(32, GROUP_ROWS * ROW - 16)]):
+        assert kernel(kernels, memory, [group]) == twin(memory, [group])
+
+
+@interpreted
+def test_interpreted_digest_of_a_leaf_is_the_twins_however_long_it_is(kernels: Fingerprints) -> None:
+    memory = noise(300 * ROW, CPU)
+    leaves = [(0, 270 * ROW + 16), (ROW + 3, 500), (0, 0)]
+    host = memory.numpy()
+    plan = kernels.plan_leaves([(memory.data_ptr() + begin, length) for begin, length in leaves])
+    want = tuple(bytes_digest(TABLE, host[begin : begin + length].tobytes()) for begin, length in leaves)
+    assert kernels.launch(plan, TABLE).result() == want
+
+
+@interpreted
+@pytest.mark.parametrize("options", [{"rows": 1}, {"rows": 2}, {"rows": 8}])
+def test_interpreted_digests_do_not_depend_on_the_tile(kernels: Fingerprints, options: dict[str, int]) -> None:
+    memory = noise(64 * ROW, CPU)
+    groups = CASES["whole tiles and a rest"]
+    assert kernel(Fingerprints(CPU, copies=kernels.copies, **options), memory, groups) == twin(memory, groups)
+
+
+@interpreted
+@pytest.mark.parametrize("shift", [0, 16, 4, 1])
+def test_interpreted_launch_that_copies_writes_what_it_digests(kernels: Fingerprints, shift: int) -> None:
+    for case in ("whole tiles and a rest", "several extents", "lengths that are no multiple of 16"):
+        check_copying(kernels, noise(64 * ROW, CPU), CASES[case], shift)
+
+
+@interpreted
+def test_interpreted_copies_of_every_alignment_arrive(kernels: Fingerprints) -> None:
+    del kernels  # mends the interpreter
+    check_copies(Copies(CPU, block=64), CPU, [0, 1, 2, 15, 16, 17, 31, 33, 64, 200, 333])
+
+
+@interpreted
+def test_interpreted_plan_follows_groups_to_other_addresses(kernels: Fingerprints) -> None:
+    memory = noise(64 * ROW, CPU)
+    groups = [[(0, 2 * ROW)], [(8 * ROW, ROW)], [(16 * ROW + 1, 100), (17 * ROW, 28)]]
+    plan = kernels.plan(addressed(memory, groups))
+    moves = [
+        {0: [(20 * ROW, 2 * ROW)]},
+        {1: [(30 * ROW + 3, ROW)]},
+        {1: [(8 * ROW, 16), (9 * ROW, ROW - 16)]},
+        {2: [(ROW, 128)]},
+    ]
+    for move in moves:
+        plan.point({place: addressed(memory, [group])[0] for place, group in move.items()})
+        for place, group in move.items():
+            groups[place] = group
+        assert kernels.launch(plan, TABLE).result() == twin(memory, groups)
+    with pytest.raises(ValueError, match="group 0 has 8192 bytes"):
+        plan.point({0: addressed(memory, [[(0, ROW)]])[0]})
+
+
+@interpreted
+def test_interpreted_plan_sees_what_is_there_when_it_is_launched(kernels: Fingerprints) -> None:
+    memory = noise(64 * ROW, CPU)
+    groups = [[(0, ROW)], [(2 * ROW + 1, ROW)]]
+    plan = kernels.plan(addressed(memory, groups))
+    kernels.launch(plan, TABLE)
+    for at in (5, 2 * ROW + 9):
+        before = kernels.launch(plan, TABLE).result()
+        memory[at] ^= 1
+        after = kernels.launch(plan, TABLE).result()
+        assert after == twin(memory, groups)
+        assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
+
+
+@interpreted
+def test_interpreted_launches_with_more_keys_than_there_is_room_for(kernels: Fingerprints) -> None:
+    memory = noise(4 * ROW, CPU)
+    plan = kernels.plan(addressed(memory, [[(0, ROW)]]))
+    keys = [bytes([number]) * 32 for number in range(10)]
+    found = [kernels.launch(plan, Table.of(key)).result() for key in keys]
+    assert len(set(found)) == 10
+    assert [kernels.launch(plan, Table.of(key)).result() for key in keys] == found
+
+
+@interpreted
+def test_interpreted_digests_that_a_later_launch_wrote_over_are_not_returned(kernels: Fingerprints) -> None:
+    plan = kernels.plan(addressed(noise(ROW, CPU), [[(0, ROW)]]))
+    first = kernels.launch(plan, TABLE)
+    second = kernels.launch(plan, TABLE)
+    with pytest.raises(RuntimeError, match="launched again"):
+        first.result()
+    assert second.joined() == second.result()[0]
+
+
+@interpreted
+def test_interpreted_plan_refuses_a_group_that_is_too_large(kernels: Fingerprints) -> None:
+    with pytest.raises(ValueError, match="at most 1048576 bytes, not 1048577"):
+        kernels.plan([[(0, GROUP_ROWS * ROW + 1)]])
