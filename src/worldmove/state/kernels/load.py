@@ -38,7 +38,7 @@ def launcher(device: torch.device, constants: Mapping[str, int]) -> Launcher:
         if not (error.name or "").startswith("cuda"):
             raise
         raise UserError(
-            "the kernels for device memory need the package cuda-bindings, which is not installed"
+            "the kernels for device memory need cuda-bindings, which comes with torch for CUDA"
         ) from error
     made: Launcher = module.CudaLauncher(device, constants)
     return made
