@@ -168,7 +168,7 @@ def parts_of_step(engine: MatrixEngine, session: Session) -> dict[str, float]:
         pictures = engine.draw(session, latents)
         engine.quiesce(session)
         drawn = time.perf_counter()
-        pictures.cpu()
+        engine.arithmetic.to_host(pictures)
         shown = time.perf_counter()
     session.frame += engine.spec.frames_per_block // FRAMES_PER_LATENT
     session.stand = planned.stand
