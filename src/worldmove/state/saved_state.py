@@ -9,7 +9,7 @@ import numpy as np
 
 from worldmove.errors import ArenaFull, FileRefused
 from worldmove.state.arena import Arena, Placement, landed
-from worldmove.state.capture import Capture, HostStorage
+from worldmove.state.capture import Capture, HostStorage, Storage
 from worldmove.state.digest import Digester, state_digest, state_digest_of_bytes
 from worldmove.state.manifest import Manifest
 from worldmove.state.saved import SavedHeader, read_header, read_manifest
@@ -75,8 +75,8 @@ def _require(found: str, header: SavedHeader) -> None:
         raise FileRefused(f"This saved session is damaged: its state is {found}, not {header.state_digest}.")
 
 
-def _copied(storage: HostStorage) -> HostStorage:
-    copied = np.empty_like(storage.memory)
+def _copied(storage: Storage) -> HostStorage:
+    copied = np.empty(storage.num_bytes, dtype=np.uint8)
     for extent in storage.used:
-        np.copyto(copied[extent.offset : extent.end], storage.memory[extent.offset : extent.end])
+        np.copyto(copied[extent.offset : extent.end], np.frombuffer(storage.view(extent), dtype=np.uint8))
     return HostStorage(memory=copied, used=storage.used)
