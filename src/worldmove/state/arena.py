@@ -22,7 +22,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
-from worldmove.state.memory import Piece
+from worldmove.state.memory import MemoryKit, Piece
 from worldmove.state.tree import NO_TYPES
 from worldmove.units import ALIGNMENT_BYTES, MIB, PAGE_BYTES, round_up
 
@@ -39,6 +39,7 @@ __all__ = [
     "landed",
     "landing",
     "materialise",
+    "new_arena",
 ]
 
 Placement = tuple[int, ...]
@@ -95,6 +96,11 @@ class Arena:
 AnyArena = Arena | DeviceArena
 
 
+def new_arena(size: int, name: str, kit: MemoryKit | None) -> AnyArena:
+    """Make a slot's memory: on the kit's device, or without one in host memory. Raises ArenaFull, OSError."""
+    return Arena(size, name) if kit is None else DeviceArena(size, name, kit)
+
+
 def adopt(capture: Capture, arena: AnyArena) -> Placement:
     """Copy a newly opened state into its arena, every address modulo 256 kept. Raises ArenaFull.
 
@@ -114,7 +120,7 @@ def gather(capture: Capture, arena: AnyArena) -> Placement:
     places = {}
     for index, storage in enumerate(capture.storages):
         offset = storage.address - begin
-        if 0 <= offset and offset + storage.num_bytes <= size:
+        if offset >= 0 and offset + storage.num_bytes <= size:
             places[index] = offset
     moving = [index for index in range(len(capture.storages)) if index not in places]
     if moving:
@@ -201,9 +207,7 @@ def landed(manifest: Manifest, placement: Placement, arena: AnyArena) -> Capture
     return state.capture
 
 
-def materialise(
-    manifest: Manifest, placement: Placement, arena: AnyArena, types: Mapping[str, type] = NO_TYPES
-) -> Any:
+def materialise(manifest: Manifest, placement: Placement, arena: AnyArena, types: Mapping[str, type] = NO_TYPES) -> Any:
     """Make the tree again, over the arena's memory. Raises ManifestError, or StateRefused for a type not known here."""
     return build(landed(manifest, placement, arena), types)
 

@@ -55,7 +55,10 @@ def check_tensor(path: str, tensor: torch.Tensor, kit: MemoryKit | None = None) 
         if is_at_fault(tensor):
             raise StateRefused(path, why)
     if not tensor.is_cpu and (kit is None or not kit.holds(tensor)):
-        raise StateRefused(path, f"it does not lie in host memory, but on {tensor.device}; this engine's device is {kit.name if kit else 'cpu'}")
+        raise StateRefused(
+            path,
+            f"it lies on {tensor.device}: not in host memory, nor on {kit.name if kit else 'a device of this engine'}",
+        )
     return name
 
 

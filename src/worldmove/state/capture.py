@@ -95,7 +95,8 @@ class Capture:
 def capture(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | None = None) -> Capture:
     """Resolve a state tree. ``types`` are the dataclasses, named tuples and enums that may stand in it, by name.
 
-    ``kit`` is that of the engine's device; without one, all of the state lies in host memory. The session must be still. Raises StateRefused, naming the path, for whatever could not be carried exactly.
+    ``kit`` is that of the engine's device; without one, all of the state lies in host memory. The session must be
+    still. Raises StateRefused, naming the path, for whatever could not be carried exactly.
     """
     flat = flatten(tree, types)
     reader = _Reader(enums={kind: name for name, kind in types.items()}, kit=kit)
@@ -108,7 +109,9 @@ def capture(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | No
         raise StateRefused(error.path, error.why) from error
     except ManifestError as error:
         raise StateRefused("", str(error)) from error
-    storages = [storage_at(*where, record, kit) for where, record in zip(blocks.in_order(), manifest.storages, strict=True)]
+    storages = [
+        storage_at(*where, record, kit) for where, record in zip(blocks.in_order(), manifest.storages, strict=True)
+    ]
     return Capture(manifest=manifest, storages=tuple(storages), kit=kit)
 
 

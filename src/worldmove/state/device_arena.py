@@ -1,5 +1,6 @@
 """A slot's memory on a device: one allocation outside every pool, named to other processes by one handle."""
 
+from worldmove.state.device_window import DeviceWindow
 from worldmove.state.memory import HostBytes, MemoryKit, Part
 from worldmove.units import PAGE_BYTES, round_up
 
@@ -46,6 +47,10 @@ class DeviceArena:
     def write(self, offset: int, data: HostBytes) -> None:
         """Copy host bytes into it."""
         self.kit.write(self.address + offset, data)
+
+    def lend(self) -> DeviceWindow:
+        """Open a window over all of it."""
+        return DeviceWindow(self.kit, self.part(0, self.size))
 
     def close(self) -> None:
         """Give the memory back. No tensor may lie in it any more: a device's memory has no owner who would know."""

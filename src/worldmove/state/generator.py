@@ -1,7 +1,7 @@
 """Generators of random numbers: their whole state, to and from canonical bytes.
 
-Carried: ``torch.Generator`` (CPU, or the session's device), ``numpy.random.Generator`` and ``RandomState`` over numpy's own bit
-generators, ``random.Random``. A process's own generator is refused: every session of the process draws from it.
+Carried: ``torch.Generator`` (CPU, or the session's device), ``numpy.random.Generator`` and ``RandomState`` over
+numpy's own bit generators, ``random.Random``. A process's own generator is refused: every session of the process draws from it.
 """
 
 import random
@@ -72,7 +72,9 @@ def save(path: str, generator: object, kit: MemoryKit | None = None) -> Generato
 
 def load(record: GeneratorRecord, kit: MemoryKit | None = None) -> Any:
     """Return a new generator in the recorded state. Raises ManifestError where the record is none of ours."""
-    if (record.kind not in _LOAD and (record.kind != DEVICE_KIND or kit is None)) or len(record.state) > MAX_GENERATOR_BYTES:
+    if (record.kind not in _LOAD and (record.kind != DEVICE_KIND or kit is None)) or len(
+        record.state
+    ) > MAX_GENERATOR_BYTES:
         raise ManifestError(f"there is no generator of kind {record.kind[:40]!r} with {len(record.state)} bytes")
     try:
         generator = _loaded(record, kit)

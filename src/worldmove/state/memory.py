@@ -128,5 +128,5 @@ class MemoryKit(Protocol):
         ...
 
     def load_generator(self, state: bytes) -> torch.Generator:
-        """Return a new generator of this device in a saved state. Raises RuntimeError or ValueError for no such state."""
+        """Return a new generator of this device in a saved state. Raises RuntimeError or ValueError."""
         ...

@@ -5,7 +5,7 @@ from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
 from worldmove.move.hosts import Frozen
-from worldmove.state.arena import Arena
+from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -28,7 +28,7 @@ class SourceOfMove:
         self._tools = tools
 
     @property
-    def arena(self) -> Arena:
+    def arena(self) -> AnyArena:
         return self._copy.slot.arena
 
     @property
