@@ -66,7 +66,7 @@ def export(device: int, address: int) -> bytes:
 
 
 def open_handle(device: int, handle: bytes) -> int:
-    """Map another process's allocation; where it lies on another device, access to that is enabled. Raises DriverError."""
+    """Map another process's allocation, and enable access where it lies on another device. Raises DriverError."""
     address = ctypes.c_uint64()
     given = _Handle.from_buffer_copy(handle.ljust(IPC_BYTES, b"\0")[:IPC_BYTES])
     _call(device, "cuIpcOpenMemHandle_v2", ctypes.byref(address), given, ctypes.c_uint(_LAZY_PEER_ACCESS))
@@ -79,7 +79,7 @@ def close_handle(device: int, address: int) -> None:
 
 
 def copy(device: int, piece: tuple[int, int, int], stream: int) -> None:
-    """Begin to copy (source, destination, bytes), in the stream's order, between any two memories. Raises DriverError."""
+    """Begin to copy (source, destination, bytes) between any two memories, in a stream's order. Raises DriverError."""
     source, destination, length = piece
     _call(
         device,

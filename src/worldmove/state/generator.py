@@ -1,7 +1,8 @@
 """Generators of random numbers: their whole state, to and from canonical bytes.
 
 Carried: ``torch.Generator`` (CPU, or the session's device), ``numpy.random.Generator`` and ``RandomState`` over
-numpy's own bit generators, ``random.Random``. A process's own generator is refused: every session of the process draws from it.
+numpy's own bit generators, ``random.Random``. A process's own generator is refused: every session of the process
+draws from it.
 """
 
 import random
