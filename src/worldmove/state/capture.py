@@ -99,7 +99,7 @@ def capture(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | No
     still. Raises StateRefused, naming the path, for whatever could not be carried exactly.
     """
     flat = flatten(tree, types)
-    reader = _Reader(enums={kind: name for name, kind in types.items()}, kit=kit)
+    reader = Reader(enums={kind: name for name, kind in types.items()}, kit=kit)
     parts = [reader.part(path, value) for path, value in zip(flat.paths, flat.values, strict=True)]
     blocks = _blocks([part for part in parts if isinstance(part, _Buffer)])
     leaves = [part.leaf(blocks) if isinstance(part, _Buffer) else part for part in parts]
@@ -182,7 +182,7 @@ def _blocks(buffers: Sequence[_Buffer]) -> _Blocks:
     return _Blocks(begins=begins, ends=ends, owners=owners, order={})
 
 
-class _Reader:
+class Reader:
     """Turns values into leaves, or into buffers whose storage is not yet known."""
 
     def __init__(self, *, enums: Mapping[type, str], kit: MemoryKit | None) -> None:

@@ -18,6 +18,7 @@ from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.materialise import build
+from worldmove.state.recapture import Known, recapture, remember
 
 DIGESTER = Xxh3Digester()
 
@@ -63,18 +64,24 @@ def captured_of(engine: Engine[Any], session: Any) -> Capture:
     return capture(engine.state(session), engine.state_types, kit_of(engine.spec.device))
 
 
-def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> Layout:
-    """Describe a session that goes on being played; the bound is its slot's size. Raises StateRefused."""
+def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layout, Known]:
+    """Describe a session that goes on being played; the bound is its slot's size. Raises StateRefused.
+
+    With what makes its freeze cheaper; that keeps the tensors alive which the session may drop meanwhile.
+    """
     with engine_asked("describe its state"):
         engine.quiesce(session)
-        return Layout.of(captured_of(engine, session).manifest, arena_bytes=arena.size)
+        known = remember(engine.state(session), engine.state_types, kit_of(engine.spec.device))
+        return Layout.of(known.capture.manifest, arena_bytes=arena.size), known
 
 
-def freeze_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Capture, Placement]:
+def freeze_in(
+    engine: Engine[Any], session: Any, arena: AnyArena, known: Known | None = None
+) -> tuple[Capture, Placement]:
     """Quiesce a session, resolve its state, and bring into the arena what has left it."""
     with engine_asked("give away its state"):
         engine.quiesce(session)
-        captured = captured_of(engine, session)
+        captured = captured_of(engine, session) if known is None else recapture(known, engine.state(session)).capture
         return captured, gather(captured, arena)
 
 
