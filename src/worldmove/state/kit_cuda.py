@@ -85,8 +85,9 @@ class CudaKit:
         self._fingerprints = Fingerprints(self.device, copies=self._copies)
 
     def holds(self, value: torch.Tensor | torch.Generator) -> bool:
-        """Whether it lies on this very GPU."""
-        return value.device == self.device
+        """Whether it lies on this very GPU. A generator of ``cuda`` says no number: it is the current device's."""
+        where = value.device
+        return where.type == "cuda" and where.index in (None, self._index)
 
     def allocate(self, num_bytes: int) -> DeviceMemory:
         """Take memory of the driver. Raises ArenaFull."""

@@ -229,33 +229,28 @@ class _Again:
         """Return where the memory of each tensor and array begins; None where one is not as it was."""
         known = self._known
         live = [values[i] for i in known.tensors]
-        for fact, before in zip(_FACTS, known.facts, strict=True):
-            if list(map(fact, live)) != before:
-                return None
-        if any(any(map(fact, live)) for fact in _EMPTY) or list(map(_gradient, live)).count(None) != len(live):
-            return None
-        if forward_ad._current_level >= 0:  # only then may a tensor have a tangent
-            return None
-        paths = known.capture.manifest.leaves
-        for i in known.tensors:
-            if values[i] is not known.values[i]:
-                array.check_tensor(paths[i].path, values[i], known.capture.kit)
-                conjugate = paths[i].content.conjugate  # type: ignore[union-attr]
-                if values[i].is_conj() is not conjugate or not self._same_kind(values[i], known.values[i]):
-                    return None
+        arrays = [(values[i], known.capture.manifest.leaves[i]) for i in known.arrays]
         storages = list(map(_tensor.untyped_storage, live))
-        if list(map(torch.UntypedStorage.nbytes, storages)) != known.num_bytes:
+        is_as_it_was = (
+            all(list(map(fact, live)) == before for fact, before in zip(_FACTS, known.facts, strict=True))
+            and not any(any(map(fact, live)) for fact in _EMPTY)
+            and list(map(_gradient, live)).count(None) == len(live)
+            and forward_ad._current_level < 0  # only within a level may a tensor have a tangent
+            and all(self._is_like(i, values[i]) for i in known.tensors if values[i] is not known.values[i])
+            and list(map(torch.UntypedStorage.nbytes, storages)) == known.num_bytes
+            and all(self._is_same_array(array, record) for array, record in arrays)
+        )
+        if not is_as_it_was:
             return None
-        begins = list(map(torch.UntypedStorage.data_ptr, storages))
-        for i in known.arrays:
-            if not self._is_same_array(values[i], paths[i]):
-                return None
-            begins.append(_array_begin(values[i]))
+        begins = list(map(torch.UntypedStorage.data_ptr, storages)) + [_array_begin(array) for array, _ in arrays]
         return np.array(begins, dtype=np.int64)
 
-    def _same_kind(self, live: torch.Tensor, before: torch.Tensor) -> bool:
-        kit = self._known.capture.kit
-        return kit is None or kit.holds(live) is kit.holds(before)
+    def _is_like(self, which: int, live: torch.Tensor) -> bool:
+        """Check a tensor that is another object than before. Raises StateRefused."""
+        record, kit = self._known.capture.manifest.leaves[which], self._known.capture.kit
+        array.check_tensor(record.path, live, kit)
+        is_conjugate = live.is_conj() is record.content.conjugate  # type: ignore[union-attr]
+        return is_conjugate and (kit is None or kit.holds(live) is kit.holds(self._known.values[which]))
 
     def _is_same_array(self, live: Any, record: LeafRecord) -> bool:
         leaf = record.content
