@@ -48,6 +48,7 @@ class MatrixEngine:
             frames_per_s=config.frames_per_s,
             keys=KEYS,
             num_threads=num_threads,
+            device=config.device,
         )
 
     @property
