@@ -12,17 +12,17 @@ import statistics
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import triton
-import triton.language as tl
 
 from worldmove.state import wmf1
-from worldmove.state.kernels import Copies, Fingerprints
+from worldmove.state.kernels import Copies, Fingerprints, Tuning
 
 LEAVES = ((60, 16_220_160), (60, 10_813_440), (60, 12_288), (120, 789_504 // 2), (180, 8))
 """Leaves and bytes of the matrix-game-2 caches: self, mouse, keyboard, cross attention (k, v), indices."""
@@ -32,72 +32,43 @@ REPEATS = 40
 KEY = bytes(range(32))
 
 ROW_VARIANTS = [
-    {"rows": rows, "warps": warps, "per_processor": per, "stages": stages, "joint": joint}
-    for rows, warps, per, stages, joint in (
-        (4, 4, 4, 1, False),
-        (4, 4, 4, 1, True),
-        (4, 4, 4, 2, True),
-        (4, 4, 4, 3, True),
-        (4, 4, 4, 4, True),
-        (4, 4, 5, 1, True),
-        (8, 4, 4, 1, True),
-        (8, 8, 3, 1, True),
-        (8, 8, 2, 2, True),
-        (2, 2, 6, 1, True),
-        (2, 2, 6, 3, True),
-        (4, 2, 6, 1, True),
-        (4, 2, 6, 2, True),
-        (1, 1, 8, 3, True),
-        (1, 1, 8, 1, True),
-        (2, 1, 8, 1, True),
-        (2, 1, 8, 3, True),
-        (4, 1, 8, 1, True),
-        (2, 4, 4, 3, True),
-        (4, 8, 2, 3, True),
+    Tuning(stages=stages, warps=warps, blocks=blocks)
+    for stages, warps, blocks in (
+        (6, 8, 1), (5, 8, 1), (4, 8, 1), (3, 8, 1), (2, 8, 1), (6, 9, 1), (4, 9, 1), (7, 7, 1), (6, 4, 2), (3, 4, 2),
+        (5, 10, 1), (4, 12, 1),
     )
-]
+]  # fmt: skip
 COPY_VARIANTS = [
-    {"block": block, "warps": warps, "per_processor": per, "stages": stages}
-    for block, warps, per, stages in (
-        (4096, 8, 4, 1),
-        (8192, 8, 4, 1),
-        (4096, 4, 8, 1),
-        (4096, 8, 8, 1),
-        (8192, 8, 8, 1),
-        (4096, 8, 4, 3),
-        (8192, 16, 2, 1),
-        (2048, 4, 16, 1),
-        (4096, 8, 16, 1),
+    Tuning(unroll=unroll, copy_threads=threads, copy_blocks=blocks)
+    for unroll, threads, blocks in (
+        (4, 256, 8), (4, 256, 4), (8, 256, 4), (8, 256, 2), (4, 512, 4), (8, 512, 2), (4, 512, 2), (4, 1024, 2),
+        (8, 128, 8), (4, 128, 16), (2, 512, 4),
     )
-]
-
-
-@triton.jit
-def read_and_fold(source, sums, num_tiles, BLOCK: tl.constexpr):  # noqa: N803
-    """The floor: reads every word and folds it with two multiplications of 32 bits."""
-    program = tl.program_id(0)
-    places = tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK,), dtype=tl.uint32)
-    for tile in range(program, num_tiles, tl.num_programs(0)):
-        words = tl.load(source + tile.to(tl.int64) * BLOCK + places).to(tl.uint32, bitcast=True)
-        total = total * 31 + words * 2654435761
-    tl.store(sums + program, tl.sum(total, axis=0))
+]  # fmt: skip
 
 
 def median_ms(work: Callable[[], object], repeats: int = REPEATS) -> dict[str, float]:
-    """Time on the device, by events; the first few are not counted."""
+    """Time on the device, by events, begun while the device is busy: how long the host takes to launch is not in it.
+
+    ``idle_ms`` is the same on an idle device, from before the launch.
+    """
     for _ in range(5):
         work()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(repeats):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end))
-    return {"median_ms": statistics.median(times), "min_ms": min(times), "max_ms": max(times)}
+    found = {}
+    for name, cycles in (("idle_ms", 0), ("median_ms", 600_000)):
+        times = []
+        for _ in range(repeats):
+            torch.cuda.synchronize()
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            if cycles:
+                torch.cuda._sleep(cycles)
+            begin.record()
+            work()
+            end.record()
+            end.synchronize()
+            times.append(begin.elapsed_time(end))
+        found[name] = statistics.median(times)
+    return {**found, "min_ms": min(times), "max_ms": max(times)}
 
 
 def groups_of(tensors: Sequence[torch.Tensor]) -> list[list[tuple[int, int]]]:
@@ -129,7 +100,7 @@ def attempt(record: dict[str, Any], name: str, work: Callable[[], dict[str, Any]
     record[name]["took_s"] = round(time.perf_counter() - begin, 2)
 
 
-def check(device: torch.device, options: dict[str, Any]) -> dict[str, Any]:
+def check(device: torch.device, tuning: Tuning) -> dict[str, Any]:
     """Compare with the twin: every path, small and large groups, a launch that copies, pieces of every alignment."""
     table = wmf1.Table.of(KEY)
     memory = torch.randint(0, 256, (8 << 20,), dtype=torch.uint8, device=device)
@@ -142,7 +113,7 @@ def check(device: torch.device, options: dict[str, Any]) -> dict[str, Any]:
     groups = [[(base + begin, length) for begin, length in group] for group in extents]
     data = [b"".join(host[begin : begin + length].tobytes() for begin, length in group) for group in extents]
     want = tuple(wmf1.group_digest(table, part, 7 + index) for index, part in enumerate(data))
-    kernel = Fingerprints(device, **options)
+    kernel = Fingerprints(device, tuning=tuning)
     plain = kernel.launch(kernel.plan(groups, 7), table).result() == want
     result = torch.zeros_like(memory)
     shift = result.data_ptr() - base
@@ -155,7 +126,7 @@ def check(device: torch.device, options: dict[str, Any]) -> dict[str, Any]:
     return {"digests_equal": plain, "copying_digests_equal": copying, "copied_equal": copied}
 
 
-def check_copies(device: torch.device, options: dict[str, Any]) -> dict[str, Any]:
+def check_copies(device: torch.device, tuning: Tuning) -> dict[str, Any]:
     """Copy pieces of every alignment of source and target, and see that nothing else was touched."""
     source = torch.randint(1, 256, (1 << 20,), dtype=torch.uint8, device=device)
     target, expected = torch.zeros_like(source), torch.zeros_like(source)
@@ -164,13 +135,19 @@ def check_copies(device: torch.device, options: dict[str, Any]) -> dict[str, Any
         begin, to, length = number * 4096 + number % 16, number * 4096 + number // 16, (number * 37) % 3900
         pieces.append((source.data_ptr() + begin, target.data_ptr() + to, length))
         expected[to : to + length] = source[begin : begin + length]
-    copies = Copies(device, **options)
+    copies = Copies(device, tuning=tuning)
     copies.launch(copies.plan(pieces))
     return {"equal": bool(torch.equal(target, expected))}
 
 
-def time_fingerprint(device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]) -> dict[str, Any]:
-    kernel = Fingerprints(device, copies=Copies(device), **options)
+def compile_once(device: torch.device) -> dict[str, Any]:
+    """How long it takes before the first launch."""
+    Fingerprints(device)
+    return {}
+
+
+def time_fingerprint(device: torch.device, leaves: list[torch.Tensor], tuning: Tuning) -> dict[str, Any]:
+    kernel = Fingerprints(device, tuning=tuning)
     table = wmf1.Table.of(KEY)
     plan = kernel.plan(groups_of(leaves))
     found = kernel.launch(plan, table).result()
@@ -179,7 +156,12 @@ def time_fingerprint(device: torch.device, leaves: list[torch.Tensor], options: 
     flat = [piece for group in groups_of(leaves) for piece in group]
     begins = {leaf.data_ptr(): leaf for leaf in leaves}
     equal = all(found[place] == _twin(table, begins, flat[place], place) for place in sample)
-    return {**times, "tb_per_s": plan.num_bytes / times["median_ms"] / 1e9, "sample_equals_twin": equal, **options}
+    return {
+        **times,
+        "tb_per_s": plan.num_bytes / times["median_ms"] / 1e9,
+        "sample_equals_twin": equal,
+        **asdict(tuning),
+    }
 
 
 def _twin(table: wmf1.Table, begins: dict[int, torch.Tensor], piece: tuple[int, int], index: int) -> bytes:
@@ -187,19 +169,6 @@ def _twin(table: wmf1.Table, begins: dict[int, torch.Tensor], piece: tuple[int, 
     start = max(begin for begin in begins if begin <= address)
     data = begins[start].view(torch.uint8)[address - start : address - start + length].cpu().numpy().tobytes()
     return wmf1.group_digest(table, data, index)
-
-
-def time_rows_only(device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]) -> dict[str, Any]:
-    """The first of the two launches alone."""
-    kernel = Fingerprints(device, **options)
-    plan = kernel.plan(groups_of(leaves))
-    kernel.launch(plan, wmf1.Table.of(KEY)).result()
-    coefficients = kernel._tables.place(wmf1.Table.of(KEY)).device
-    rows = kernel._programs.row_sums[(kernel.num_programs,)]
-    times = median_ms(
-        lambda: rows(plan.shares.device, plan.bounds.device, coefficients, plan.sums, COPY=False, **kernel._options)
-    )
-    return {**times, "tb_per_s": plan.num_bytes / times["median_ms"] / 1e9}
 
 
 def scattered(leaves: list[torch.Tensor]) -> tuple[torch.Tensor, list[tuple[int, int, int]]]:
@@ -218,18 +187,16 @@ def _landed(arena: torch.Tensor, leaves: list[torch.Tensor], pieces: list[tuple[
     )
 
 
-def time_copies(device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]) -> dict[str, Any]:
-    copies = Copies(device, **options)
+def time_copies(device: torch.device, leaves: list[torch.Tensor], tuning: Tuning) -> dict[str, Any]:
+    copies = Copies(device, tuning=tuning)
     arena, pieces = scattered(leaves)
     plan = copies.plan(pieces)
     times = median_ms(lambda: copies.launch(plan))
-    return {**times, "landed": _landed(arena, leaves, pieces), **options}
+    return {**times, "landed": _landed(arena, leaves, pieces), **asdict(tuning)}
 
 
-def time_gather_with_digest(
-    device: torch.device, leaves: list[torch.Tensor], options: dict[str, Any]
-) -> dict[str, Any]:
-    kernel = Fingerprints(device, **options)
+def time_gather_with_digest(device: torch.device, leaves: list[torch.Tensor], tuning: Tuning) -> dict[str, Any]:
+    kernel = Fingerprints(device, tuning=tuning)
     table = wmf1.Table.of(KEY)
     arena, pieces = scattered(leaves)
     groups = groups_of(leaves)
@@ -237,7 +204,7 @@ def time_gather_with_digest(
     plan = kernel.plan(groups, targets=targets)
     times = median_ms(lambda: kernel.launch(plan, table))
     same = kernel.launch(plan, table).result() == kernel.launch(kernel.plan(groups), table).result()
-    return {**times, "landed": _landed(arena, leaves, pieces), "digests_equal": same, **options}
+    return {**times, "landed": _landed(arena, leaves, pieces), "digests_equal": same, **asdict(tuning)}
 
 
 def time_flat(leaves: list[torch.Tensor]) -> dict[str, Any]:
@@ -247,14 +214,14 @@ def time_flat(leaves: list[torch.Tensor]) -> dict[str, Any]:
 
 
 def time_fold(device: torch.device, leaves: list[torch.Tensor]) -> dict[str, Any]:
-    arena, _ = scattered(leaves)
+    """Read every byte, and next to nothing else; the fastest of a few shapes."""
+    fold = import_module("bench.gpu_fold").fold
+    words = scattered(leaves)[0].view(torch.int32)
+    processors = torch.cuda.get_device_properties(device).multi_processor_count
     found = {}
     for block, per in ((4096, 8), (8192, 4), (4096, 4)):
-        programs = torch.cuda.get_device_properties(device).multi_processor_count * per
-        words = arena.view(torch.int32)
-        sums = torch.zeros(programs, dtype=torch.int32, device=device)
-        launch = read_and_fold[(programs,)]
-        times = median_ms(lambda: launch(words, sums, words.numel() // block, BLOCK=block, num_warps=8))  # noqa: B023
+        sums = torch.zeros(processors * per, dtype=torch.int32, device=device)
+        times = median_ms(partial(fold, words, sums, block))
         found[f"block {block}, {per} a processor"] = times["median_ms"]
     return {"median_ms": min(found.values()), "each": found}
 
@@ -266,31 +233,41 @@ def time_host(device: torch.device, leaves: list[torch.Tensor]) -> dict[str, Any
     begin = time.perf_counter()
     plan = kernel.plan(groups_of(leaves))
     planned = time.perf_counter() - begin
-    launches, whole, joined, repoint = [], [], [], []
+    figures: dict[str, list[float]] = {name: [] for name in ("launch", "result", "joined", "numbers", "point")}
     first = groups_of(leaves)[0]
-    for number in range(30):
+    for number in range(60):
         torch.cuda.synchronize()
         start = time.perf_counter()
         pending = kernel.launch(plan, table)
-        launches.append(time.perf_counter() - start)
-        pending.joined() if number % 2 else pending.result()
-        (joined if number % 2 else whole).append(time.perf_counter() - start)
+        figures["launch"].append(time.perf_counter() - start)
+        ask = ("result", "joined", "numbers")[number % 3]
+        getattr(pending, ask)()
+        figures[ask].append(time.perf_counter() - start)
         start = time.perf_counter()
         plan.point({0: first})
-        repoint.append(time.perf_counter() - start)
+        figures["point"].append(time.perf_counter() - start)
     start = time.perf_counter()
-    kernel.launch(plan, wmf1.Table.of(b"n" * 32)).result()
-    fresh = time.perf_counter() - start
-    us = {"launch": launches, "launch_to_result": whole, "launch_to_joined": joined, "point": repoint}
+    fresh = wmf1.Table.of(b"n" * 32)
+    made = time.perf_counter()
+    kernel.prepare(fresh)
+    prepared = time.perf_counter()
+    copies = Copies(device)
+    pieces = scattered(leaves)[1]
+    copying = copies.plan(pieces)
+    copies.launch(copying)
+    torch.cuda.synchronize()
+    copy_launch = time.perf_counter()
+    copies.launch(copying)
+    copy_launched = time.perf_counter()
+    torch.cuda.synchronize()
     return {
-        **{f"{name}_us": statistics.median(values) * 1e6 for name, values in us.items()},
-        "plan_ms": planned * 1e3,
-        "fresh_key_ms": fresh * 1e3,
+        **{f"{name}_us": round(statistics.median(values) * 1e6, 1) for name, values in figures.items()},
+        "plan_ms": round(planned * 1e3, 2),
+        "table_ms": round((made - start) * 1e3, 2),
+        "prepare_us": round((prepared - made) * 1e6, 1),
+        "copy_launch_us": round((copy_launched - copy_launch) * 1e6, 1),
+        "copy_done_us": round((time.perf_counter() - copy_launch) * 1e6, 1),
     }
-
-
-def _text(options: dict[str, Any]) -> str:
-    return " ".join(f"{key}={int(value)}" for key, value in options.items())
 
 
 def host(device: torch.device) -> dict[str, Any]:
@@ -299,7 +276,6 @@ def host(device: torch.device) -> dict[str, Any]:
         "device": properties.name,
         "processors": properties.multi_processor_count,
         "torch": torch.__version__,
-        "triton": triton.__version__,
         "cuda": torch.version.cuda,
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -312,25 +288,30 @@ def take(out: Path, budget_s: float) -> dict[str, Any]:
     device = torch.device("cuda", 0)
     torch.cuda.set_device(device)
     record: dict[str, Any] = {"host": host(device)}
-    attempt(record, "check", lambda: check(device, {}))
-    attempt(record, "check_joint", lambda: check(device, {"joint": True, "stages": 3}))
-    attempt(record, "check_copies", lambda: check_copies(device, {}))
+    attempt(record, "compile", lambda: compile_once(device))
+    attempt(record, "check", lambda: check(device, Tuning()))
+    attempt(record, "check of another tuning", lambda: check(device, ROW_VARIANTS[3]))
+    attempt(record, "check of copies", lambda: check_copies(device, Tuning()))
     leaves = random_leaves(device)
     record["num_bytes"] = sum(leaf.nbytes for leaf in leaves)
     attempt(record, "flat copy", lambda: time_flat(leaves))
     attempt(record, "read and fold", lambda: time_fold(device, leaves))
-    attempt(record, "gather", lambda: time_copies(device, leaves, {}))
-    attempt(record, "gather with digest", lambda: time_gather_with_digest(device, leaves, {}))
-    attempt(record, "gather with digest, joint", lambda: time_gather_with_digest(device, leaves, {"joint": True}))
+    attempt(record, "wmf1", lambda: time_fingerprint(device, leaves, Tuning()))
+    attempt(record, "gather", lambda: time_copies(device, leaves, Tuning()))
+    attempt(record, "gather with digest", lambda: time_gather_with_digest(device, leaves, Tuning()))
     attempt(record, "host", lambda: time_host(device, leaves))
-    parts: list[tuple[str, Callable[[], dict[str, Any]]]] = [
-        *((f"wmf1 {_text(options)}", partial(time_fingerprint, device, leaves, options)) for options in ROW_VARIANTS),
-        *((f"copies {_text(options)}", partial(time_copies, device, leaves, options)) for options in COPY_VARIANTS),
-        *(
-            (f"rows only {_text(options)}", partial(time_rows_only, device, leaves, options))
-            for options in ROW_VARIANTS
-        ),
-    ]
+
+    def shape(tuning: Tuning) -> str:
+        return f"stages={tuning.stages} warps={tuning.warps} blocks={tuning.blocks}"
+
+    def copy_shape(tuning: Tuning) -> str:
+        return f"unroll={tuning.unroll} threads={tuning.copy_threads} blocks={tuning.copy_blocks}"
+
+    parts: list[tuple[str, Callable[[], dict[str, Any]]]] = []
+    for tuning in ROW_VARIANTS:
+        parts.append((f"wmf1 {shape(tuning)}", partial(time_fingerprint, device, leaves, tuning)))
+        parts.append((f"with digest {shape(tuning)}", partial(time_gather_with_digest, device, leaves, tuning)))
+    parts += [(f"gather {copy_shape(t)}", partial(time_copies, device, leaves, t)) for t in COPY_VARIANTS]
     for name, work in parts:
         if time.perf_counter() - began > budget_s:
             record[name] = {"error": "no time was left"}
@@ -351,9 +332,11 @@ def table_of(record: dict[str, Any]) -> str:
         elif "error" in found:
             lines.append(f"{name:60} {found['error'][:110]}")
         elif "median_ms" in found:
-            wrong = [key for key, value in found.items() if value is False and key != "joint"]
+            wrong = [key for key, value in found.items() if value is False]
             rate = record["num_bytes"] / found["median_ms"] / 1e9
-            lines.append(f"{name:60} {found['median_ms']:.4f} ms {rate:.2f} TB/s {wrong or ''}")
+            lines.append(
+                f"{name:60} {found['median_ms']:.4f} ms {rate:.2f} TB/s (idle {found.get('idle_ms', 0):.4f}) {wrong or ''}"
+            )
         else:
             lines.append(f"{name:60} {found}")
     return "\n".join(lines)

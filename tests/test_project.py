@@ -11,7 +11,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PINS = [line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
 
 IMPORTED_AS = {"pillow": "PIL"}
-BEHIND = {"starlette": "fastapi"}
+BEHIND = {"cuda": "torch", "starlette": "fastapi"}  # torch for CUDA brings cuda-bindings
 """What may be imported though only the package that brings it is declared."""
 
 

@@ -1,5 +1,6 @@
 """What the device kernels are asked, on whatever device: groups in every shape, and the answers of the twin."""
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,12 +21,26 @@ CASES: dict[str, list[Group]] = {
     "whole tiles and a rest": [[(0, 9 * ROW)], [(16 * ROW, 4 * ROW)], [(32 * ROW, 5 * ROW + 16)]],
     "less than a row": [[(0, 16)], [(64, 4080)], [(8192, 1024)]],
     "lengths that are no multiple of 16": [[(0, 8)], [(64, 7)], [(ROW, ROW + 1)], [(4 * ROW, 2 * ROW - 1)]],
-    "addresses that are no multiple of 16": [[(4, ROW)], [(2 * ROW + 8, 48)], [(4 * ROW + 3, 3 * ROW)], [(9 * ROW + 1, 1)]],
-    "several extents": [[(0, 48), (100, 3), (200, ROW)], [(3 * ROW, ROW), (5 * ROW, ROW)], [(7 * ROW + 2, 5), (8 * ROW, 11)]],
+    "addresses that are no multiple of 16": [[(4, ROW)], [(8200, 48)], [(4 * ROW + 3, 3 * ROW)], [(9 * ROW + 1, 1)]],
+    "several extents": [
+        [(0, 48), (100, 3), (200, ROW)], [(3 * ROW, ROW), (5 * ROW, ROW)], [(7 * ROW + 2, 5), (8 * ROW, 11)],
+    ],
     "more groups than programs": [[(index * 64, 64)] for index in range(20)],
     "a group without bytes": [[], [(0, 64)], []],
     "no group": [],
 }  # fmt: skip
+
+
+STRIDES: dict[str, tuple[int, tuple[int, ...], tuple[int, ...]]] = {
+    "in order": (0, (64, 24), (24, 1)),
+    "turned": (3, (23, 60), (1, 24)),
+    "with gaps": (1, (20, 7), (72, 3)),
+    "expanded": (5, (9, 40, 4), (0, 1, 0)),
+    "overlapping": (0, (1000, 5), (1, 1)),
+    "single": (7, (), ()),
+    "empty": (7, (3, 0), (5, 1)),
+}
+"""Offset, shape and strides, in elements, of views of 64 x 24 elements."""
 
 
 def noise(num_bytes: int, device: torch.device, seed: int = 1) -> torch.Tensor:
@@ -85,23 +100,24 @@ def strided(device: torch.device) -> dict[str, torch.Tensor]:
     found = {}
     for name, item_bytes in TORCH_ITEM_BYTES.items():
         raw = noise(64 * 24 * item_bytes, device, len(name))
-        plain = torch.empty(0, dtype=getattr(torch, name), device=device)
-        storage = raw.untyped_storage()
-        found[f"{name} in order"] = plain.set_(storage, 0, (64, 24), (24, 1))
-        found[f"{name} turned"] = plain.new_empty(0).set_(storage, 3, (23, 60), (1, 24))
-        found[f"{name} with gaps"] = plain.new_empty(0).set_(storage, 1, (20, 7), (72, 3))
-        found[f"{name} expanded"] = plain.new_empty(0).set_(storage, 5, (9, 40, 4), (0, 1, 0))
-        found[f"{name} overlapping"] = plain.new_empty(0).set_(storage, 0, (1000, 5), (1, 1))
-        found[f"{name} single"] = plain.new_empty(0).set_(storage, 7, (), ())
-        found[f"{name} empty"] = plain.new_empty(0).set_(storage, 7, (3, 0), (5, 1))
+        storage, dtype = raw.untyped_storage(), getattr(torch, name)
+        for kind, (offset, shape, stride) in STRIDES.items():
+            found[f"{name} {kind}"] = _without_elements(dtype, device).set_(storage, offset, shape, stride)
     return found
+
+
+def _without_elements(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "ComplexHalf support is experimental")
+        return torch.empty(0, dtype=dtype, device=device)
 
 
 def row_major(view: torch.Tensor) -> bytes:
     """The canonical bytes, element by element, from the definition of a stride."""
     size = view.element_size()
     memory = torch.empty(0, dtype=torch.uint8, device=view.device).set_(view.untyped_storage()).cpu().numpy()
-    places = np.zeros(tuple(view.shape), dtype=np.int64) + view.storage_offset()
-    for axis, (count, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
-        places += (np.arange(count) * stride).reshape([-1 if other == axis else 1 for other in range(view.dim())])
-    return memory[(places.reshape(-1, 1) * size + np.arange(size)).reshape(-1)].tobytes()
+    places = np.array(view.storage_offset())
+    for count, stride in zip(view.shape, view.stride(), strict=True):
+        places = places[..., None] + np.arange(count) * stride
+    found = memory[(places.reshape(-1, 1) * size + np.arange(size)).reshape(-1)]
+    return bytes(found.tobytes())

@@ -1,21 +1,15 @@
-"""The device kernels on the CPU: Triton's interpreter runs them word for word.
+"""Planning and launching for device memory, over a launcher that runs the programs in numpy on the CPU.
 
-It must be chosen before Triton is imported, which torch may have done: the tests of this file run in a process of
-their own, which one test here starts.
+What the programs themselves compute is tested on a device: ``tests/gpu``.
 """
 
-import os
-import subprocess
 import sys
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from tests.state.host_launcher import HostLauncher
 from tests.state.kernel_cases import (
     CASES,
     ROW,
@@ -30,32 +24,19 @@ from tests.state.kernel_cases import (
     twin,
 )
 from worldmove.errors import UserError
-from worldmove.state.kernels import Copies, Fingerprints, leaf_bytes
-from worldmove.state.kernels import load
+from worldmove.state.kernels import Copies, Fingerprints, Tuning, leaf_bytes
+from worldmove.state.kernels.load import launcher
 from worldmove.state.kernels.shares import deal
 from worldmove.state.wmf1 import GROUP_ROWS, Table, bytes_digest
 
 CPU = torch.device("cpu")
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-interpreted = pytest.mark.skipif(not INTERPRETED, reason="runs in a process of its own, if triton is installed")
 
 
-@pytest.mark.skipif(INTERPRETED, reason="this is that process")
-@pytest.mark.skipif(not find_spec("triton"), reason="triton is not installed (200 MB; it comes with torch for CUDA)")
-def test_all_kernels_pass_their_tests_under_the_interpreter() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-k", "interpreted", str(Path(__file__))]
-    done = subprocess.run(
-        command, env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "passed" in done.stdout
-
-
-def test_without_triton_the_kernels_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "worldmove.state.kernels.programs", raising=False)
-    with pytest.raises(UserError, match="package triton, which is not installed"):
-        load.programs()
+def test_without_its_package_the_kernels_say_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda", None)
+    monkeypatch.delitem(sys.modules, "worldmove.state.kernels.cuda", raising=False)
+    with pytest.raises(UserError, match="need cuda-bindings"):
+        launcher(CPU, {})
 
 
 @pytest.mark.parametrize("num_programs", [1, 2, 3, 7, 528])
@@ -93,39 +74,23 @@ def test_leaf_bytes_do_not_see_conjugate_and_negative_bits() -> None:
 
 @pytest.fixture(scope="module")
 def kernels() -> Fingerprints:
-    _mend_interpreter()
-    return Fingerprints(CPU)
+    return Fingerprints(CPU, launcher_=HostLauncher())
 
 
-def _mend_interpreter() -> None:
-    """Triton 3.6 asks numpy for the integer of an array of one; numpy 2.4 wants ``item``."""
-    interpreter = import_module("triton.runtime.interpreter")
-    patch = interpreter._patch_lang_tensor
-
-    def mended(tensor: Any, scope: Any) -> None:
-        patch(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-
-    interpreter._patch_lang_tensor = mended
-
-
-@interpreted
 @pytest.mark.parametrize("case", CASES)
-def test_interpreted_digests_are_the_twins(kernels: Fingerprints, case: str) -> None:
+def test_digests_are_the_twins(kernels: Fingerprints, case: str) -> None:
     memory = noise(64 * ROW, CPU)
     for first_index in (0, 1, 77):
         assert kernel(kernels, memory, CASES[case], first_index) == twin(memory, CASES[case], first_index)
 
 
-@interpreted
-def test_interpreted_digest_of_a_whole_group_is_the_twins(kernels: Fingerprints) -> None:
+def test_digest_of_a_whole_group_is_the_twins(kernels: Fingerprints) -> None:
     memory = noise((GROUP_ROWS + 1) * ROW, CPU)
     for group in ([(0, GROUP_ROWS * ROW)], [(16, GROUP_ROWS * ROW)], [(32, GROUP_ROWS * ROW - 16)]):
         assert kernel(kernels, memory, [group]) == twin(memory, [group])
 
 
-@interpreted
-def test_interpreted_digest_of_a_leaf_is_the_twins_however_long_it_is(kernels: Fingerprints) -> None:
+def test_digest_of_a_leaf_is_the_twins_however_long_it_is(kernels: Fingerprints) -> None:
     memory = noise(300 * ROW, CPU)
     leaves = [(0, 270 * ROW + 16), (ROW + 3, 500), (0, 0)]
     host = memory.numpy()
@@ -134,29 +99,26 @@ def test_interpreted_digest_of_a_leaf_is_the_twins_however_long_it_is(kernels: F
     assert kernels.launch(plan, TABLE).result() == want
 
 
-@interpreted
-@pytest.mark.parametrize("options", [{"rows": 1}, {"rows": 2}, {"rows": 8}])
-def test_interpreted_digests_do_not_depend_on_the_tile(kernels: Fingerprints, options: dict[str, int]) -> None:
+@pytest.mark.parametrize("tuning", [Tuning(warps=1), Tuning(warps=5, blocks=3), Tuning(copy_threads=32, unroll=1)])
+def test_digests_do_not_depend_on_the_tuning(tuning: Tuning) -> None:
     memory = noise(64 * ROW, CPU)
-    groups = CASES["whole tiles and a rest"]
-    assert kernel(Fingerprints(CPU, copies=kernels.copies, **options), memory, groups) == twin(memory, groups)
+    kernels = Fingerprints(CPU, tuning=tuning, launcher_=HostLauncher())
+    for case in ("whole tiles and a rest", "several extents"):
+        assert kernel(kernels, memory, CASES[case]) == twin(memory, CASES[case])
 
 
-@interpreted
 @pytest.mark.parametrize("shift", [0, 16, 4, 1])
-def test_interpreted_launch_that_copies_writes_what_it_digests(kernels: Fingerprints, shift: int) -> None:
+def test_launch_that_copies_writes_what_it_digests(kernels: Fingerprints, shift: int) -> None:
     for case in ("whole tiles and a rest", "several extents", "lengths that are no multiple of 16"):
         check_copying(kernels, noise(64 * ROW, CPU), CASES[case], shift)
 
 
-@interpreted
-def test_interpreted_copies_of_every_alignment_arrive(kernels: Fingerprints) -> None:
-    del kernels  # mends the interpreter
-    check_copies(Copies(CPU, block=64), CPU, [0, 1, 2, 15, 16, 17, 31, 33, 64, 200, 333])
+def test_copies_of_every_alignment_arrive() -> None:
+    copies = Copies(CPU, tuning=Tuning(copy_threads=32, unroll=1), launcher_=HostLauncher())
+    check_copies(copies, CPU, [0, 1, 2, 15, 16, 17, 31, 33, 64, 200, 333, 2000])
 
 
-@interpreted
-def test_interpreted_plan_follows_groups_to_other_addresses(kernels: Fingerprints) -> None:
+def test_plan_follows_groups_to_other_addresses(kernels: Fingerprints) -> None:
     memory = noise(64 * ROW, CPU)
     groups = [[(0, 2 * ROW)], [(8 * ROW, ROW)], [(16 * ROW + 1, 100), (17 * ROW, 28)]]
     plan = kernels.plan(addressed(memory, groups))
@@ -175,8 +137,7 @@ def test_interpreted_plan_follows_groups_to_other_addresses(kernels: Fingerprint
         plan.point({0: addressed(memory, [[(0, ROW)]])[0]})
 
 
-@interpreted
-def test_interpreted_plan_sees_what_is_there_when_it_is_launched(kernels: Fingerprints) -> None:
+def test_plan_sees_what_is_there_when_it_is_launched(kernels: Fingerprints) -> None:
     memory = noise(64 * ROW, CPU)
     groups = [[(0, ROW)], [(2 * ROW + 1, ROW)]]
     plan = kernels.plan(addressed(memory, groups))
@@ -189,8 +150,7 @@ def test_interpreted_plan_sees_what_is_there_when_it_is_launched(kernels: Finger
         assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
 
 
-@interpreted
-def test_interpreted_launches_with_more_keys_than_there_is_room_for(kernels: Fingerprints) -> None:
+def test_launches_with_more_keys_than_there_is_room_for(kernels: Fingerprints) -> None:
     memory = noise(4 * ROW, CPU)
     plan = kernels.plan(addressed(memory, [[(0, ROW)]]))
     keys = [bytes([number]) * 32 for number in range(10)]
@@ -199,8 +159,7 @@ def test_interpreted_launches_with_more_keys_than_there_is_room_for(kernels: Fin
     assert [kernels.launch(plan, Table.of(key)).result() for key in keys] == found
 
 
-@interpreted
-def test_interpreted_digests_that_a_later_launch_wrote_over_are_not_returned(kernels: Fingerprints) -> None:
+def test_digests_that_a_later_launch_wrote_over_are_not_returned(kernels: Fingerprints) -> None:
     plan = kernels.plan(addressed(noise(ROW, CPU), [[(0, ROW)]]))
     first = kernels.launch(plan, TABLE)
     second = kernels.launch(plan, TABLE)
@@ -209,7 +168,6 @@ def test_interpreted_digests_that_a_later_launch_wrote_over_are_not_returned(ker
     assert second.joined() == second.result()[0]
 
 
-@interpreted
-def test_interpreted_plan_refuses_a_group_that_is_too_large(kernels: Fingerprints) -> None:
+def test_plan_refuses_a_group_that_is_too_large(kernels: Fingerprints) -> None:
     with pytest.raises(ValueError, match="at most 1048576 bytes, not 1048577"):
         kernels.plan([[(0, GROUP_ROWS * ROW + 1)]])

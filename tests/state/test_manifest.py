@@ -52,9 +52,9 @@ def test_a_manifest_with_bytes_behind_it_is_refused() -> None:
 
 def test_magic_and_version_can_be_read_though_the_rest_cannot() -> None:
     assert peek(ENCODED[:14]) == (MANIFEST_MAGIC, VERSION)
-    other = frame(MANIFEST_MAGIC, VERSION + 1, b"not msgpack")
-    assert peek(other)[1] == VERSION + 1
-    with pytest.raises(ManifestError, match=f"version {VERSION + 1}"):
+    other = frame(MANIFEST_MAGIC, VERSION + 2, b"not msgpack")
+    assert peek(other)[1] == VERSION + 2
+    with pytest.raises(ManifestError, match=f"version {VERSION + 2}"):
         Manifest.from_bytes(other)
     with pytest.raises(ManifestError, match="begins with"):
         Manifest.from_bytes(b"WMLY" + ENCODED[4:])

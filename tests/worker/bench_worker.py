@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tests.worker.counting import CountingEngine
+from worldmove.engine.base import Engine
 from worldmove.worker.assemble import Edges, assemble
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.messages import BlockDone, Change, CheckDone, Copies, Inputs
@@ -26,7 +27,7 @@ class Bench:
     """A worker, and everything that it has sent."""
 
     worker: Worker
-    engine: CountingEngine
+    engine: Engine[Any]
     sent: list[Any] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
 
@@ -62,7 +63,7 @@ class Bench:
         assert self.failures == []
 
 
-def bench(engine: CountingEngine | None = None, *, num_slots: int = 2, check_blocks: int = 2, **host: Any) -> Bench:
+def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks: int = 2, **host: Any) -> Bench:
     """Put a worker together. Call it inside an event loop."""
     engine = engine or CountingEngine()
     sent: list[Any] = []
@@ -82,5 +83,5 @@ def bench(engine: CountingEngine | None = None, *, num_slots: int = 2, check_blo
     config = WorkerConfig(
         engine="none", worker=host.get("worker", "w-1"), incarnation=1, num_slots=num_slots, check_blocks=check_blocks
     )
-    warm = WarmUp(environment={"field": "value"}, rates={"block_s": 0.01}, arena_bytes=1 << 14)
+    warm = WarmUp(environment={"field": "value"}, rates={"block_s": 0.01}, arena_bytes=host.get("arena_bytes", 1 << 14))
     return Bench(worker=assemble(config, engine, warm, edges).worker, engine=engine, sent=sent, failures=failures)

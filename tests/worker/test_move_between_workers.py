@@ -1,25 +1,34 @@
 """Two workers in one process, over loopback, with the ledger's rules and nothing else between them."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from tests.worker.bench_worker import Bench, bench, inline
 from tests.worker.counting import CountingEngine
+from worldmove.engine.base import Engine
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.move.ledger_messages import CloseAttempt, OpenAttempt
 from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.messages import CONTROLLER, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
+from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
 from worldmove.worker.messages import Acknowledge, LedgerAnswer, LedgerAsk, Open, TakeOver
 
 ATTEMPT = "00000001-x"
+HEAD = {"sender": CONTROLLER, "incarnation": 0, "session": "s-1", "attempt": ATTEMPT, "epoch": 1}
 
 
 class Pair:
     """Workers ``a`` and ``b``; what they say to each other and to the ledger is carried at once."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        engines: Sequence[Engine[Any]] = (),
+        transports: Mapping[str, Transport] | None = None,
+        arena_bytes: int = 1 << 14,
+    ) -> None:
         tokens = iter(range(1000))
         path = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
         self.ledger = MemoryLedger()
@@ -27,9 +36,13 @@ class Pair:
         self.heard: list[MoveMessage] = []
         self.benches: dict[str, Bench] = {}
         self.tasks: list[asyncio.Task[None]] = []
-        for name in ("a", "b"):
+        for name, engine in zip(("a", "b"), engines or (CountingEngine(), CountingEngine()), strict=True):
             self.benches[name] = bench(
-                CountingEngine(), worker=name, transports={"loopback": path}, send=self._sender(name)
+                engine,
+                worker=name,
+                transports=transports or {"loopback": path},
+                send=self._sender(name),
+                arena_bytes=arena_bytes,
             )
 
     def _sender(self, name: str) -> Callable[[Any], None]:
@@ -76,11 +89,14 @@ class Pair:
         done = Acknowledge(session="s-1", epoch=1, block=block, server_life=1)
         self.benches[name].worker.take(done)
 
-    async def start_move(self) -> None:
+    def prepare(self, transport: str) -> None:
+        self.benches["a"].worker.take(Prepare(to="a", transport=transport, **HEAD))  # type: ignore[arg-type]
+
+    async def start_move(self, transport: str = "loopback") -> None:
         """Conduct the move up to its start, as a controller would."""
         a, b = self.benches["a"].worker, self.benches["b"].worker
-        head = {"sender": CONTROLLER, "incarnation": 0, "session": "s-1", "attempt": ATTEMPT, "epoch": 1}
-        a.take(Prepare(to="a", transport="loopback", **head))  # type: ignore[arg-type]
+        head = HEAD
+        self.prepare(transport)
         prepared: Prepared = await self.hears(Prepared)
         b.take(
             Offer(
@@ -91,7 +107,7 @@ class Pair:
                 nonce=bytes(32),
                 source="a",
                 source_incarnation=1,
-                transport="loopback",
+                transport=transport,
                 strategy="boundary copy",
                 lease_s=5.0,
                 **head,  # type: ignore[arg-type]

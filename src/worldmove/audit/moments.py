@@ -10,6 +10,7 @@ from worldmove.audit.trail import Moment
 from worldmove.engine.base import Block
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Xxh3Digester, state_digest
+from worldmove.state.geometry import to_extents
 from worldmove.state.leaf import ArrayLeaf, EnumLeaf, GeneratorLeaf, Leaf, TensorLeaf
 from worldmove.state.storage import leaf_runs
 
@@ -61,8 +62,8 @@ def _content(state: Capture, leaf: Leaf) -> list[memoryview | bytes]:
         case TensorLeaf() | ArrayLeaf():
             if leaf.storage is None:
                 return []
-            memory = state.storages[leaf.storage].memory
-            return [memory[begin:end].data for begin, end in leaf_runs(leaf).tolist()]
+            storage = state.storages[leaf.storage]
+            return [storage.view(extent) for extent in to_extents(leaf_runs(leaf))]
         case GeneratorLeaf():
             return [state.manifest.generators[leaf.generator].state]
         case EnumLeaf():

@@ -73,6 +73,8 @@ class EngineSpec:
     """The keys that ``step`` understands. Any other is refused by the gateway."""
     num_threads: int
     """Threads of one block's arithmetic: 1 and 2 threads give different bytes."""
+    device: str = "cpu"
+    """Where its sessions' large tensors lie: ``cpu``, ``cuda`` or ``cuda:NUMBER``."""
 
     @property
     def period_s(self) -> float:

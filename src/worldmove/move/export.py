@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from worldmove.errors import MoveRefused, WorldMoveError
+from worldmove.move.device_path import export_slot
 from worldmove.move.hosts import Host, SourceCopy
 from worldmove.move.messages import MAX_BLOB_BYTES, Cancel, Declined, Prepare, Prepared, Start
 from worldmove.move.reply import reply
@@ -65,7 +66,7 @@ class Exports:
             Prepared,
             layout=encoded,
             environment=dict(self._host.environment.fields),
-            ticket=await transport.export(self._copy.arena),
+            ticket=await export_slot(transport, self._copy.arena),
             block_s=self._copy.block_s,
         )
         return Export(transport=asked.transport, layout_digest=layout.digest, prepared=prepared)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.messages import AnyMoveMessage
-from worldmove.state.arena import Arena, Placement
+from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Digester
 from worldmove.state.environment import Environment
@@ -48,7 +48,7 @@ class SourceCopy(Protocol):
     """A session's copy that is played, or was, as its driver sees it."""
 
     @property
-    def arena(self) -> Arena: ...
+    def arena(self) -> AnyArena: ...
 
     @property
     def block_s(self) -> float:
@@ -107,7 +107,7 @@ class ShadowSlot(Protocol):
     """A slot that waits for a session, as the destination's driver sees it."""
 
     @property
-    def arena(self) -> Arena: ...
+    def arena(self) -> AnyArena: ...
 
     async def poison(self) -> None:
         """Fill the arena so that nothing in it can be right by luck, and touch its pages."""

@@ -19,10 +19,10 @@ from typing import TypeVar
 from worldmove.errors import TransportError
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.damage import say_damage
+from worldmove.move.device_path import open_window
 from worldmove.move.messages import CONTROLLER, Boundary, Landed, Offer, Proof, Reserved
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
-from worldmove.move.window import WriteWindow
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
@@ -163,10 +163,10 @@ class Incoming:
         if self._channel is None:
             raise TransportError("there is no channel")
         with self._attempt.times.phase("land"):
-            window = WriteWindow(self._slot.arena)
+            window = open_window(self._slot.arena)
             try:
                 async with asyncio.timeout(self._transfer_s):
-                    await self._channel.pull(extents(manifest, placement), window.view)
+                    await window.fill(self._channel, extents(manifest, placement))
             except BaseException:
                 window.abandon()
                 raise

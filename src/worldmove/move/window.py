@@ -5,9 +5,12 @@ A path that keeps any of these has its move aborted: what it wrote late would la
 """
 
 import weakref
+from collections.abc import Sequence
 
 from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
+from worldmove.state.extent import Extent
+from worldmove.transport.base import Channel
 
 _HELD = "the path still holds the memory that it was given to write to"
 
@@ -19,6 +22,10 @@ class WriteWindow:
         # A part of a view outlives the view's release, so the loan is of an object that every part keeps alive.
         self._lender = arena.memory.view()
         self.view = self._lender.data
+
+    async def fill(self, channel: Channel, extents: Sequence[Extent]) -> None:
+        """Let a path write. Raises TransportError."""
+        await channel.pull(extents, self.view)
 
     def close(self) -> None:
         """Take the loan back. Raises TransportError if the path holds on to any of it."""

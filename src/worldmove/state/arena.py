@@ -9,30 +9,37 @@ import mmap
 import os
 from bisect import insort
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from worldmove.errors import ArenaFull, ManifestError
+from worldmove.errors import ArenaFull, ManifestError, StateRefused
 from worldmove.state.array import Memory
-from worldmove.state.capture import Capture, HostStorage
+from worldmove.state.capture import Capture, DeviceStorage, HostStorage, Storage, storage_at
+from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
+from worldmove.state.memory import MemoryKit, Piece
 from worldmove.state.tree import NO_TYPES
 from worldmove.units import ALIGNMENT_BYTES, MIB, PAGE_BYTES, round_up
 
 __all__ = [
+    "AnyArena",
     "Arena",
     "Extent",
+    "Landing",
     "Placement",
     "adopt",
     "check_placement",
     "extents",
     "gather",
     "landed",
+    "landing",
     "materialise",
+    "new_arena",
 ]
 
 Placement = tuple[int, ...]
@@ -86,7 +93,15 @@ class Arena:
             self.memory = np.empty(0, dtype=np.uint8)
 
 
-def adopt(capture: Capture, arena: Arena) -> Placement:
+AnyArena = Arena | DeviceArena
+
+
+def new_arena(size: int, name: str, kit: MemoryKit | None) -> AnyArena:
+    """Make a slot's memory: on the kit's device, or without one in host memory. Raises ArenaFull, OSError."""
+    return Arena(size, name) if kit is None else DeviceArena(size, name, kit)
+
+
+def adopt(capture: Capture, arena: AnyArena) -> Placement:
     """Copy a newly opened state into its arena, every address modulo 256 kept. Raises ArenaFull.
 
     Whatever lay in the arena is overwritten, but for storages of this very state.
@@ -94,25 +109,38 @@ def adopt(capture: Capture, arena: Arena) -> Placement:
     return gather(capture, arena)
 
 
-def gather(capture: Capture, arena: Arena) -> Placement:
+def gather(capture: Capture, arena: AnyArena) -> Placement:
     """Bring into the arena what has left it; storages that lie in it stay. Raises ArenaFull.
 
-    Room that no storage of this capture uses is free: what lay there is state no longer.
+    Room that no storage of this capture uses is free: what lay there is state no longer. Host memory of a state
+    whose arena is a device's never lies in it: it is *staged* there, anew each time, and its session goes on with it
+    where it is.
     """
+    begin, size = arena.address, arena.size
     places = {}
     for index, storage in enumerate(capture.storages):
-        offset = storage.address - arena.address
-        if offset >= 0 and offset + storage.num_bytes <= arena.size:
+        offset = storage.address - begin
+        if offset >= 0 and offset + storage.num_bytes <= size:
             places[index] = offset
     moving = [index for index in range(len(capture.storages)) if index not in places]
+    if moving:
+        _bring(capture, arena, places, moving)
+    return tuple(places[index] for index in range(len(capture.storages)))
+
+
+def _bring(capture: Capture, arena: AnyArena, places: dict[int, int], moving: list[int]) -> None:
+    """Find room for what lies elsewhere, and copy it there."""
     taken = sorted((at, at + capture.storages[index].num_bytes) for index, at in places.items())
     # The largest first: small ones fit into what is left.
     for index in sorted(moving, key=lambda index: -capture.storages[index].num_bytes):
         places[index] = _room(taken, arena.size, capture.storages[index])
         insort(taken, (places[index], places[index] + capture.storages[index].num_bytes))
-    for index in moving:
-        _copy(capture.storages[index], arena, places[index])
-    return tuple(places[index] for index in range(len(capture.storages)))
+    moves = [(capture.storages[index], places[index]) for index in moving]
+    if isinstance(arena, DeviceArena):
+        _copy_to_device(moves, arena)
+    else:
+        for storage, place in moves:
+            _copy(storage, arena, place)
 
 
 def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
@@ -135,20 +163,56 @@ def check_placement(manifest: Manifest, placement: Sequence[int], arena_size: in
         raise ManifestError(f"a storage ends at {end}, in an arena of {arena_size}")
 
 
-def landed(manifest: Manifest, placement: Placement, arena: Arena) -> Capture:
-    """Return a capture of what lies in an arena, before any tree is made of it. Raises ManifestError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """What lies in an arena, or will: a state's storages, and what of them is staged there for host memory."""
+
+    capture: Capture
+    staged: tuple[tuple[int, Extent, Memory], ...]
+    """Where in the arena some bytes land, where in their storage they belong, and that storage's memory."""
+    arena: AnyArena
+
+    def settle(self) -> None:
+        """Copy to host memory what was staged. Once, when every byte has landed."""
+        for place, extent, memory in self.staged:
+            if isinstance(self.arena, DeviceArena):
+                np.copyto(memory[extent.offset : extent.end], self.arena.read(place + extent.offset, extent.length))
+
+
+def landing(manifest: Manifest, placement: Placement, arena: AnyArena) -> Landing:
+    """Return a state's storages over an arena; its bytes may still be landing. Raises ManifestError."""
     check_placement(manifest, placement, arena.size)
-    pairs = zip(manifest.storages, placement, strict=True)
-    storages = (HostStorage(memory=arena.memory[at : at + s.num_bytes], used=s.used) for s, at in pairs)
-    return Capture(manifest=manifest, storages=tuple(storages))
+    storages: list[Storage] = []
+    staged: list[tuple[int, Extent, Memory]] = []
+    for record, at in zip(manifest.storages, placement, strict=True):
+        if not isinstance(arena, DeviceArena):
+            if record.on_device:
+                raise ManifestError("some of the state lies on a device, and this slot lies in host memory")
+            storages.append(HostStorage(memory=arena.memory[at : at + record.num_bytes], used=record.used))
+        elif record.on_device:
+            storages.append(storage_at(arena.address + at, record.num_bytes, [arena.owner], record, arena.kit))
+        else:
+            memory = _aligned(record.num_bytes, at % ALIGNMENT_BYTES)
+            storages.append(HostStorage(memory=memory, used=record.used))
+            staged += ((at, extent, memory) for extent in record.used)
+    kit = arena.kit if isinstance(arena, DeviceArena) else None
+    capture = Capture(manifest=manifest, storages=tuple(storages), kit=kit)
+    return Landing(capture=capture, staged=tuple(staged), arena=arena)
 
 
-def materialise(manifest: Manifest, placement: Placement, arena: Arena, types: Mapping[str, type] = NO_TYPES) -> Any:
+def landed(manifest: Manifest, placement: Placement, arena: AnyArena) -> Capture:
+    """Return a capture of what lies in an arena, before any tree is made of it. Raises ManifestError."""
+    state = landing(manifest, placement, arena)
+    state.settle()
+    return state.capture
+
+
+def materialise(manifest: Manifest, placement: Placement, arena: AnyArena, types: Mapping[str, type] = NO_TYPES) -> Any:
     """Make the tree again, over the arena's memory. Raises ManifestError, or StateRefused for a type not known here."""
     return build(landed(manifest, placement, arena), types)
 
 
-def _room(taken: Sequence[tuple[int, int]], size: int, storage: HostStorage) -> int:
+def _room(taken: Sequence[tuple[int, int]], size: int, storage: Storage) -> int:
     """Return the first free place with the storage's own remainder modulo 256."""
     remainder = storage.address % ALIGNMENT_BYTES
     free = 0
@@ -160,6 +224,29 @@ def _room(taken: Sequence[tuple[int, int]], size: int, storage: HostStorage) -> 
     raise ArenaFull(storage.num_bytes, size - sum(end - begin for begin, end in taken))
 
 
-def _copy(storage: HostStorage, arena: Arena, place: int) -> None:
+def _aligned(num_bytes: int, remainder: int) -> Memory:
+    """Return new host memory at an address with a remainder modulo 256."""
+    memory: Memory = np.zeros(num_bytes + 2 * ALIGNMENT_BYTES, dtype=np.uint8)
+    begin = (remainder - int(memory.ctypes.data)) % ALIGNMENT_BYTES
+    return memory[begin : begin + num_bytes]
+
+
+def _copy_to_device(moves: Sequence[tuple[Storage, int]], arena: DeviceArena) -> None:
+    """Copy device memory by one launch for all of it, and stage what lies in host memory."""
+    pieces = []
+    for storage, place in moves:
+        for extent in storage.used:
+            if isinstance(storage, DeviceStorage):
+                target = arena.address + place + extent.offset
+                pieces.append(Piece(storage.address + extent.offset, target, extent.length))
+            else:
+                arena.write(place + extent.offset, storage.memory[extent.offset : extent.end])
+    if pieces:
+        arena.kit.start_copy(pieces).wait()
+
+
+def _copy(storage: Storage, arena: Arena, place: int) -> None:
+    if isinstance(storage, DeviceStorage):
+        raise StateRefused("", "some of it lies on a device, and its slot lies in host memory")
     for extent in storage.used:
         np.copyto(arena.memory[place + extent.offset : place + extent.end], storage.memory[extent.offset : extent.end])

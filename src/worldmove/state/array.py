@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 from worldmove.errors import StateRefused
 from worldmove.state.dtypes import NUMPY_REFUSED, TORCH_ITEM_BYTES, TORCH_REFUSED, numpy_item_bytes
 from worldmove.state.leaf import ArrayLeaf, NumpyScalarLeaf, TensorLeaf
+from worldmove.state.memory import MemoryKit
 
 Memory = NDArray[np.uint8]
 
@@ -21,7 +22,6 @@ _TORCH_NAMES: Mapping[torch.dtype, str] = {
 _TENSOR_FAULTS: tuple[tuple[Callable[[torch.Tensor], Any], str], ...] = (
     (lambda t: t.layout is not torch.strided, "its layout is not strided"),
     (lambda t: t.is_nested, "it is a nested tensor"),
-    (lambda t: not t.is_cpu, "it does not lie in host memory, and device memory is not supported yet"),
     (lambda t: t.requires_grad, "it requires grad, and its history is not state; detach it"),
     (lambda t: t.grad is not None, "it has a gradient, which would be dropped"),
     (lambda t: forward_ad.unpack_dual(t).tangent is not None, "it has a forward tangent, which would be dropped"),
@@ -46,7 +46,7 @@ def raw_memory(address: int, num_bytes: int, owners: list[object]) -> Memory:
     return np.asarray(_Raw(address, num_bytes, owners))
 
 
-def check_tensor(path: str, tensor: torch.Tensor) -> str:
+def check_tensor(path: str, tensor: torch.Tensor, kit: MemoryKit | None = None) -> str:
     """Return the tensor's dtype name. Raises StateRefused where it would not come back the same."""
     name = _TORCH_NAMES.get(tensor.dtype)
     if name is None or name in TORCH_REFUSED:
@@ -54,6 +54,11 @@ def check_tensor(path: str, tensor: torch.Tensor) -> str:
     for is_at_fault, why in _TENSOR_FAULTS:
         if is_at_fault(tensor):
             raise StateRefused(path, why)
+    if not tensor.is_cpu and (kit is None or not kit.holds(tensor)):
+        raise StateRefused(
+            path,
+            f"it lies on {tensor.device}: not in host memory, nor on {kit.name if kit else 'a device of this engine'}",
+        )
     return name
 
 
@@ -66,9 +71,11 @@ def tensor_window(path: str, tensor: torch.Tensor) -> tuple[int, int]:
         raise StateRefused(path, "it has no memory that can be read") from error
 
 
-def tensor_leaf(dtype: str, tensor: torch.Tensor, storage: int | None, window_offset: int) -> TensorLeaf:
+def tensor_leaf(
+    dtype: str, tensor: torch.Tensor, storage: int | None, window_offset: int, kind: type[TensorLeaf] = TensorLeaf
+) -> TensorLeaf:
     """Return the leaf of a checked tensor whose torch storage begins at ``window_offset`` of ``storage``."""
-    return TensorLeaf(
+    return kind(
         dtype=dtype,
         shape=tuple(tensor.shape),
         stride=tensor.stride(),
@@ -83,7 +90,7 @@ def tensor_leaf(dtype: str, tensor: torch.Tensor, storage: int | None, window_of
 
 def make_tensor(leaf: TensorLeaf, storage: torch.UntypedStorage) -> torch.Tensor:
     """Return the tensor over its torch storage: same offset, strides and bits."""
-    item = torch.empty(TORCH_ITEM_BYTES[leaf.dtype], dtype=torch.uint8, device="cpu")
+    item = torch.empty(TORCH_ITEM_BYTES[leaf.dtype], dtype=torch.uint8, device=storage.device)
     # view, because torch.empty warns of complex32.
     tensor = item.view(getattr(torch, leaf.dtype)).set_(storage, leaf.offset, leaf.shape, leaf.stride)
     tensor = tensor.conj() if leaf.conjugate else tensor

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -16,14 +16,17 @@ from worldmove.state.geometry import bounds
 from worldmove.state.leaf import (
     KINDS,
     MAX_SCALAR_BYTES,
+    DeviceTensorLeaf,
     EnumLeaf,
     GeneratorLeaf,
     GeneratorRecord,
     Leaf,
+    TensorLeaf,
     encode_scalar,
 )
 from worldmove.state.manifest import Manifest
-from worldmove.state.storage import LeafError
+from worldmove.state.memory import MemoryKit, Part
+from worldmove.state.storage import LeafError, StorageRecord
 from worldmove.state.tree import NO_TYPES, flatten
 
 
@@ -50,11 +53,38 @@ class HostStorage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceStorage:
+    """One piece of device memory that leaves view. Lives as long as this object; its bytes stay the engine's."""
+
+    address: int
+    num_bytes: int
+    used: tuple[Extent, ...]
+    kit: MemoryKit
+    owner: object
+    """What keeps the memory alive."""
+
+    def part(self, extent: Extent) -> Part:
+        """Return where the bytes of an extent lie."""
+        return Part(self.address + extent.offset, extent.length)
+
+    def view(self, extent: Extent) -> memoryview:
+        """Return the bytes of an extent, copied to host memory."""
+        return self.kit.read(self.part(extent)).data
+
+
+Storage = HostStorage | DeviceStorage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
     """The resolved state of one session at one boundary: a manifest, and the live storages that it speaks of."""
 
     manifest: Manifest
-    storages: tuple[HostStorage, ...]
+    storages: tuple[Storage, ...]
+    kit: MemoryKit | None = None
+    """That of the device on which some of it may lie."""
+    plans: list[object] = field(default_factory=list, compare=False, repr=False)
+    """How the device's digests are taken, once that was worked out."""
 
     @property
     def num_bytes(self) -> int:
@@ -62,13 +92,14 @@ class Capture:
         return self.manifest.num_bytes
 
 
-def capture(tree: Any, types: Mapping[str, type] = NO_TYPES) -> Capture:
+def capture(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | None = None) -> Capture:
     """Resolve a state tree. ``types`` are the dataclasses, named tuples and enums that may stand in it, by name.
 
-    The session must be still. Raises StateRefused, naming the path, for whatever could not be carried exactly.
+    ``kit`` is that of the engine's device; without one, all of the state lies in host memory. The session must be
+    still. Raises StateRefused, naming the path, for whatever could not be carried exactly.
     """
     flat = flatten(tree, types)
-    reader = _Reader(enums={kind: name for name, kind in types.items()})
+    reader = Reader(enums={kind: name for name, kind in types.items()}, kit=kit)
     parts = [reader.part(path, value) for path, value in zip(flat.paths, flat.values, strict=True)]
     blocks = _blocks([part for part in parts if isinstance(part, _Buffer)])
     leaves = [part.leaf(blocks) if isinstance(part, _Buffer) else part for part in parts]
@@ -78,11 +109,21 @@ def capture(tree: Any, types: Mapping[str, type] = NO_TYPES) -> Capture:
         raise StateRefused(error.path, error.why) from error
     except ManifestError as error:
         raise StateRefused("", str(error)) from error
-    pairs = zip(blocks.in_order(), manifest.storages, strict=True)
-    return Capture(
-        manifest=manifest,
-        storages=tuple(HostStorage(memory=memory, used=record.used) for memory, record in pairs),
-    )
+    storages = [
+        storage_at(*where, record, kit) for where, record in zip(blocks.in_order(), manifest.storages, strict=True)
+    ]
+    return Capture(manifest=manifest, storages=tuple(storages), kit=kit)
+
+
+def storage_at(
+    address: int, num_bytes: int, owners: list[object], record: StorageRecord, kit: MemoryKit | None
+) -> Storage:
+    """Return live memory as a storage that keeps its owners alive."""
+    if not record.on_device:
+        return HostStorage(memory=array.raw_memory(address, num_bytes, owners), used=record.used)
+    if kit is None:
+        raise StateRefused("", "some of it lies in the memory of a device, and here is none")
+    return DeviceStorage(address=address, num_bytes=num_bytes, used=record.used, kit=kit, owner=owners)
 
 
 @dataclass(slots=True)
@@ -93,6 +134,7 @@ class _Buffer:
     view: Any
     begin: int
     length: int
+    kind: type[TensorLeaf] = TensorLeaf
 
     def leaf(self, blocks: "_Blocks") -> Leaf:
         if not self.length:
@@ -102,7 +144,7 @@ class _Buffer:
 
     def _leaf(self, storage: int | None, offset: int) -> Leaf:
         if isinstance(self.view, torch.Tensor):
-            return array.tensor_leaf(self.dtype, self.view, storage, offset)
+            return array.tensor_leaf(self.dtype, self.view, storage, offset, self.kind)
         first = 0 if storage is None else offset + int(self.view.ctypes.data) - self.begin
         return array.array_leaf(self.dtype, self.view, storage, first)
 
@@ -120,8 +162,8 @@ class _Blocks:
         index = bisect_right(self.begins, address) - 1
         return self.order.setdefault(index, len(self.order)), self.begins[index]
 
-    def in_order(self) -> list[array.Memory]:
-        return [array.raw_memory(self.begins[i], self.ends[i] - self.begins[i], self.owners[i]) for i in self.order]
+    def in_order(self) -> list[tuple[int, int, list[object]]]:
+        return [(self.begins[i], self.ends[i] - self.begins[i], self.owners[i]) for i in self.order]
 
 
 def _blocks(buffers: Sequence[_Buffer]) -> _Blocks:
@@ -140,11 +182,12 @@ def _blocks(buffers: Sequence[_Buffer]) -> _Blocks:
     return _Blocks(begins=begins, ends=ends, owners=owners, order={})
 
 
-class _Reader:
+class Reader:
     """Turns values into leaves, or into buffers whose storage is not yet known."""
 
-    def __init__(self, *, enums: Mapping[type, str]) -> None:
+    def __init__(self, *, enums: Mapping[type, str], kit: MemoryKit | None) -> None:
         self.enums = enums
+        self._kit = kit
         self.records: list[GeneratorRecord] = []
         self._generators: dict[int, int] = {}
         self._parts: dict[int, str] = {}
@@ -172,9 +215,10 @@ class _Reader:
         return leaf
 
     def _tensor(self, path: str, value: torch.Tensor) -> _Buffer:
-        dtype = array.check_tensor(path, value)
+        dtype = array.check_tensor(path, value, self._kit)
         begin, length = array.tensor_window(path, value)
-        return _Buffer(dtype, value, begin, length)
+        on_device = self._kit is not None and self._kit.holds(value)
+        return _Buffer(dtype, value, begin, length, DeviceTensorLeaf if on_device else TensorLeaf)
 
     def _array(self, path: str, value: Any) -> _Buffer:
         dtype = array.check_array(path, value)
@@ -192,7 +236,7 @@ class _Reader:
     def _generator(self, path: str, value: Any) -> Leaf:
         if id(value) in self._generators:
             return GeneratorLeaf(generator=self._generators[id(value)])
-        record = generator.save(path, value)
+        record = generator.save(path, value, self._kit)
         for part in generator.shared_parts(value):
             if id(part) in self._parts:
                 raise StateRefused(path, f"it shares its {type(part).__name__} with {self._parts[id(part)]}")

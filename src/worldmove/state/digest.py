@@ -6,18 +6,23 @@ the digest of every group of 1 MiB under the attempt's nonce: it shows that thes
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 from typing import Protocol
 
 import xxhash
 
-from worldmove.state.capture import Capture
+from worldmove.state import wmf1
+from worldmove.state.by_id import ById
+from worldmove.state.capture import Capture, DeviceStorage
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
-from worldmove.state.storage import leaf_runs
+from worldmove.state.memory import Part
+from worldmove.state.storage import StorageRecord, leaf_runs
 
 GROUP_BYTES = 1 << 20
 DIGEST_BYTES = 16
@@ -26,7 +31,7 @@ STATE_SEED = 0x574F524C444D4F56
 
 
 class Digester(Protocol):
-    """Something that turns bytes into 16 bytes."""
+    """Something that turns bytes of host memory into 16 bytes. Those of a device have WMF1, from the device's kit."""
 
     @property
     def name(self) -> str:
@@ -74,8 +79,14 @@ class Group:
 
 def groups(manifest: Manifest) -> tuple[Group, ...]:
     """Return the groups of a state, in order. Every storage begins a new one."""
+    return _groups(ById(manifest.storages))
+
+
+# Every pass over a state asks for them, and from one boundary to the next they mostly stay.
+@lru_cache(maxsize=8)
+def _groups(storages: ById[tuple[StorageRecord, ...]]) -> tuple[Group, ...]:
     found: list[Group] = []
-    for number, storage in enumerate(manifest.storages):
+    for number, storage in enumerate(storages.value):
         for part in _parts(storage.used):
             found.append(Group(index=len(found), storage=number, extents=part))
     return tuple(found)
@@ -90,24 +101,69 @@ def group_paths(manifest: Manifest, group: Group) -> tuple[str, ...]:
 
 def group_digest(capture: Capture, group: Group, digester: Digester, nonce: bytes, layout_digest: bytes) -> bytes:
     """Return one group's digest under an attempt's nonce."""
+    if isinstance(capture.storages[group.storage], DeviceStorage):
+        return group_digests(capture, digester, nonce, layout_digest)[group.index]
     return digester.digest(_group_bytes(capture, group), _group_seed(group, nonce, layout_digest))
 
 
 def group_digests(capture: Capture, digester: Digester, nonce: bytes, layout_digest: bytes) -> tuple[bytes, ...]:
-    """Return the digest of every group, in order."""
-    return tuple(group_digest(capture, g, digester, nonce, layout_digest) for g in groups(capture.manifest))
+    """Return the digest of every group, in order. Those on a device are read by one launch, beside the others."""
+    return _all_groups(
+        capture,
+        lambda group: digester.digest(_group_bytes(capture, group), _group_seed(group, nonce, layout_digest)),
+        wmf1.proof_key(nonce, layout_digest),
+    )
 
 
 def state_digest(capture: Capture, digester: Digester) -> StateDigest:
     """Return the digest of manifest, lengths and every used byte, under the published seed."""
-    return _of_groups(capture.manifest, lambda group: _group_bytes(capture, group), digester)
+    found = _all_groups(capture, lambda g: digester.digest(_group_bytes(capture, g), STATE_SEED), wmf1.STATE_KEY)
+    return _of_groups(capture.manifest, found, digester)
 
 
 def state_digest_of_bytes(
     manifest: Manifest, read: Callable[[int], memoryview | bytes], digester: Digester
 ) -> StateDigest:
     """Return what ``state_digest`` does, from a state's used bytes alone. ``read``: returns the next so many."""
-    return _of_groups(manifest, lambda group: read(group.num_bytes), digester)
+    table, number = wmf1.Table.of(wmf1.STATE_KEY), count()
+    found = [
+        wmf1.group_digest(table, read(group.num_bytes), next(number))
+        if manifest.storages[group.storage].on_device
+        else digester.digest(read(group.num_bytes), STATE_SEED)
+        for group in groups(manifest)
+    ]
+    return _of_groups(manifest, found, digester)
+
+
+def _all_groups(capture: Capture, of_host: Callable[[Group], bytes], key: bytes) -> tuple[bytes, ...]:
+    if not capture.manifest.on_device:
+        return tuple(of_host(group) for group in groups(capture.manifest))
+    of_device = iter(_device_digests(capture, key))
+    records = capture.manifest.storages
+    return tuple(
+        next(of_device) if records[group.storage].on_device else of_host(group) for group in groups(capture.manifest)
+    )
+
+
+def _device_digests(capture: Capture, key: bytes) -> Sequence[bytes]:
+    """Return WMF1 of the device's groups, numbered among themselves; of a copy in host memory, by the twin."""
+    if capture.kit is not None:
+        if not capture.plans:  # both passes of a source read the same memory
+            capture.plans.append(capture.kit.plan(_device_parts(capture)))
+        return capture.kit.fingerprints(capture.plans[0], key)
+    table, number = wmf1.Table.of(key), count()
+    records = capture.manifest.storages
+    mine = (group for group in groups(capture.manifest) if records[group.storage].on_device)
+    return [wmf1.group_digest(table, _group_bytes(capture, group), next(number)) for group in mine]
+
+
+def _device_parts(capture: Capture) -> list[list[Part]]:
+    parts = []
+    for group in groups(capture.manifest):
+        storage = capture.storages[group.storage]
+        if isinstance(storage, DeviceStorage):
+            parts.append([storage.part(extent) for extent in group.extents])
+    return parts
 
 
 def _group_seed(group: Group, nonce: bytes, layout_digest: bytes) -> int:
@@ -116,13 +172,13 @@ def _group_seed(group: Group, nonce: bytes, layout_digest: bytes) -> int:
     return int.from_bytes(seed[:8], "little")
 
 
-def _of_groups(manifest: Manifest, bytes_of: Callable[[Group], memoryview | bytes], digester: Digester) -> StateDigest:
+def _of_groups(manifest: Manifest, found: Sequence[bytes], digester: Digester) -> StateDigest:
     text = manifest.to_bytes()
     parts = [b"worldmove state 1\0", struct.pack("<Q", len(text)), text]
-    for group in groups(manifest):
-        digest = digester.digest(bytes_of(group), STATE_SEED)
+    for group, digest in zip(groups(manifest), found, strict=True):
         parts += (struct.pack("<QQQ", group.index, group.storage, group.num_bytes), digest)
-    return StateDigest(text=f"{digester.name}:{digester.digest(b''.join(parts), STATE_SEED).hex()}")
+    name = f"{wmf1.NAME}+{digester.name}" if manifest.on_device else digester.name
+    return StateDigest(text=f"{name}:{digester.digest(b''.join(parts), STATE_SEED).hex()}")
 
 
 def _parts(used: tuple[Extent, ...]) -> Iterator[tuple[Extent, ...]]:

@@ -1,7 +1,8 @@
 """Generators of random numbers: their whole state, to and from canonical bytes.
 
-Carried: ``torch.Generator`` (CPU), ``numpy.random.Generator`` and ``RandomState`` over numpy's own bit
-generators, ``random.Random``. A process's own generator is refused: every session of the process draws from it.
+Carried: ``torch.Generator`` (CPU, or the session's device), ``numpy.random.Generator`` and ``RandomState`` over
+numpy's own bit generators, ``random.Random``. A process's own generator is refused: every session of the process
+draws from it.
 """
 
 import random
@@ -14,7 +15,8 @@ import numpy as np
 import torch
 
 from worldmove.errors import ManifestError, StateRefused
-from worldmove.state.leaf import GeneratorRecord
+from worldmove.state.leaf import DEVICE_KIND, GeneratorRecord
+from worldmove.state.memory import MemoryKit
 from worldmove.state.numpy_state import from_plain, plain
 
 MAX_GENERATOR_BYTES = 1 << 16
@@ -52,7 +54,7 @@ def is_generator(value: object) -> bool:
     return type(value) in _SAVE
 
 
-def save(path: str, generator: object) -> GeneratorRecord:
+def save(path: str, generator: object, kit: MemoryKit | None = None) -> GeneratorRecord:
     """Return the generator's record. Raises StateRefused where ``load`` could not make the same one of it."""
     if any(generator is own for own in _process_generators()):
         raise StateRefused(path, _PROCESS_OWN)
@@ -60,22 +62,24 @@ def save(path: str, generator: object) -> GeneratorRecord:
     if strange:
         raise StateRefused(path, f"it has attributes of its own, which would be dropped: {', '.join(sorted(strange))}")
     try:
-        record = _record(generator)
+        record = _record(generator, kit)
     except _UNREADABLE as error:
         raise StateRefused(path, f"this generator's state cannot be read whole ({error})") from error
     if any(part is own for part in shared_parts(generator) for own in shared_parts(np.random.mtrand._rand)):
         raise StateRefused(path, _PROCESS_OWN)
-    _check_made_again(path, generator, record)
+    _check_made_again(path, generator, record, kit)
     return record
 
 
-def load(record: GeneratorRecord) -> Any:
+def load(record: GeneratorRecord, kit: MemoryKit | None = None) -> Any:
     """Return a new generator in the recorded state. Raises ManifestError where the record is none of ours."""
-    if record.kind not in _LOAD or len(record.state) > MAX_GENERATOR_BYTES:
+    if (record.kind not in _LOAD and (record.kind != DEVICE_KIND or kit is None)) or len(
+        record.state
+    ) > MAX_GENERATOR_BYTES:
         raise ManifestError(f"there is no generator of kind {record.kind[:40]!r} with {len(record.state)} bytes")
     try:
-        generator = _LOAD[record.kind](record.state)
-        again = _record(generator)
+        generator = _loaded(record, kit)
+        again = _record(generator, kit)
     except _FAULTS as error:
         raise ManifestError(f"this is no state of a {record.kind} generator") from error
     if again != record:
@@ -94,15 +98,23 @@ def shared_parts(generator: object) -> tuple[object, ...]:
     return ()
 
 
-def _record(generator: object) -> GeneratorRecord:
+def _loaded(record: GeneratorRecord, kit: MemoryKit | None) -> Any:
+    if record.kind == DEVICE_KIND and kit is not None:
+        return kit.load_generator(record.state)
+    return _LOAD[record.kind](record.state)
+
+
+def _record(generator: object, kit: MemoryKit | None) -> GeneratorRecord:
+    if kit is not None and isinstance(generator, torch.Generator) and kit.holds(generator):
+        return GeneratorRecord(DEVICE_KIND, kit.save_generator(generator))
     kind, write = _SAVE[type(generator)]
     return GeneratorRecord(kind, write(generator))
 
 
-def _check_made_again(path: str, generator: object, record: GeneratorRecord) -> None:
+def _check_made_again(path: str, generator: object, record: GeneratorRecord, kit: MemoryKit | None) -> None:
     """Raise StateRefused here, where the session can go on, rather than at the other end of a move."""
     try:
-        made = load(record)
+        made = load(record, kit)
     except ManifestError as error:
         raise StateRefused(path, f"this generator could not be made again: {error}") from error
     if _pool(made) != _pool(generator):
@@ -209,4 +221,5 @@ _LOAD: Mapping[str, Callable[[bytes], Any]] = {
 
 
 def _process_generators() -> tuple[object, ...]:
-    return torch.default_generator, np.random.mtrand._rand, getattr(random.random, "__self__", None)
+    own = torch.default_generator, np.random.mtrand._rand, getattr(random.random, "__self__", None)
+    return own + tuple(torch.cuda.default_generators)

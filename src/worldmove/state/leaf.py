@@ -64,6 +64,12 @@ class TensorLeaf(
     negative: bool
 
 
+class DeviceTensorLeaf(
+    TensorLeaf, frozen=True, array_like=True, forbid_unknown_fields=True, tag_field="leaf", tag="device-tensor"
+):
+    """A tensor in the memory of the session's device. Which device that is stands nowhere: elsewhere it is another."""
+
+
 class ArrayLeaf(
     msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag_field="leaf", tag="array"
 ):
@@ -85,6 +91,10 @@ class GeneratorLeaf(
     generator: int
 
 
+DEVICE_KIND = "torch-device"
+"""The kind of a generator of the session's device."""
+
+
 class GeneratorRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One generator of a state: which library's, and its whole state."""
 
@@ -92,7 +102,7 @@ class GeneratorRecord(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
     state: bytes
 
 
-Leaf = ScalarLeaf | EnumLeaf | NumpyScalarLeaf | TensorLeaf | ArrayLeaf | GeneratorLeaf
+Leaf = ScalarLeaf | EnumLeaf | NumpyScalarLeaf | TensorLeaf | DeviceTensorLeaf | ArrayLeaf | GeneratorLeaf
 
 
 def encode_scalar(value: Scalar) -> ScalarLeaf:

@@ -14,9 +14,11 @@ import msgspec
 
 from worldmove.errors import ManifestError
 from worldmove.state.check import check_generators, check_value
-from worldmove.state.frame import frame, unframe
+from worldmove.state.frame import frame, peek, unframe
 from worldmove.state.leaf import (
+    DEVICE_KIND,
     ArrayLeaf,
+    DeviceTensorLeaf,
     EnumLeaf,
     GeneratorRecord,
     Leaf,
@@ -32,6 +34,8 @@ from worldmove.units import ALIGNMENT_BYTES, PAGE_BYTES, round_up
 MANIFEST_MAGIC = b"WMMF"
 LAYOUT_MAGIC = b"WMLY"
 VERSION = 1
+DEVICE_VERSION = 2
+"""Of a state of which some lies on a device. Any other has the bytes that it always had."""
 MAX_MANIFEST_BYTES = 1 << 24
 MAX_LAYOUT_BYTES = 1 << 24
 
@@ -92,7 +96,7 @@ class Manifest:
     ) -> "Manifest":
         """Make a manifest of parts that came from a live state; from anywhere else they go through from_bytes."""
         body = _ManifestBody(structure, tuple(leaves), tuple(generators))
-        encoded = frame(MANIFEST_MAGIC, VERSION, msgspec.msgpack.encode(body))
+        encoded = frame(MANIFEST_MAGIC, version_of(leaves, generators), msgspec.msgpack.encode(body))
         if len(encoded) > MAX_MANIFEST_BYTES:
             raise ManifestError(f"the manifest has {len(encoded)} bytes, more than {MAX_MANIFEST_BYTES}")
         return cls(
@@ -110,13 +114,16 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Manifest":
         """Return the manifest. Raises ManifestError for anything but the canonical bytes of one."""
-        body = _decode(_ManifestBody, unframe(MANIFEST_MAGIC, VERSION, data, MAX_MANIFEST_BYTES))
+        version = DEVICE_VERSION if peek(data)[1] == DEVICE_VERSION else VERSION
+        body = _decode(_ManifestBody, unframe(MANIFEST_MAGIC, version, data, MAX_MANIFEST_BYTES))
         paths = leaf_paths(body.structure)
         if len(paths) != len(body.leaves):
             raise ManifestError(f"the containers have places for {len(paths)} leaves, and {len(body.leaves)} are there")
         for leaf in body.leaves:
             check_value(leaf)
         check_generators(body.leaves, len(body.generators))
+        if version != version_of(body.leaves, body.generators):
+            raise ManifestError(f"it is of version {version}, and what is in it is of the other")
         return cls.of(body.structure, paths, body.leaves, body.generators)
 
     @property
@@ -128,6 +135,11 @@ class Manifest:
     def digest(self) -> bytes:
         """SHA-256 of the canonical bytes."""
         return hashlib.sha256(self.encoded).digest()
+
+    @property
+    def on_device(self) -> bool:
+        """Whether any byte of a storage is a device's."""
+        return any(storage.on_device for storage in self.storages)
 
     def paths(self) -> tuple[str, ...]:
         """Return the paths of all leaves, in order."""
@@ -187,12 +199,20 @@ class Layout:
         return hashlib.sha256(self.to_bytes()).digest()
 
 
+def version_of(leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]) -> int:
+    """Return the version that a manifest of these has."""
+    of_device = any(isinstance(leaf, DeviceTensorLeaf) for leaf in leaves)
+    return DEVICE_VERSION if of_device or any(record.kind == DEVICE_KIND for record in generators) else VERSION
+
+
 def leaf_kind(leaf: Leaf) -> str:
     """Say what a leaf is, without its value."""
     if isinstance(leaf, ScalarLeaf):
         return leaf.kind
     if isinstance(leaf, EnumLeaf):
         return f"enum {leaf.type}"
+    if isinstance(leaf, DeviceTensorLeaf):
+        return f"device tensor {leaf.dtype}"
     if isinstance(leaf, TensorLeaf | ArrayLeaf | NumpyScalarLeaf):
         return f"{'tensor' if isinstance(leaf, TensorLeaf) else 'numpy'} {leaf.dtype}"
     return "generator"

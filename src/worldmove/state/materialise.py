@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from worldmove.errors import StateRefused
+from worldmove.errors import ManifestError, StateRefused
 from worldmove.state import array, generator
-from worldmove.state.capture import Capture
+from worldmove.state.capture import Capture, DeviceStorage
+from worldmove.state.extent import Extent
 from worldmove.state.leaf import (
     ArrayLeaf,
+    DeviceTensorLeaf,
     EnumLeaf,
     GeneratorLeaf,
     NumpyScalarLeaf,
@@ -36,9 +38,10 @@ class _Maker:
     """Makes leaves, each torch storage and each generator once."""
 
     def __init__(self, state: Capture, types: Mapping[str, type]) -> None:
-        self._memory = [storage.memory for storage in state.storages]
+        self._storages = state.storages
+        self._kit = state.kit
         self._types = types
-        self._generators = [generator.load(record) for record in state.manifest.generators]
+        self._generators = [generator.load(record, state.kit) for record in state.manifest.generators]
         self._windows: dict[tuple[int, int, int], torch.UntypedStorage] = {}
 
     def value(self, leaf: LeafRecord) -> Any:
@@ -48,7 +51,7 @@ class _Maker:
             case TensorLeaf():
                 return array.make_tensor(leaf.content, self._window(leaf.content))
             case ArrayLeaf(storage=storage):
-                return array.make_array(leaf.content, self._memory[storage] if storage is not None else _NOTHING)
+                return array.make_array(leaf.content, self._memory(storage))
             case NumpyScalarLeaf():
                 return array.make_number(leaf.content)
             case GeneratorLeaf(generator=index):
@@ -56,14 +59,28 @@ class _Maker:
             case EnumLeaf():
                 return self._member(leaf.path, leaf.content)
 
+    def _memory(self, index: int | None) -> array.Memory:
+        storage = None if index is None else self._storages[index]
+        if isinstance(storage, DeviceStorage):
+            raise ManifestError("an array lies in host memory, and its storage does not")
+        return _NOTHING if storage is None else storage.memory
+
     def _window(self, leaf: TensorLeaf) -> torch.UntypedStorage:
+        if leaf.storage is None and isinstance(leaf, DeviceTensorLeaf) and self._kit is not None:
+            return self._kit.nothing()
         if leaf.storage is None:
             return torch.empty(0, dtype=torch.uint8, device="cpu").untyped_storage()
         key = (leaf.storage, leaf.window_offset, leaf.window_length)
         if key not in self._windows:
-            part = self._memory[leaf.storage][leaf.window_offset : leaf.window_offset + leaf.window_length]
-            self._windows[key] = torch.from_numpy(part).untyped_storage()
+            self._windows[key] = self._viewed(leaf, Extent(offset=leaf.window_offset, length=leaf.window_length))
         return self._windows[key]
+
+    def _viewed(self, leaf: TensorLeaf, window: Extent) -> torch.UntypedStorage:
+        assert leaf.storage is not None
+        storage = self._storages[leaf.storage]
+        if isinstance(storage, DeviceStorage):
+            return storage.kit.storage(storage.part(window), storage.owner)
+        return torch.from_numpy(storage.memory[window.offset : window.end]).untyped_storage()
 
     def _member(self, path: str, leaf: EnumLeaf) -> Enum:
         kind = self._types.get(leaf.type)

@@ -8,9 +8,10 @@ from typing import BinaryIO
 import numpy as np
 
 from worldmove.errors import ArenaFull, FileRefused
-from worldmove.state.arena import Arena, Placement, landed
-from worldmove.state.capture import Capture, HostStorage
+from worldmove.state.arena import AnyArena, Arena, Placement, landed
+from worldmove.state.capture import Capture, HostStorage, Storage
 from worldmove.state.digest import Digester, state_digest, state_digest_of_bytes
+from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
 from worldmove.state.saved import SavedHeader, read_header, read_manifest
 from worldmove.units import ALIGNMENT_BYTES, round_up
@@ -45,16 +46,14 @@ def require_intact(stream: BinaryIO, header: SavedHeader, digester: Digester) ->
     return manifest
 
 
-def load(stream: BinaryIO, arena: Arena, digester: Digester) -> tuple[SavedHeader, Manifest, Placement]:
+def load(stream: BinaryIO, arena: AnyArena, digester: Digester) -> tuple[SavedHeader, Manifest, Placement]:
     """Read a saved session's state into an arena. Raises FileRefused unless it is whole, ArenaFull."""
     header = read_header(stream, os.fstat(stream.fileno()).st_size)
     manifest = read_manifest(stream, header)
     placement = laid_out(manifest, header.remainders, arena.size)
     for storage, place in zip(manifest.storages, placement, strict=True):
         for extent in storage.used:
-            part = arena.memory[place + extent.offset : place + extent.end].data
-            if stream.readinto(part) != len(part):  # type: ignore[attr-defined]
-                raise FileRefused("This saved session became shorter while it was read.")
+            _read_into(stream, arena, Extent(offset=place + extent.offset, length=extent.length))
     _require(state_digest(landed(manifest, placement, arena), digester).text, header)
     return header, manifest, placement
 
@@ -70,13 +69,21 @@ def laid_out(manifest: Manifest, remainders: bytes, arena_bytes: int) -> Placeme
     return tuple(places)
 
 
+def _read_into(stream: BinaryIO, arena: AnyArena, run: Extent) -> None:
+    part = arena.memory[run.offset : run.end] if isinstance(arena, Arena) else np.empty(run.length, dtype=np.uint8)
+    if stream.readinto(part.data) != run.length:  # type: ignore[attr-defined]
+        raise FileRefused("This saved session became shorter while it was read.")
+    if not isinstance(arena, Arena):
+        arena.write(run.offset, part)
+
+
 def _require(found: str, header: SavedHeader) -> None:
     if found != header.state_digest:
         raise FileRefused(f"This saved session is damaged: its state is {found}, not {header.state_digest}.")
 
 
-def _copied(storage: HostStorage) -> HostStorage:
-    copied = np.empty_like(storage.memory)
+def _copied(storage: Storage) -> HostStorage:
+    copied = np.empty(storage.num_bytes, dtype=np.uint8)
     for extent in storage.used:
-        np.copyto(copied[extent.offset : extent.end], storage.memory[extent.offset : extent.end])
+        np.copyto(copied[extent.offset : extent.end], np.frombuffer(storage.view(extent), dtype=np.uint8))
     return HostStorage(memory=copied, used=storage.used)

@@ -8,7 +8,7 @@ from worldmove.errors import ManifestError
 from worldmove.state.check import check_view, item_bytes
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import MAX_PIECES, Runs, bounds, byte_runs, merge, num_pieces, to_extents
-from worldmove.state.leaf import ArrayLeaf, Leaf, TensorLeaf
+from worldmove.state.leaf import ArrayLeaf, DeviceTensorLeaf, Leaf, TensorLeaf
 
 MAX_STORAGE_BYTES = 1 << 44
 MAX_EXTENTS = 1 << 16
@@ -29,6 +29,7 @@ class StorageRecord:
 
     num_bytes: int
     used: tuple[Extent, ...]
+    on_device: bool = False
 
     @property
     def num_used_bytes(self) -> int:
@@ -41,6 +42,7 @@ class _Gathered:
     windows: list[tuple[int, int]] = field(default_factory=list)
     runs: list[Runs] = field(default_factory=list)
     path: str
+    on_device: bool
 
 
 def leaf_window(leaf: TensorLeaf | ArrayLeaf) -> tuple[int, int]:
@@ -82,7 +84,9 @@ def _derive(views: tuple[tuple[str, TensorLeaf | ArrayLeaf], ...]) -> tuple[Stor
         if view.storage > len(gathered):
             raise LeafError(path, f"its storage is {view.storage}, and {len(gathered)} were named before it")
         if view.storage == len(gathered):
-            gathered.append(_Gathered(path=path))
+            gathered.append(_Gathered(path=path, on_device=isinstance(view, DeviceTensorLeaf)))
+        if gathered[view.storage].on_device is not isinstance(view, DeviceTensorLeaf):
+            raise LeafError(path, f"its memory is that of {gathered[view.storage].path}, but of another kind")
         gathered[view.storage].windows.append(leaf_window(view))
         gathered[view.storage].runs.append(leaf_runs(view))
     records = tuple(_record(storage) for storage in gathered)
@@ -118,4 +122,4 @@ def _record(gathered: _Gathered) -> StorageRecord:
     runs = merge(gathered.runs)
     if len(runs) > MAX_EXTENTS:
         raise LeafError(gathered.path, f"its storage is used in {len(runs)} pieces, more than {MAX_EXTENTS}")
-    return StorageRecord(num_bytes=end, used=to_extents(runs))
+    return StorageRecord(num_bytes=end, used=to_extents(runs), on_device=gathered.on_device)

@@ -59,6 +59,11 @@ def rebuild(structure: Node, leaves: Iterator[Any], types: Mapping[str, type] = 
     return _build("", structure, leaves, types)
 
 
+def is_container(kind: type) -> bool:
+    """Say whether objects of exactly this type are taken apart."""
+    return _role(kind) is not _Role.LEAF
+
+
 class _Role(Enum):
     LEAF = 0
     DICT = 1

@@ -57,7 +57,7 @@ def proof_key(nonce: bytes, layout_digest: bytes) -> bytes:
 
 
 def group_digest(table: Table, data: memoryview | bytes, index: int) -> bytes:
-    """Return the 16 bytes of group ``index``, whose used bytes are ``data``: both sums, least significant byte first."""
+    """Return the 16 bytes of group ``index`` of used bytes ``data``: both sums, least significant byte first."""
     return _digest(table, data, index * GROUP_ROWS)
 
 
@@ -73,7 +73,8 @@ def _digest(table: Table, data: memoryview | bytes, first_row: int) -> bytes:
     for begin in range(0, len(view), step):
         sums = _row_sums(table, _padded(view[begin : begin + step]))
         total += row_terms(table, sums, first_row + begin // ROW_BYTES).sum(axis=0)
-    return finalised(table, total[None], np.array([len(view)], dtype=np.uint64))[0].astype("<u8").tobytes()
+    found = finalised(table, total[None], np.array([len(view)], dtype=np.uint64))
+    return bytes(found.astype("<u8").tobytes())
 
 
 def _padded(data: memoryview) -> NDArray[np.uint16]:
@@ -149,7 +150,8 @@ def _limbs_of(coefficients: Words, *, turned: bool = False) -> NDArray[np.float6
     halves = [coefficients, coefficients << np.uint64(16)]
     whole = np.stack(halves[::-1] if turned else halves, axis=1).reshape(-1, 1)
     shifts = np.arange(_LIMBS, dtype=np.uint64) * np.uint64(_LIMB_BITS)
-    return (whole >> shifts & np.uint64((1 << _LIMB_BITS) - 1)).astype(np.float64)
+    limbs: NDArray[np.float64] = (whole >> shifts & np.uint64((1 << _LIMB_BITS) - 1)).astype(np.float64)
+    return limbs
 
 
 def _sized(data: bytes) -> bytes:

@@ -12,9 +12,11 @@ source's part is to let its arena be read. So closing the write window is the de
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from worldmove.state.arena import Arena, Extent
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.device_window import DeviceWindow
 
 MAX_TICKET_BYTES = 512
 
@@ -43,6 +45,27 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Release everything the channel holds of the source. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class DeviceChannel(Protocol):
+    """A channel that can bring its extents to a device's memory."""
+
+    async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
+        """Copy each extent of the exported arena to the same offset of ``into``. Raises TransportError.
+
+        When it returns, or raises, or is cancelled, nothing of it writes any more.
+        """
+        ...
+
+
+@runtime_checkable
+class DeviceTransport(Protocol):
+    """A path that can let a slot on a device be read."""
+
+    async def export_device(self, arena: DeviceArena) -> bytes:
+        """Let ``arena`` be read by whoever holds the ticket returned (at most MAX_TICKET_BYTES)."""
         ...
 
 

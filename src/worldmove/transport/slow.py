@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from worldmove.errors import TransportError
+from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
 from worldmove.transport.base import Channel, Transport
 from worldmove.transport.pieces import cut
-from worldmove.transport.wrappers import Wrapped
+from worldmove.transport.wrappers import Wrapped, pull_to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,12 @@ class SlowChannel:
         for piece in cut(extents, self._delay.piece_bytes):
             await asyncio.sleep(self._rng.uniform(self._delay.least_s, self._delay.most_s))
             await self._inner.pull([piece], into)
+
+    async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
+        """Copy each extent to a device, piece by piece. Raises TransportError."""
+        for piece in cut(extents, self._delay.piece_bytes):
+            await asyncio.sleep(self._rng.uniform(self._delay.least_s, self._delay.most_s))
+            await pull_to_device(self._inner, [piece], into)
 
     async def close(self) -> None:
         """Release the wrapped channel. Idempotent."""

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+
 from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
-from worldmove.transport.base import Channel, Transport
+from worldmove.transport.base import Channel, DeviceChannel, DeviceTransport, Transport
 from worldmove.transport.pieces import cut
 
 
@@ -24,9 +28,22 @@ class Wrapped:
         """Export as the wrapped transport does: its tickets serve both."""
         return await self._inner.export(arena)
 
+    async def export_device(self, arena: DeviceArena) -> bytes:
+        """Export a slot on a device, if the wrapped transport can. Raises TransportError."""
+        if not isinstance(self._inner, DeviceTransport):
+            raise TransportError(f"{self.name} reads no device's memory")
+        return await self._inner.export_device(arena)
+
     async def withdraw(self, ticket: bytes) -> None:
         """End an export. Idempotent."""
         await self._inner.withdraw(ticket)
+
+
+async def pull_to_device(inner: Channel, extents: Sequence[Extent], into: DeviceWindow) -> None:
+    """Pull through a wrapped channel to a device, if it can. Raises TransportError."""
+    if not isinstance(inner, DeviceChannel):
+        raise TransportError("this path brings nothing to a device")
+    await inner.pull_to_device(extents, into)
 
 
 class Throttled(Wrapped):
@@ -109,6 +126,21 @@ class Corrupting(Wrapped):
         into[target.offset : target.end] = self._changed(arrived, untouched)
         self._before = arrived
 
+    async def damage_on_device(self, inner: Channel, extents: Sequence[Extent], into: DeviceWindow) -> None:
+        """Pull to a device through ``inner``, then damage what came."""
+        if not extents:
+            await pull_to_device(inner, extents, into)
+            return
+        target = self._pick(extents, 1 if self._plan.damage is Damage.FLIP else self._plan.num_bytes)
+        untouched = into.read(target).tobytes()
+        if self._plan.damage is Damage.SHORT:
+            await pull_to_device(inner, [Extent(offset=extents[0].offset, length=extents[0].length // 2)], into)
+            raise TransportError("the path broke half-way")
+        await pull_to_device(inner, extents, into)
+        arrived = into.read(target).tobytes()
+        into.write(target.offset, np.frombuffer(self._changed(arrived, untouched), dtype=np.uint8))
+        self._before = arrived
+
     def _changed(self, arrived: bytes, untouched: bytes) -> bytes:
         """Return as many bytes, and others."""
         match self._plan.damage:
@@ -140,6 +172,10 @@ class CorruptingChannel:
     async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
         """Copy each extent, and damage some of it. Raises TransportError."""
         await self._path.damage(self._inner, extents, into)
+
+    async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
+        """Copy each extent to a device, and damage some of it there. Raises TransportError."""
+        await self._path.damage_on_device(self._inner, extents, into)
 
     async def close(self) -> None:
         """Release the wrapped channel. Idempotent."""

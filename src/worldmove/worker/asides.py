@@ -14,6 +14,7 @@ from worldmove.engine.base import Engine
 from worldmove.errors import UserError, WorldMoveError
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import state_digest
+from worldmove.state.kits import kit_of
 from worldmove.state.leaf_sizes import LeafSize, leaf_sizes
 from worldmove.state.saved_state import Aside, copy_aside, payload
 from worldmove.worker.copies import CopyTable
@@ -81,7 +82,7 @@ def _captured(engine: Engine[Any], session: Any) -> Capture:
     with engine_asked("give away its state"):
         engine.quiesce(session)
         state = engine.state(session)
-    return capture(state, engine.state_types)
+    return capture(state, engine.state_types, kit_of(engine.spec.device))
 
 
 def _look(engine: Engine[Any], session: Any) -> tuple[LeafSize, ...]:

@@ -7,8 +7,9 @@ from typing import Any
 
 from worldmove.engine.base import Engine
 from worldmove.move.hosts import Host
-from worldmove.state.arena import Arena
+from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.environment import Environment
+from worldmove.state.kits import kit_of
 from worldmove.transport.base import Blocking, Transport
 from worldmove.worker.background import Background
 from worldmove.worker.config import WorkerConfig
@@ -31,7 +32,7 @@ class Assembly:
 
     worker: Worker
     background: Background
-    arenas: tuple[Arena, ...]
+    arenas: tuple[AnyArena, ...]
     arena_bytes: int
     log: Callable[..., None]
 
@@ -58,7 +59,9 @@ class Edges:
 def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Assembly:
     """Make the slots and wire the parts. Runs inside the event loop."""
     arena_bytes = config.arena_bytes or warm.arena_bytes
-    arenas = tuple(Arena(arena_bytes, f"{config.worker}-slot-{number}") for number in range(config.num_slots))
+    kit = kit_of(engine.spec.device)
+    names = (f"{config.worker}-slot-{number}" for number in range(config.num_slots))
+    arenas = tuple(new_arena(arena_bytes, name, kit) for name in names)
     pool = SlotPool(arenas)
     tools = Tools(
         engine=engine,

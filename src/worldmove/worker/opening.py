@@ -17,7 +17,7 @@ from worldmove.errors import (
     UserError,
     WorldMoveError,
 )
-from worldmove.state.arena import Arena, Placement
+from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
 from worldmove.state.manifest import Manifest
@@ -73,7 +73,7 @@ async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
     return _opened(asked, captured, digest.text)
 
 
-def _load(path: str, arena: Arena) -> tuple[SavedHeader, Manifest, Placement]:
+def _load(path: str, arena: AnyArena) -> tuple[SavedHeader, Manifest, Placement]:
     try:
         with Path(path).open("rb") as file:
             return load(file, arena, DIGESTER)

@@ -19,6 +19,7 @@ import msgspec
 import structlog
 
 from worldmove.errors import MessageError, WorldMoveError
+from worldmove.state.kits import kit_of
 from worldmove.transport.tcp import TcpConfig
 from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.birth import birth_of
@@ -75,6 +76,7 @@ async def serve(config: WorkerConfig) -> int:
         _socket_path(config),
         copy_thread,
         tcp=TcpConfig(host=config.tcp_host),
+        kit=kit_of(engine.spec.device),
         random_bytes=os.urandom,
         rng=random.Random(),
     )

@@ -2,14 +2,14 @@
 
 from functools import partial
 
-from worldmove.engine.base import Tree
-from worldmove.state.arena import Arena, Placement
+from worldmove.errors import ProtocolError
+from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.manifest import Manifest
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import install_tree, tree_in
+from worldmove.worker.states import Built, install_tree, tree_in
 from worldmove.worker.turns import Turn
 
 
@@ -19,11 +19,11 @@ class Shadow:
     def __init__(self, copy: SessionCopy, tools: Tools) -> None:
         self._copy = copy
         self._tools = tools
-        self._tree: Tree = None
+        self._built: Built | None = None
         tools.courtesy.shadow_reserved()
 
     @property
-    def arena(self) -> Arena:
+    def arena(self) -> AnyArena:
         return self._copy.slot.arena
 
     async def poison(self) -> None:
@@ -32,12 +32,14 @@ class Shadow:
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
             job = partial(tree_in, self._tools.engine, manifest, placement, self.arena)
-            self._tree = await engine_thread(job)
+            self._built = await engine_thread(job)
 
     async def install(self) -> Capture:
-        tree, self._tree = self._tree, None
+        built, self._built = self._built, None
+        if built is None:
+            raise ProtocolError("a shadow is built before it is installed")
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
-            job = partial(install_tree, self._tools.engine, tree)
+            job = partial(install_tree, self._tools.engine, built)
             self._copy.engine_session, captured = await engine_thread(job)
         return captured
 

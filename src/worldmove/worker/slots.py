@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from worldmove.errors import MoveRefused, ProtocolError
-from worldmove.state.arena import Arena
+from worldmove.state.arena import AnyArena
 
 
 class SlotState(Enum):
@@ -32,7 +32,7 @@ _STEPS = {
 class Slot:
     """One place: its arena, and what it is used for now."""
 
-    def __init__(self, number: int, arena: Arena) -> None:
+    def __init__(self, number: int, arena: AnyArena) -> None:
         self.number = number
         self.arena = arena
         self.state = SlotState.FREE
@@ -47,7 +47,7 @@ class Slot:
 class SlotPool:
     """All slots of a worker."""
 
-    def __init__(self, arenas: Sequence[Arena]) -> None:
+    def __init__(self, arenas: Sequence[AnyArena]) -> None:
         self._slots = tuple(Slot(number, arena) for number, arena in enumerate(arenas))
 
     def __len__(self) -> int:

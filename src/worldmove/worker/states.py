@@ -11,58 +11,84 @@ from typing import Any
 
 from worldmove.engine.base import Engine, Tree
 from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
-from worldmove.state.arena import Arena, Placement, adopt, gather, materialise
+from worldmove.state.arena import AnyArena, Landing, Placement, adopt, gather, landing
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, state_digest
+from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.materialise import build
+from worldmove.state.recapture import Known, recapture, remember
 
 DIGESTER = Xxh3Digester()
 
 
-def open_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Any, Capture]:
+def open_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Any, Capture]:
     """Move a new session's memory into a slot; return the session over it, and its state there. Raises ArenaFull."""
-    first = capture(engine.state(session), engine.state_types)
+    engine.quiesce(session)
+    first = captured_of(engine, session)
     return install_in(engine, first.manifest, adopt(first, arena), arena)
 
 
-def install_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena) -> tuple[Any, Capture]:
+def install_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: AnyArena) -> tuple[Any, Capture]:
     """Make a session of what lies in an arena; return it, and its state as it will be played."""
     return install_tree(engine, tree_in(engine, manifest, placement, arena))
 
 
-def tree_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: Arena) -> Tree:
-    """Make a tree of what lies in an arena, for an engine to install. Raises StateRefused."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A tree over an arena in which bytes may still be landing."""
+
+    tree: Tree
+    landing: Landing
+
+
+def tree_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: AnyArena) -> Built:
+    """Make a tree of what will lie in an arena, for an engine to install. Raises StateRefused."""
     with engine_asked("be given its state"):
-        return materialise(manifest, placement, arena, engine.state_types)
+        state = landing(manifest, placement, arena)
+        return Built(tree=build(state.capture, engine.state_types), landing=state)
 
 
-def install_tree(engine: Engine[Any], tree: Tree) -> tuple[Any, Capture]:
-    """Make a session of a tree over an arena; return it, and its state as it will be played."""
+def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
+    """Make a session of a tree whose bytes have landed; return it, and its state as it will be played."""
     with engine_asked("install"):
-        session = engine.install(tree)
-        return session, capture(engine.state(session), engine.state_types)
+        built.landing.settle()
+        session = engine.install(built.tree)
+        engine.quiesce(session)
+        return session, captured_of(engine, session)
 
 
-def layout_in(engine: Engine[Any], session: Any, arena: Arena) -> Layout:
-    """Describe a session that goes on being played; the bound is its slot's size. Raises StateRefused."""
+def captured_of(engine: Engine[Any], session: Any) -> Capture:
+    """Resolve the state of a session that is still."""
+    return capture(engine.state(session), engine.state_types, kit_of(engine.spec.device))
+
+
+def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layout, Known]:
+    """Describe a session that goes on being played; the bound is its slot's size. Raises StateRefused.
+
+    With what makes its freeze cheaper; that keeps the tensors alive which the session may drop meanwhile.
+    """
     with engine_asked("describe its state"):
         engine.quiesce(session)
-        return Layout.of(capture(engine.state(session), engine.state_types).manifest, arena_bytes=arena.size)
+        known = remember(engine.state(session), engine.state_types, kit_of(engine.spec.device))
+        return Layout.of(known.capture.manifest, arena_bytes=arena.size), known
 
 
-def freeze_in(engine: Engine[Any], session: Any, arena: Arena) -> tuple[Capture, Placement]:
+def freeze_in(
+    engine: Engine[Any], session: Any, arena: AnyArena, known: Known | None = None
+) -> tuple[Capture, Placement]:
     """Quiesce a session, resolve its state, and bring into the arena what has left it."""
     with engine_asked("give away its state"):
         engine.quiesce(session)
-        captured = capture(engine.state(session), engine.state_types)
+        captured = captured_of(engine, session) if known is None else recapture(known, engine.state(session)).capture
         return captured, gather(captured, arena)
 
 
 def digest_of(engine: Engine[Any], session: Any) -> str:
     """Return the state digest of a session at a boundary."""
     engine.quiesce(session)
-    return state_digest(capture(engine.state(session), engine.state_types), DIGESTER).text
+    return state_digest(captured_of(engine, session), DIGESTER).text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +105,7 @@ def account_of(engine: Engine[Any], session: Any) -> Account:
     with engine_asked("account for its state"):
         engine.quiesce(session)
         state = engine.state(session)
-    captured = capture(state, engine.state_types)
+    captured = capture(state, engine.state_types, kit_of(engine.spec.device))
     return Account(
         state_digest=state_digest(captured, DIGESTER).text,
         paths=captured.manifest.paths(),

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from worldmove.errors import TransportError
+from worldmove.state.memory import MemoryKit
 from worldmove.transport.base import Blocking, Transport
 from worldmove.transport.descriptors import TOKEN_BYTES
 from worldmove.transport.lossy import Lossy
+from worldmove.transport.peer import Peer
 from worldmove.transport.shm import SharedMemory, ShmConfig
 from worldmove.transport.slow import Slow
 from worldmove.transport.tcp import Tcp, TcpConfig
@@ -23,6 +25,7 @@ class LocalTransports:
         copy_thread: Blocking,
         *,
         tcp: TcpConfig,
+        kit: MemoryKit | None = None,
         random_bytes: Callable[[int], bytes],
         rng: random.Random,
     ) -> None:
@@ -32,7 +35,10 @@ class LocalTransports:
         self._shm = SharedMemory(config=ShmConfig(path=socket_path), blocking=copy_thread, tokens=token)
         self._tcp = Tcp(config=tcp, tokens=token)
         paths: list[Transport] = []
-        for path in (self._shm, self._tcp):
+        bases: list[Transport] = [self._shm, self._tcp]
+        if kit is not None:
+            bases.append(Peer(kit=kit, cards=self._shm, blocking=copy_thread))
+        for path in bases:
             paths += [path, Corrupting(path, rng=rng), Lossy(path, rng=rng), Slow(path, rng=rng)]
         self.by_name: dict[str, Transport] = {path.name: path for path in paths}
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from worldmove.engine.base import Engine
-from worldmove.state.arena import Arena
-from worldmove.state.capture import capture
+from worldmove.state.arena import new_arena
 from worldmove.state.environment import collect
+from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout
 from worldmove.units import MIB, PAGE_BYTES, round_up
-from worldmove.worker.states import DIGESTER, digest_of, open_in
+from worldmove.worker.states import DIGESTER, captured_of, digest_of, open_in
 
 CANARY_SEED = 20_070_607
 SAMPLE_BYTES = 32 * MIB
@@ -40,7 +40,7 @@ def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
     engine.warm_up()
     session = engine.open(CANARY_SEED)
     arena_bytes = _needed(engine, session)
-    arena = Arena(arena_bytes, "worldmove-canary")
+    arena = new_arena(arena_bytes, "worldmove-canary", kit_of(engine.spec.device))
     session, _ = open_in(engine, session, arena)
     begin = clock()
     block = engine.step(session, ())
@@ -65,7 +65,8 @@ def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
 
 
 def _needed(engine: Engine[Any], session: Any) -> int:
-    manifest = capture(engine.state(session), engine.state_types).manifest
+    engine.quiesce(session)
+    manifest = captured_of(engine, session).manifest
     return round_up(int(Layout.of(manifest).arena_bytes * ROOM), PAGE_BYTES)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from worldmove.engine.matrix.arithmetic import attend
+from worldmove.engine.matrix.arithmetic import attend, attend_briefly
 from worldmove.engine.matrix.caches import Place, store
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.rotary import rotate
@@ -18,32 +18,33 @@ from worldmove.engine.matrix.workspace import Workspace
 
 def act(config: MatrixConfig, weights: ActionWeights, space: Workspace, index: int, place: Place, x: Tensor) -> Tensor:
     """Add what the actions do to the tokens: [1, tokens, dim]."""
-    x = x + _mouse(config, weights, space, index, place, x)
-    return x + _keyboard(config, weights, space, index, place, x)
+    normal = F.layer_norm(x, (config.dim,))
+    x = x + _mouse(config, weights, space, index, place, normal)
+    return x + _keyboard(config, weights, space, index, place, normal)
 
 
 def _mouse(
-    config: MatrixConfig, weights: ActionWeights, space: Workspace, index: int, place: Place, x: Tensor
+    config: MatrixConfig, weights: ActionWeights, space: Workspace, index: int, place: Place, normal: Tensor
 ) -> Tensor:
     action = config.action
-    frames = F.layer_norm(x, (config.dim,)).view(config.frames_per_block, config.tokens_per_frame, config.dim)
+    frames = normal.view(config.frames_per_block, config.tokens_per_frame, config.dim)
     moved = F.linear(space.mouse, *weights.mouse)[:, None]
     qkv = F.linear(F.gelu(F.linear(frames, *weights.mix) + moved, approximate="tanh"), *weights.qkv)
     # [frames, places, 3, heads, head_dim], and from here on one sequence of frames for each place
     qkv = qkv.unflatten(-1, (3, action.num_heads, action.head_dim)).transpose(0, 1)
     q, k = rotate(F.rms_norm(qkv[:, :, :2], (action.head_dim,)), space.frame_turns).unbind(2)
     seen = store(space.caches["mouse"][index], k, qkv[:, :, 2], place)
-    attended = attend(q.to(x.dtype), *seen).transpose(0, 1)
+    attended = attend_briefly(q.to(normal.dtype), *seen).transpose(0, 1)
     return F.linear(attended.flatten(0, 1)[None], *weights.mouse_out)
 
 
 def _keyboard(
-    config: MatrixConfig, weights: ActionWeights, space: Workspace, index: int, place: Place, x: Tensor
+    config: MatrixConfig, weights: ActionWeights, space: Workspace, index: int, place: Place, normal: Tensor
 ) -> Tensor:
     heads = (config.action.num_heads, config.action.head_dim)
-    q = F.linear(F.layer_norm(x, (config.dim,)), *weights.query)
+    q = F.linear(normal, *weights.query)
     q = q.view(config.frames_per_block, config.tokens_per_frame, *heads)
-    q = rotate(F.rms_norm(q, heads[-1:]), space.frame_turns).to(x.dtype).flatten(0, 1)[None]
+    q = rotate(F.rms_norm(q, heads[-1:]), space.frame_turns).to(normal.dtype).flatten(0, 1)[None]
     pressed = F.silu(F.linear(space.keyboard, *weights.key)).flatten(1)[None]
     k, v = F.linear(pressed, *weights.key_value).unflatten(-1, (2, *heads)).unbind(2)
     k = rotate(F.rms_norm(k, heads[-1:]), space.frame_turns[:, 0])

@@ -23,6 +23,12 @@ def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return attended.transpose(1, 2).flatten(2)
 
 
+def attend_briefly(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same over many batches of few rows, for which an attention kernel's tiles are far too large."""
+    scores = torch.matmul(q.transpose(1, 2), k.permute(0, 2, 3, 1)) * q.shape[-1] ** -0.5
+    return torch.matmul(scores.softmax(dim=-1), v.transpose(1, 2)).transpose(1, 2).flatten(2)
+
+
 class Arithmetic:
     """Where and how one engine computes. Raises UserError for a CUDA device where there is none."""
 
@@ -48,6 +54,16 @@ class Arithmetic:
             self._stream.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(self._stream), torch.inference_mode():
                 yield
+
+    def to_host(self, result: Tensor) -> Tensor:
+        """Wait for a result and return it in the host's memory."""
+        if self._stream is None:
+            return result
+        # Memory that the device writes by itself, from torch's pool of such memory.
+        host = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
+        host.copy_(result, non_blocking=True)
+        self._stream.synchronize()
+        return host
 
     def finish(self) -> None:
         """Wait until nothing computes any more."""

@@ -6,6 +6,7 @@ a block stays outside.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -18,7 +19,7 @@ class Player:
 
     def __init__(self) -> None:
         self._graphs: dict[Key, torch.cuda.CUDAGraph] = {}
-        self._pool: tuple[int, int] | None = None
+        self._pool: Any = None  # torch's name for its type is private
 
     def __call__(self, key: Key, work: Callable[[], None]) -> None:
         """Do the work that the key stands for."""

@@ -17,6 +17,7 @@ from worldmove.engine.matrix.decoder_weights import (
     BlockWeights,
     CausalWeights,
     DecoderWeights,
+    Mixes,
     StageWeights,
     slot_shapes,
 )
@@ -63,6 +64,7 @@ def to_pixels(rgb: Tensor) -> Tensor:
 
 
 def _stage(weights: StageWeights, past: Past, x: Tensor) -> Tensor:
+    x = F.rms_norm(x, x.shape[-1:], weights.gain)
     for block in weights.blocks:
         x = _block(block, past, x)
     if weights.time is not None:
@@ -74,7 +76,7 @@ def _stage(weights: StageWeights, past: Past, x: Tensor) -> Tensor:
 
 def _block(weights: BlockWeights, past: Past, x: Tensor) -> Tensor:
     first, second = weights.convs
-    change = causal(first, past, F.silu(F.rms_norm(x, x.shape[-1:], weights.gain), inplace=True))
+    change = causal(first, past, F.silu(x))
     change = causal(second, past, F.silu(change, inplace=True))
     return change.add_(x if weights.shortcut is None else F.linear(x, *weights.shortcut))
 
@@ -87,13 +89,13 @@ def causal(weights: CausalWeights, past: Past, x: Tensor) -> Tensor:
     return conv(weights.weight, weights.bias, seen)
 
 
-def mixed(mixes: Tensor, seen: Tensor) -> Tensor:
-    """Weigh each channel of a frame against the two before it: two frames less than ``seen``."""
+def mixed(mixes: Mixes, seen: Tensor) -> Tensor:
+    """Weigh a frame against the two before it: two frames less than ``seen``."""
     oldest, middle, newest = (seen[age : len(seen) - 2 + age] for age in range(3))
     return torch.lerp(torch.lerp(oldest, middle, mixes[0]), newest, mixes[1])
 
 
-def double_time(phases: Tensor, past: Past, x: Tensor) -> Tensor:
+def double_time(phases: tuple[Mixes, Mixes], past: Past, x: Tensor) -> Tensor:
     """Two frames from each and its past."""
     seen = past.before(x)
     return torch.stack([mixed(mixes, seen) for mixes in phases], dim=1).flatten(0, 1)

@@ -1,6 +1,6 @@
 """The decoder's shape and weights: 32 convolutions that see the past, and a feature cache slot for each.
 
-A causal convolution mixes each channel over three frames, and then all channels over 3x3 pixels or, the second one
+A causal convolution mixes three frames, and then all channels over 3x3 pixels or, the second one
 of a residual block, at one pixel: a fifth of the arithmetic of full kernels over time and space, and the same past to
 remember.
 """
@@ -17,6 +17,10 @@ TAPS = 3
 """Frames that a causal convolution sees, its own included."""
 BLOCKS_PER_STAGE = 3
 RGB = 3
+
+
+Mixes = tuple[float, float]
+"""How much of a frame, against what came before it, is taken for the middle and for the newest one of three frames."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +45,9 @@ def stages(width: int) -> tuple[StageShape, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalWeights:
-    """``weight`` is [out, in, 3, 3], or [out, in] for one pixel; ``bias`` [out].
+    """``weight`` is [out, in, 3, 3], or [out, in] for one pixel; ``bias`` [out]."""
 
-    ``mixes`` [2, channels in]: how much of a frame, against what came before it, is taken for the middle and for the
-    newest one of three frames.
-    """
-
-    mixes: Tensor
+    mixes: Mixes
     weight: Tensor
     bias: Tensor
 
@@ -56,17 +56,17 @@ class CausalWeights:
 class BlockWeights:
     """A residual block; ``shortcut`` where its channels change."""
 
-    gain: Tensor
     convs: tuple[CausalWeights, CausalWeights]
     shortcut: Linear | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageWeights:
-    """``time`` [2 phases, 2, channels], each as ``mixes``, where time is doubled; ``space`` where the picture is."""
+    """``time``: of two frames, where time is doubled. ``space``: where the picture is."""
 
+    gain: Tensor
     blocks: tuple[BlockWeights, ...]
-    time: Tensor | None
+    time: tuple[Mixes, Mixes] | None
     space: tuple[Tensor, Tensor] | None
 
 
@@ -83,7 +83,8 @@ class DecoderWeights:
 def draw_decoder(config: MatrixConfig, width: int, draw: Draw) -> DecoderWeights:
     """Draw a decoder with so many channels at its full resolution."""
     wide = 4 * width
-    middle = StageWeights(blocks=tuple(_block(draw, wide, wide) for _ in range(2)), time=None, space=None)
+    blocks = tuple(_block(draw, wide, wide) for _ in range(2))
+    middle = StageWeights(gain=draw.gains(wide), blocks=blocks, time=None, space=None)
     return DecoderWeights(
         first=_causal(draw, config.latent_channels, wide),
         stages=(middle, *(_stage(draw, shape) for shape in stages(width))),
@@ -95,15 +96,15 @@ def draw_decoder(config: MatrixConfig, width: int, draw: Draw) -> DecoderWeights
 def _stage(draw: Draw, shape: StageShape) -> StageWeights:
     into = (shape.into, *[shape.out] * (BLOCKS_PER_STAGE - 1))
     return StageWeights(
+        gain=draw.gains(shape.into),
         blocks=tuple(_block(draw, channels, shape.out) for channels in into),
-        time=draw.normal(2, TAPS - 1, shape.out, std=0.3, mean=0.5) if shape.doubles_time else None,
+        time=(_mixes(draw), _mixes(draw)) if shape.doubles_time else None,
         space=_conv(draw, shape.out, shape.out // 2) if shape.doubles_space else None,
     )
 
 
 def _block(draw: Draw, into: int, out: int) -> BlockWeights:
     return BlockWeights(
-        gain=draw.gains(into),
         convs=(_causal(draw, into, out), _causal(draw, out, out, side=1)),
         shortcut=None if into == out else draw.linear(into, out),
     )
@@ -111,7 +112,12 @@ def _block(draw: Draw, into: int, out: int) -> BlockWeights:
 
 def _causal(draw: Draw, into: int, out: int, *, side: int = 3, gain: float = 1.0) -> CausalWeights:
     weight, bias = draw.linear(into, out, gain) if side == 1 else _conv(draw, into, out, gain)
-    return CausalWeights(mixes=draw.normal(TAPS - 1, into, std=0.3, mean=0.5), weight=weight, bias=bias)
+    return CausalWeights(mixes=_mixes(draw), weight=weight, bias=bias)
+
+
+def _mixes(draw: Draw) -> Mixes:
+    middle, newest = draw.normal(2, std=0.2, mean=0.5).tolist()
+    return middle, newest
 
 
 def _conv(draw: Draw, into: int, out: int, gain: float = 1.0) -> tuple[Tensor, Tensor]:

@@ -48,6 +48,7 @@ class MatrixEngine:
             frames_per_s=config.frames_per_s,
             keys=KEYS,
             num_threads=num_threads,
+            device=config.device,
         )
 
     @property
@@ -78,7 +79,7 @@ class MatrixEngine:
         planned = plan(session.stand, changes, self._config.video_frames)
         index = session.frame // self._config.frames_per_block
         with self.arithmetic.engaged():
-            pictures = self.draw(session, self.generate(session, planned.controls)).cpu()
+            pictures = self.arithmetic.to_host(self.draw(session, self.generate(session, planned.controls)))
         session.frame += self._config.frames_per_block
         session.stand = planned.stand
         return Block(index=index, frames=pictures.numpy(), notes=planned.notes)

@@ -28,7 +28,7 @@ def run_layer(config: MatrixConfig, weights: LayerWeights, space: Workspace, ind
 
 def modulate(x: Tensor, shift: Tensor, scale: Tensor) -> Tensor:
     """Normalise each token's channels, then scale and shift them."""
-    return torch.addcmul(shift, F.layer_norm(x, x.shape[-1:]), scale)
+    return F.layer_norm(x, x.shape[-1:], scale, shift)
 
 
 def _self_attention(

@@ -5,6 +5,7 @@ Latents are kept as patches, [1, tokens, patch_dim]: only the decoder wants them
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -65,10 +66,10 @@ class Transformer:
         for frame in range(0, self._config.window, self._config.frames_per_block):
             places = places_of(self._config, frame)
             for index in range(self._config.num_layers):
-                self._play.capture((index, places["self"].stop), lambda i=index, p=places: self._work(i, p))
+                self._play.capture((index, places["self"].stop), partial(self._work, index, places))
 
     def _layer(self, index: int, places: Places) -> None:
-        self._play((index, places["self"].stop), lambda: self._work(index, places))
+        self._play((index, places["self"].stop), partial(self._work, index, places))
 
     def _work(self, index: int, places: Places) -> None:
         run_layer(self._config, self._weights.layers[index], self.workspace, index, places)

@@ -5,7 +5,9 @@ planned once for a layout and launched at each boundary; a launch allocates noth
 """
 
 from worldmove.state.kernels.copies import Copies, CopyPlan
-from worldmove.state.kernels.fingerprints import Fingerprints, Pending, Plan
+from worldmove.state.kernels.fingerprints import Fingerprints, Pending
 from worldmove.state.kernels.leaves import leaf_bytes
+from worldmove.state.kernels.plan import Plan
+from worldmove.state.kernels.tuning import Tuning
 
-__all__ = ["Copies", "CopyPlan", "Fingerprints", "Pending", "Plan", "leaf_bytes"]
+__all__ = ["Copies", "CopyPlan", "Fingerprints", "Pending", "Plan", "Tuning", "leaf_bytes"]

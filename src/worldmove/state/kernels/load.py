@@ -1,27 +1,44 @@
-"""The device programs, imported when they are first needed: Triton is no dependency of a worker without a GPU."""
+"""The device's launcher, made when it is first needed: a worker without a GPU never imports what it stands on."""
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Protocol
 
 import torch
 
 from worldmove.errors import UserError
 
-PROGRAMS_PER_PROCESSOR = 4
+
+class Call(Protocol):
+    """A program with its arguments in place, to be started any number of times."""
+
+    def start(self, stream: int) -> None:
+        """Start it in the order of a stream, given by its handle."""
+        ...
 
 
-def programs() -> Any:
-    """Return the module of the device programs. Raises UserError where Triton is not installed."""
+class Launcher(Protocol):
+    """Compiles the device programs for one set of constants, and starts them."""
+
+    @property
+    def num_processors(self) -> int:
+        """How many multiprocessors the device has."""
+        ...
+
+    def call(self, program: str, *, blocks: int, threads: int, shared_bytes: int, arguments: Sequence[int]) -> Call:
+        """Prepare a program; arguments are addresses."""
+        ...
+
+
+def launcher(device: torch.device, constants: Mapping[str, int]) -> Launcher:
+    """Return the launcher of a CUDA device. Raises UserError where a package is missing or the device too old."""
     try:
-        return import_module("worldmove.state.kernels.programs")
+        module = import_module("worldmove.state.kernels.cuda")
     except ModuleNotFoundError as error:
-        if error.name != "triton":
+        if not (error.name or "").startswith("cuda"):
             raise
-        raise UserError("the kernels for device memory need the package triton, which is not installed") from error
-
-
-def num_programs(device: torch.device, per_processor: int) -> int:
-    """Return how many programs keep the device busy; three where they are only interpreted."""
-    if device.type != "cuda":
-        return 3
-    return int(torch.cuda.get_device_properties(device).multi_processor_count) * per_processor
+        raise UserError(
+            "the kernels for device memory need cuda-bindings, which comes with torch for CUDA"
+        ) from error
+    made: Launcher = module.CudaLauncher(device, constants)
+    return made

@@ -10,7 +10,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Deal:
-    """Shares in order: of which ``line``, from which of its tiles, how many. Program p has ``bounds[p]:bounds[p + 1]``."""
+    """Shares in order: of which ``line``, from which ``tile``, how many. Program p has ``bounds[p]:bounds[p + 1]``."""
 
     line: Numbers
     tile: Numbers

@@ -14,14 +14,15 @@ class Tables:
     """Room for a few tables, taken in turn. Nothing is allocated after the constructor."""
 
     def __init__(self, device: torch.device) -> None:
-        self._free = [Mirror(_WORDS, torch.uint64, device) for _ in range(SLOTS)]
+        self._free = [Mirror(_WORDS, device) for _ in range(SLOTS)]
         self._by_key: dict[bytes, Mirror] = {}
 
     def place(self, table: Table) -> Mirror:
-        """Return the table's place; one that is not there yet is written where the one that was used longest ago was."""
+        """Return the table's place. One that has none is written over the table that was used longest ago."""
         mirror = self._by_key.pop(table.key, None)
         if mirror is None:
             mirror = self._free.pop() if self._free else self._by_key.pop(next(iter(self._by_key)))
-            mirror.write(np.concatenate((table.a, table.b, table.k)))
+            numbers = np.concatenate((table.a, table.b, table.k)).view(np.int64)
+            mirror.numbers()[: len(numbers)] = numbers
         self._by_key[table.key] = mirror
         return mirror

@@ -1,0 +1,240 @@
+// The device programs. docs/state.md defines WMF1; state/wmf1.py is the same function for host memory.
+//
+// Every program (a warp of `fingerprint`, a block of `copy_pieces`) works through its own shares, lines of a table in
+// device memory. Addresses are plain numbers: a tensor, an arena and another process's mapping are the same here.
+
+typedef unsigned long long u64;
+typedef unsigned int u32;
+
+constexpr u32 ALL = 0xffffffffu;
+constexpr int ROW_BYTES = 4096;
+constexpr int ROW_CHUNKS = ROW_BYTES / 16;
+
+__device__ __forceinline__ u64 mixed(u64 z) {
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+}
+
+__device__ __forceinline__ void fetch(uint4* to, const char* from) {
+    u32 address = static_cast<u32>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(from) : "memory");
+}
+
+// The first `size` of 16 bytes; the others become zero.
+__device__ __forceinline__ void fetch_some(uint4* to, const char* from, int size) {
+    u32 address = static_cast<u32>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(size) : "memory");
+}
+
+__device__ __forceinline__ void close_batch() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+template <int PENDING>
+__device__ __forceinline__ void await_batches() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
+// Rows on their way into a warp's ring of rows. Each lane fetches what it alone will read, so that no lane waits for
+// another; bytes beyond the end of a share arrive as zeros.
+struct Fetcher {
+    const long long* shares;
+    int share;
+    int end;
+    const char* source;
+    long long left;
+
+    __device__ __forceinline__ void begin_share() {
+        if (share < end) {
+            source = reinterpret_cast<const char*>(shares[5 * share]);
+            left = shares[5 * share + 4];
+        }
+    }
+
+    __device__ __forceinline__ void next(uint4* slot, int lane) {
+        if (share < end) {
+            if (left >= ROW_BYTES) {
+#pragma unroll
+                for (int j = 0; j < 8; ++j) fetch(slot + 32 * j, source + 512 * j + 16 * lane);
+            } else {
+                for (int j = 0; j < 8; ++j) {
+                    int offset = 512 * j + 16 * lane;
+                    int size = max(0, min(16, static_cast<int>(left) - offset));
+                    fetch_some(slot + 32 * j, size ? source + offset : source, size);
+                }
+            }
+            source += ROW_BYTES;
+            left -= ROW_BYTES;
+            if (left <= 0) {
+                ++share;
+                begin_share();
+            }
+        }
+        close_batch();
+    }
+};
+
+__device__ __forceinline__ void put(char* target, uint4 words, long long left) {
+    if (left >= 16) {
+        *reinterpret_cast<uint4*>(target) = words;
+    } else {
+        const u32 each[4] = {words.x, words.y, words.z, words.w};
+#pragma unroll
+        for (int at = 0; at < 16; ++at)
+            if (at < left) target[at] = static_cast<char>(each[at / 4] >> (8 * (at % 4)));
+    }
+}
+
+// Adds one share's terms to its group; who brings the last row writes the digest and leaves zeros for the next launch.
+__device__ void arrive(u64* sums, const long long* group, u64 x, u64 y, u64 num_rows, u64 k0, u64* digest) {
+    atomicAdd(sums, x);
+    atomicAdd(sums + 1, y);
+    __threadfence();
+    u64 before = atomicAdd(sums + 2, num_rows);
+    if (before + num_rows == static_cast<u64>(group[0])) {
+        __threadfence();
+        u64 length = mixed(static_cast<u64>(group[1]) + k0);
+        digest[0] = mixed(atomicExch(sums, 0ull) + length);
+        digest[1] = mixed(atomicExch(sums + 1, 0ull) + length);
+        atomicExch(sums + 2, 0ull);
+    }
+}
+
+// A share is [address, target, group, number of its first row, bytes]; a group is [rows, bytes].
+template <bool COPY>
+__device__ __forceinline__ void fingerprint_shares(const long long* shares, const long long* bounds, const long long* groups,
+                                                   const u64* table, u64* sums, u64* digests) {
+    extern __shared__ __align__(128) uint4 rings[];
+    const int lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / 32;
+    const bool upper = lane >= 16;
+    const int place = lane % 16;
+    uint4* ring = rings + warp * STAGES * ROW_CHUNKS + lane;
+    const int program = blockIdx.x * WARPS + warp;
+    const int begin = static_cast<int>(bounds[program]);
+    const int end = static_cast<int>(bounds[program + 1]);
+    if (begin == end) return;
+
+    Fetcher fetcher{shares, begin, end, nullptr, 0};
+    fetcher.begin_share();
+    for (int slot = 0; slot < STAGES; ++slot) fetcher.next(ring + slot * ROW_CHUNKS, lane);
+
+    u32 a_low[32], a_high[32], b_low[32], b_high[32];
+#pragma unroll
+    for (int j = 0; j < 32; ++j) {
+        int column = 128 * (j / 4) + 4 * lane + j % 4;
+        u64 a = table[column];
+        u64 b = table[1024 + column];
+        a_low[j] = static_cast<u32>(a);
+        a_high[j] = static_cast<u32>(a >> 32);
+        b_low[j] = static_cast<u32>(b);
+        b_high[j] = static_cast<u32>(b >> 32);
+    }
+    const u64 k0 = table[2048];
+    const u64 k1 = table[2049];
+    const u64 k2 = table[2050];
+
+    int slot = 0;
+    for (int share = begin; share < end; ++share) {
+        const int group = static_cast<int>(shares[5 * share + 2]);
+        const u64 number = static_cast<u64>(shares[5 * share + 3]);
+        const long long num_bytes = shares[5 * share + 4];
+        const int num_rows = static_cast<int>((num_bytes + ROW_BYTES - 1) / ROW_BYTES);
+        char* target = reinterpret_cast<char*>(shares[5 * share + 1]);
+        u64 total_x = 0, total_y = 0, kept = 0;
+#pragma unroll 1
+        for (int row = 0; row < num_rows; ++row) {
+            await_batches<STAGES - 1>();
+            u64 x_low = 0, y_low = 0;
+            u32 x_high = 0, y_high = 0;
+#pragma unroll
+            for (int j = 0; j < 8; ++j) {
+                const uint4 chunk = ring[slot * ROW_CHUNKS + 32 * j];
+                const u32 words[4] = {chunk.x, chunk.y, chunk.z, chunk.w};
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    const u32 turned = __byte_perm(words[i], 0, 0x1032);
+                    x_low += static_cast<u64>(words[i]) * a_low[4 * j + i];
+                    x_high += words[i] * a_high[4 * j + i];
+                    y_low += static_cast<u64>(turned) * b_low[4 * j + i];
+                    y_high += turned * b_high[4 * j + i];
+                }
+                if (COPY) {
+                    const long long offset = static_cast<long long>(row) * ROW_BYTES + 512 * j + 16 * lane;
+                    put(target + offset, chunk, num_bytes - offset);
+                }
+            }
+            fetcher.next(ring + slot * ROW_CHUNKS, lane);
+            slot = slot + 1 == STAGES ? 0 : slot + 1;
+
+            // The lower half of the warp adds up x, the upper half y.
+            const u64 x = x_low + (static_cast<u64>(x_high) << 32);
+            const u64 y = y_low + (static_cast<u64>(y_high) << 32);
+            u64 sum = (upper ? y : x) + __shfl_xor_sync(ALL, upper ? x : y, 16);
+#pragma unroll
+            for (int step = 8; step; step /= 2) sum += __shfl_xor_sync(ALL, sum, step);
+            if (row % 16 == place) kept = sum;
+
+            // Sixteen rows are mixed at a time, a row in each lane.
+            if (row % 16 == 15 || row == num_rows - 1) {
+                const u64 other = __shfl_xor_sync(ALL, kept, 16);
+                const u64 row_number = number + (row - row % 16) + place;
+                u64 mixed_y = mixed((upper ? kept : other) + (row_number + 1) * 0x9E3779B97F4A7C15ull + k0);
+                u64 mixed_x = mixed((upper ? other : kept) + mixed_y + k1);
+                if (place <= row % 16) {
+                    total_x += mixed_x;
+                    total_y += mixed_y + mixed(mixed_x + k2);
+                }
+            }
+        }
+#pragma unroll
+        for (int step = 8; step; step /= 2) {
+            total_x += __shfl_xor_sync(ALL, total_x, step);
+            total_y += __shfl_xor_sync(ALL, total_y, step);
+        }
+        if (lane == 0) arrive(sums + 3 * group, groups + 2 * group, total_x, total_y, num_rows, k0, digests + 2 * group);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+    fingerprint(const long long* shares, const long long* bounds, const long long* groups, const u64* table, u64* sums,
+                u64* digests) {
+    fingerprint_shares<false>(shares, bounds, groups, table, sums, digests);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+    fingerprint_and_copy(const long long* shares, const long long* bounds, const long long* groups, const u64* table,
+                         u64* sums, u64* digests) {
+    fingerprint_shares<true>(shares, bounds, groups, table, sums, digests);
+}
+
+template <typename Unit>
+__device__ __forceinline__ void copy_units(long long from, long long to, long long count) {
+    const Unit* source = reinterpret_cast<const Unit*>(from);
+    Unit* target = reinterpret_cast<Unit*>(to);
+    long long at = threadIdx.x;
+    for (; at + (UNROLL - 1) * COPY_THREADS < count; at += UNROLL * COPY_THREADS) {
+        Unit held[UNROLL];
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) held[i] = source[at + i * COPY_THREADS];
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) target[at + i * COPY_THREADS] = held[i];
+    }
+    for (; at < count; at += COPY_THREADS) target[at] = source[at];
+}
+
+// A share is [source, target, number of units, bytes of a unit]; both addresses are multiples of the unit.
+extern "C" __global__ void __launch_bounds__(COPY_THREADS) copy_pieces(const long long* shares, const long long* bounds) {
+    const long long end = bounds[blockIdx.x + 1];
+    for (long long share = bounds[blockIdx.x]; share < end; ++share) {
+        const long long source = shares[4 * share];
+        const long long target = shares[4 * share + 1];
+        const long long count = shares[4 * share + 2];
+        const long long unit = shares[4 * share + 3];
+        if (unit == 16)
+            copy_units<uint4>(source, target, count);
+        else if (unit == 4)
+            copy_units<u32>(source, target, count);
+        else
+            copy_units<unsigned char>(source, target, count);
+    }
+}

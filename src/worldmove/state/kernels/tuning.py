@@ -1,0 +1,37 @@
+"""The sizes that the device programs are compiled for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from worldmove.state.wmf1 import ROW_BYTES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """Measured on an H200; any values give the same bytes."""
+
+    stages: int = 6
+    """Rows that each warp has on their way."""
+    warps: int = 8
+    blocks: int = 1
+    """Blocks of so many warps on each multiprocessor."""
+    unroll: int = 4
+    """Loads that each thread of a copy has on their way."""
+    copy_threads: int = 256
+    copy_blocks: int = 8
+
+    @property
+    def constants(self) -> Mapping[str, int]:
+        """What the programs call them."""
+        return {
+            "STAGES": self.stages,
+            "WARPS": self.warps,
+            "BLOCKS": self.blocks,
+            "UNROLL": self.unroll,
+            "COPY_THREADS": self.copy_threads,
+        }
+
+    @property
+    def shared_bytes(self) -> int:
+        """The rows of one block that are on their way."""
+        return self.warps * self.stages * ROW_BYTES

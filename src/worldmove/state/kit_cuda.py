@@ -1,0 +1,204 @@
+"""The kit of a GPU (``memory.MemoryKit``): torch's context and streams, the driver's allocations, our kernels.
+
+Rules:
+
+1. Arenas are allocations of the driver: outside torch's pool, which may map memory in pieces that no handle names.
+2. All work is on a stream of the kit's own, and whoever needs its end waits for an event, not for the device: the
+   residents' streams go on. What the engine wrote before must be complete (``Engine.quiesce``).
+3. One run of bytes goes by the copy engine; scattered ones by one launch.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+
+import torch
+
+from worldmove.errors import ArenaFull, TransportError, UserError
+from worldmove.state import cuda_driver
+from worldmove.state.kernels.copies import Copies, CopyPlan
+from worldmove.state.kernels.fingerprints import Fingerprints, Plan
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece
+from worldmove.state.wmf1 import Table
+
+FLAT_PIECES = 4
+"""Up to so many pieces are copied one by one: a launch costs as much as a few."""
+TILE_BYTES = 1 << 20
+
+GiveBack = Callable[[int, int], None]
+
+
+class CudaCopy:
+    """A copy on the kit's stream."""
+
+    def __init__(self, event: torch.cuda.Event, kept: object) -> None:
+        self._event = event
+        self._kept = kept
+
+    def is_done(self) -> bool:
+        """Whether every byte has landed. Raises TransportError if the device has failed."""
+        try:
+            return bool(self._event.query())
+        except RuntimeError as error:
+            raise TransportError(f"the device has failed: {error}") from error
+
+    def wait(self) -> None:
+        """Return when every byte has landed; others run meanwhile. Raises TransportError."""
+        try:
+            self._event.synchronize()
+        except RuntimeError as error:
+            raise TransportError(f"the device has failed: {error}") from error
+
+
+class _Window:
+    """Device memory, for torch to view; keeps its owner alive."""
+
+    def __init__(self, part: Part, owner: object) -> None:
+        self.__cuda_array_interface__ = {
+            "data": (part.address, False),
+            "shape": (part.length,),
+            "typestr": "|u1",
+            "version": 3,
+            "strides": None,
+            "stream": None,
+        }
+        self.owner = owner
+
+
+class CudaKit:
+    """All byte work on one GPU."""
+
+    def __init__(self, device: str) -> None:
+        """Make a context on ``cuda`` or ``cuda:NUMBER``. Raises UserError where there is no such device."""
+        try:
+            torch.cuda.init()
+            index = torch.device(device).index or 0
+            properties = torch.cuda.get_device_properties(index)
+        except (RuntimeError, AssertionError) as error:
+            raise UserError(f"the device {device} cannot be used: {error}") from error
+        self.device = torch.device("cuda", index)
+        self.name = f"cuda:{index}"
+        self.device_id = str(getattr(properties, "uuid", properties.name))
+        self._index = index
+        self._lock = threading.RLock()  # the copy thread and the engine's both come here
+        self._stream = torch.cuda.Stream(self.device)
+        self._copies = Copies(self.device)
+        self._fingerprints = Fingerprints(self.device, copies=self._copies)
+
+    def holds(self, value: torch.Tensor | torch.Generator) -> bool:
+        """Whether it lies on this very GPU. A generator of ``cuda`` says no number: it is the current device's."""
+        where = value.device
+        return where.type == "cuda" and where.index in (None, self._index)
+
+    def allocate(self, num_bytes: int) -> DeviceMemory:
+        """Take memory of the driver. Raises ArenaFull."""
+        try:
+            address = cuda_driver.allocate(self._index, num_bytes)
+        except cuda_driver.DriverError as error:
+            if error.status != cuda_driver.OUT_OF_MEMORY:
+                raise
+            raise ArenaFull(num_bytes, torch.cuda.mem_get_info(self.device)[0]) from error
+        return self._held(address, num_bytes, cuda_driver.free)
+
+    def export(self, memory: DeviceMemory) -> bytes:
+        """Return the allocation's IPC handle. Raises TransportError."""
+        return cuda_driver.export(self._index, memory.address)
+
+    def open(self, handle: bytes, num_bytes: int) -> DeviceMemory:
+        """Map another process's allocation and read its first and last byte. Raises TransportError."""
+        memory = self._held(cuda_driver.open_handle(self._index, handle), num_bytes, cuda_driver.close_handle)
+        try:
+            for offset in (0, num_bytes - 1):
+                self.read(Part(memory.address + offset, 1))
+        except BaseException:
+            memory.release()
+            raise
+        return memory
+
+    def poison(self, part: Part) -> None:
+        """Fill whole words with a pattern that is nowhere zero."""
+        words = self._bytes(part).view(torch.int64)
+        with self._lock, torch.cuda.stream(self._stream):
+            per_tile = TILE_BYTES // 8
+            tile = torch.arange(1, per_tile + 1, device=self.device, dtype=torch.int64) * -7046029254386353131
+            for number, begin in enumerate(range(0, len(words), per_tile)):
+                room = words[begin : begin + per_tile]
+                torch.bitwise_xor(tile[: len(room)], number * 0x51B54A32D192ED03 % 2**63, out=room)
+            words.bitwise_or_(0x0101010101010101)
+        self._finished(tile).wait()
+
+    def storage(self, part: Part, owner: object) -> torch.UntypedStorage:
+        """Return torch's view of device memory; it keeps ``owner`` alive."""
+        return self._bytes(part, owner).untyped_storage()
+
+    def nothing(self) -> torch.UntypedStorage:
+        """Return a storage on the GPU without a byte."""
+        return torch.empty(0, dtype=torch.uint8, device=self.device).untyped_storage()
+
+    def start_copy(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy, on the kit's stream."""
+        with self._lock:
+            if len(pieces) <= FLAT_PIECES:
+                for piece in pieces:
+                    cuda_driver.copy(self._index, piece, self._stream.cuda_stream)
+                return self._finished(None)
+            plan: CopyPlan = self._copies.plan(pieces)
+            self._copies.launch(plan, stream=self._stream)
+            return self._finished(plan)
+
+    def read(self, part: Part) -> HostBytes:
+        """Copy to host memory."""
+        data = torch.empty(part.length, dtype=torch.uint8, pin_memory=True)
+        with self._lock:
+            cuda_driver.copy(self._index, (part.address, data.data_ptr(), part.length), self._stream.cuda_stream)
+            pending = self._finished(data)
+        pending.wait()
+        found: HostBytes = data.numpy()
+        return found
+
+    def write(self, address: int, data: HostBytes) -> None:
+        """Copy from host memory."""
+        pinned = torch.empty(len(data), dtype=torch.uint8, pin_memory=True)
+        pinned.numpy()[:] = data
+        with self._lock:
+            cuda_driver.copy(self._index, (pinned.data_ptr(), address, len(data)), self._stream.cuda_stream)
+            pending = self._finished(pinned)
+        pending.wait()
+
+    def plan(self, groups: Sequence[Sequence[Part]]) -> object:
+        """Lay the groups out for launches."""
+        with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
+            return self._fingerprints.plan(groups)
+
+    def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
+        """Launch once, and wait for the digests."""
+        assert isinstance(plan, Plan)
+        with self._lock, torch.cuda.device(self.device):
+            pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
+        return pending.result()
+
+    def save_generator(self, generator: torch.Generator) -> bytes:
+        """Return seed and offset, 16 bytes."""
+        return generator.get_state().numpy().tobytes()
+
+    def load_generator(self, state: bytes) -> torch.Generator:
+        """Return a new generator of this GPU in a saved state."""
+        generator = torch.Generator(device=self.device)
+        generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+        return generator
+
+    def _held(self, address: int, num_bytes: int, give_back: GiveBack) -> DeviceMemory:
+        held = [address]
+
+        def release() -> None:
+            if held:
+                give_back(self._index, held.pop())
+
+        return DeviceMemory(address=address, num_bytes=num_bytes, release=release)
+
+    def _bytes(self, part: Part, owner: object = None) -> torch.Tensor:
+        return torch.as_tensor(_Window(part, owner), device=self.device)
+
+    def _finished(self, kept: object) -> CudaCopy:
+        event = torch.cuda.Event()
+        event.record(self._stream)
+        return CudaCopy(event, kept)

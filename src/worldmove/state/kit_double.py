@@ -1,0 +1,160 @@
+"""A device that is none: host memory stands in for a device's, so that all but the calls to a GPU is tried without one.
+
+Tensors over storages of ``least_bytes`` count as the device's, and so do generators, if that is asked for. Its arenas
+are memory files, which another process of the same user opens by this one's descriptor.
+"""
+
+import mmap
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from worldmove.errors import ArenaFull, TransportError
+from worldmove.state import wmf1
+from worldmove.state.array import raw_memory
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, Piece
+
+NAME = "double"
+_GOLDEN, _LOW_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x0101010101010101)
+
+
+class Done:
+    """A copy that is over."""
+
+    def is_done(self) -> bool:
+        return True
+
+    def wait(self) -> None:
+        return
+
+
+class DoubleKit:
+    """A kit (``memory.MemoryKit``) over host memory."""
+
+    name = NAME
+
+    def __init__(self, *, least_bytes: int = 1024, generators: bool = False, capacity: int = 1 << 34) -> None:
+        """``capacity``: how many bytes of arenas there may be at one time."""
+        self.device_id = f"double-{os.geteuid()}"
+        self._least_bytes = least_bytes
+        self._generators = generators
+        self._room = capacity
+        self._files: dict[int, int] = {}
+
+    def holds(self, value: torch.Tensor | torch.Generator) -> bool:
+        """Whether a tensor's storage is large enough to count as device memory."""
+        if isinstance(value, torch.Generator):
+            return self._generators
+        return value.is_cpu and value.untyped_storage().nbytes() >= self._least_bytes
+
+    def allocate(self, num_bytes: int) -> DeviceMemory:
+        """Take a new memory file. Raises ArenaFull beyond the capacity."""
+        if num_bytes > self._room:
+            raise ArenaFull(num_bytes, self._room)
+        self._room -= num_bytes
+        descriptor = os.memfd_create("worldmove-double", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, num_bytes)
+        mapping = mmap.mmap(descriptor, num_bytes)
+        address = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
+        self._files[address] = descriptor
+        held = [mapping]
+
+        def release() -> None:
+            if held:  # the mapping goes with the last tensor over it
+                held.clear()
+                self._room += num_bytes
+                os.close(self._files.pop(address))
+
+        return DeviceMemory(address=address, num_bytes=num_bytes, release=release, owner=mapping)
+
+    def export(self, memory: DeviceMemory) -> bytes:
+        """Name the memory file by this process's descriptor."""
+        return f"/proc/{os.getpid()}/fd/{self._files[memory.address]}".encode()
+
+    def open(self, handle: bytes, num_bytes: int) -> DeviceMemory:
+        """Map another process's memory file, for reading. Raises TransportError."""
+        try:
+            descriptor = os.open(handle, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if os.fstat(descriptor).st_size != num_bytes:
+                    raise TransportError(f"the source's memory has not {num_bytes} bytes")
+                mapping = mmap.mmap(descriptor, num_bytes, prot=mmap.PROT_READ)
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError) as error:
+            raise TransportError(f"the source's memory cannot be mapped: {error}") from error
+        address = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
+        return DeviceMemory(address=address, num_bytes=num_bytes, release=lambda: None, owner=mapping)
+
+    def poison(self, part: Part) -> None:
+        """Fill whole words; an arena has whole pages."""
+        words = _writable(part).view(np.uint64)
+        np.multiply(np.arange(1, len(words) + 1, dtype=np.uint64), _GOLDEN, out=words)
+        np.bitwise_or(words, _LOW_BITS, out=words)
+
+    def storage(self, part: Part, owner: object) -> torch.UntypedStorage:
+        """Return torch's view of the memory."""
+        return torch.from_numpy(_writable(part, owner)).untyped_storage()
+
+    def nothing(self) -> torch.UntypedStorage:
+        """Return a storage without a byte."""
+        return torch.empty(0, dtype=torch.uint8, device="cpu").untyped_storage()
+
+    def start_copy(self, pieces: Sequence[Piece]) -> Done:
+        """Copy, at once."""
+        for piece in pieces:
+            source = raw_memory(piece.source, piece.length, [])
+            np.copyto(_writable(Part(piece.destination, piece.length)), source)
+        return Done()
+
+    def read(self, part: Part) -> HostBytes:
+        """Copy to host memory."""
+        return raw_memory(part.address, part.length, []).copy()
+
+    def write(self, address: int, data: HostBytes) -> None:
+        """Copy from host memory."""
+        np.copyto(_writable(Part(address, len(data))), data)
+
+    def plan(self, groups: Sequence[Sequence[Part]]) -> object:
+        """Keep the groups."""
+        return tuple(tuple(group) for group in groups)
+
+    def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
+        """Return what the numpy twin says."""
+        assert isinstance(plan, tuple)
+        table = wmf1.Table.of(key)
+        return tuple(wmf1.group_digest(table, _joined(group), index) for index, group in enumerate(plan))
+
+    def save_generator(self, generator: torch.Generator) -> bytes:
+        """Return the whole state."""
+        return generator.get_state().numpy().tobytes()
+
+    def load_generator(self, state: bytes) -> torch.Generator:
+        """Return a new generator in a saved state."""
+        generator = torch.Generator(device="cpu")
+        generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+        return generator
+
+
+class _Writable:
+    """Bytes at an address, for numpy to write."""
+
+    def __init__(self, part: Part, owner: object) -> None:
+        self.__array_interface__ = {
+            "data": (part.address, False),
+            "shape": (part.length,),
+            "typestr": "|u1",
+            "version": 3,
+        }
+        self.owner = owner
+
+
+def _writable(part: Part, owner: object = None) -> HostBytes:
+    return np.asarray(_Writable(part, owner))
+
+
+def _joined(group: Sequence[Part]) -> memoryview | bytes:
+    parts = [raw_memory(part.address, part.length, []).data for part in group]
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,25 @@
+"""The kit of an engine's device, by the name that its specification gives: one for each device of a process."""
+
+from functools import lru_cache
+from importlib import import_module
+
+from worldmove.errors import UserError
+from worldmove.state.kit_double import NAME as DOUBLE
+from worldmove.state.kit_double import DoubleKit
+from worldmove.state.memory import MemoryKit
+
+HOST = "cpu"
+
+
+@lru_cache(maxsize=8)
+def kit_of(device: str) -> MemoryKit | None:
+    """Return the kit of a device: ``cuda``, ``cuda:1``, ``double``; None for ``cpu``. Raises UserError."""
+    if device == HOST:
+        return None
+    if device == DOUBLE:
+        return DoubleKit(generators=True)
+    if device.partition(":")[0] == "cuda":
+        # Only now: it looks for a driver, and most processes have none.
+        kit: MemoryKit = import_module("worldmove.state.kit_cuda").CudaKit(device)
+        return kit
+    raise UserError(f"there is no device {device}; there are cpu, cuda and cuda:NUMBER")

@@ -1,0 +1,132 @@
+"""The memory of a process's one device, as the rest of ``state`` sees it: addresses, and a kit that does the work.
+
+Addresses of host and device never coincide (unified addressing), so a piece of memory is an address and a length,
+and its kind. Whoever orders byte work about never reads a byte of the device himself: that is for a kit.
+
+Two kits: ``kit_cuda`` for a GPU, ``kit_double`` for trials without one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+HANDLE_BYTES = 64
+"""What names an allocation to another process, at most."""
+
+HostBytes = NDArray[np.uint8]
+
+
+class Piece(NamedTuple):
+    """``length`` bytes from one address to another."""
+
+    source: int
+    destination: int
+    length: int
+
+
+class Part(NamedTuple):
+    """``length`` bytes at an address."""
+
+    address: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceMemory:
+    """One allocation, of this process or mapped from another. Exists until ``release`` was called."""
+
+    address: int
+    num_bytes: int
+    release: Callable[[], None]
+    """Give it back, or unmap it. Idempotent."""
+    owner: object = None
+    """What a tensor over it keeps alive."""
+
+
+class PendingCopy(Protocol):
+    """A copy under way."""
+
+    def is_done(self) -> bool:
+        """Whether every byte has landed. Never waits. Raises TransportError if the device has failed."""
+        ...
+
+    def wait(self) -> None:
+        """Return when every byte has landed. Raises TransportError."""
+        ...
+
+
+class MemoryKit(Protocol):
+    """All byte work on one device. Calls come from any thread."""
+
+    @property
+    def name(self) -> str:
+        """What kind of device it is, and which: ``cuda:0``."""
+        ...
+
+    @property
+    def device_id(self) -> str:
+        """The device's own identity, the same in every process."""
+        ...
+
+    def holds(self, value: torch.Tensor | torch.Generator) -> bool:
+        """Whether a tensor or generator lies on this device."""
+        ...
+
+    def allocate(self, num_bytes: int) -> DeviceMemory:
+        """Take memory outside any pool, at an address that is a multiple of 256. Raises ArenaFull."""
+        ...
+
+    def export(self, memory: DeviceMemory) -> bytes:
+        """Return what another process opens the whole allocation with. Raises TransportError."""
+        ...
+
+    def open(self, handle: bytes, num_bytes: int) -> DeviceMemory:
+        """Map another process's allocation, and see that it can be read. Raises TransportError."""
+        ...
+
+    def poison(self, part: Part) -> None:
+        """Fill it with a pattern that differs from place to place and is nowhere zero; return when that is done."""
+        ...
+
+    def storage(self, part: Part, owner: object) -> torch.UntypedStorage:
+        """Return torch's view of device memory; it keeps ``owner`` alive."""
+        ...
+
+    def nothing(self) -> torch.UntypedStorage:
+        """Return a storage on the device without a byte."""
+        ...
+
+    def start_copy(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy within what this device can address, on a stream of the kit's own. Pieces do not overlap.
+
+        What the engine has written before, on whichever stream, must be complete.
+        """
+        ...
+
+    def read(self, part: Part) -> HostBytes:
+        """Return device bytes, copied to host memory."""
+        ...
+
+    def write(self, address: int, data: HostBytes) -> None:
+        """Copy host bytes to the device; return when they are there."""
+        ...
+
+    def plan(self, groups: Sequence[Sequence[Part]]) -> object:
+        """Prepare to read groups of parts, numbered from 0, as often as is wanted."""
+        ...
+
+    def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
+        """Return WMF1 of each group of a plan, under a key of 32 bytes, from one pass over the memory."""
+        ...
+
+    def save_generator(self, generator: torch.Generator) -> bytes:
+        """Return the whole state of a generator of this device."""
+        ...
+
+    def load_generator(self, state: bytes) -> torch.Generator:
+        """Return a new generator of this device in a saved state. Raises RuntimeError or ValueError."""
+        ...

@@ -1,0 +1,116 @@
+"""The path between two devices of one host, or within one: the destination maps the source's slot, and copies.
+
+    source       a card with the handle of its slot's allocation, had by a ticket like any arena of ``shm``
+    destination  fetches the card, maps the allocation, touches it               before the freeze
+                 one launch brings all extents into its own slot                 at the boundary
+                 unmaps it                                                       at the end
+
+Nobody but the destination writes its slot. A map of a device's memory cannot be made for reading only, so this path is
+for workers that are the same user's, as the card's socket asks the kernel; what it brought is verified all the same.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from worldmove.errors import TransportError
+from worldmove.state.arena import Arena
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.device_window import DeviceWindow
+from worldmove.state.extent import Extent
+from worldmove.state.memory import HANDLE_BYTES, DeviceMemory, MemoryKit
+from worldmove.transport.base import Blocking, Transport
+from worldmove.transport.pieces import check_extents
+from worldmove.units import PAGE_BYTES
+
+CARD_BYTES = 1024
+
+
+class Card(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What maps a slot."""
+
+    handle: Annotated[bytes, msgspec.Meta(min_length=1, max_length=HANDLE_BYTES)]
+    device_id: Annotated[str, msgspec.Meta(max_length=128)]
+    size: Annotated[int, msgspec.Meta(gt=0, lt=1 << 50)]
+
+
+class Peer:
+    """Exports and connects for one process and its device."""
+
+    name = "peer"
+
+    def __init__(self, *, kit: MemoryKit, cards: Transport, blocking: Blocking) -> None:
+        """``cards`` is the path over which a card is had: shared memory."""
+        self._kit = kit
+        self._cards = cards
+        self._blocking = blocking
+        self._exports: dict[bytes, Arena] = {}
+
+    async def export(self, arena: Arena) -> bytes:
+        """Refuse: raises TransportError."""
+        raise TransportError("peer reads a device's memory, and this slot lies in host memory")
+
+    async def export_device(self, arena: DeviceArena) -> bytes:
+        """Let ``arena`` be mapped by whoever holds the ticket returned and runs as this user."""
+        card = Card(arena.handle, self._kit.device_id, arena.size)
+        held = Arena(PAGE_BYTES, "worldmove-card")
+        text = msgspec.msgpack.encode(card)
+        held.buffer[: len(text) + 2] = len(text).to_bytes(2, "little") + text
+        ticket = await self._cards.export(held)
+        self._exports[ticket] = held
+        return ticket
+
+    async def withdraw(self, ticket: bytes) -> None:
+        """End an export. Channels already connected keep what they mapped. Idempotent."""
+        await self._cards.withdraw(ticket)
+        held = self._exports.pop(ticket, None)
+        if held is not None:
+            held.close()
+
+    async def connect(self, ticket: bytes) -> "PeerChannel":
+        """Fetch the card and map what it names. Raises TransportError."""
+        card = await self._card(ticket)
+        memory = await self._blocking(lambda: self._kit.open(card.handle, card.size))
+        return PeerChannel(memory, self._blocking)
+
+    async def _card(self, ticket: bytes) -> Card:
+        channel = await self._cards.connect(ticket)
+        page = np.zeros(PAGE_BYTES, dtype=np.uint8)
+        try:
+            await channel.pull([Extent(offset=0, length=CARD_BYTES)], page.data)
+        finally:
+            await channel.close()
+        length = int.from_bytes(page[:2].tobytes(), "little")
+        try:
+            return msgspec.msgpack.decode(page[2 : 2 + length].tobytes(), type=Card)
+        except msgspec.MsgspecError as error:
+            raise TransportError(f"not a card of a device's slot: {error}") from error
+
+
+class PeerChannel:
+    """A map of another process's slot on a device."""
+
+    def __init__(self, memory: DeviceMemory, blocking: Blocking) -> None:
+        self._memory: DeviceMemory | None = memory
+        self._blocking = blocking
+
+    async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
+        """Refuse: raises TransportError."""
+        raise TransportError("peer brings bytes to a device, and this slot lies in host memory")
+
+    async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
+        """Copy each extent to the same offset of ``into``, by one launch, off the loop. Raises TransportError."""
+        memory = self._memory
+        if memory is None:
+            raise TransportError("the channel is closed")
+        check_extents(extents, memory.num_bytes, into.size)
+        # In one hop, and not cancelled in between: a launch cannot be taken back, only waited for.
+        await self._blocking(lambda: into.start_copy(memory.address, extents).wait())
+
+    async def close(self) -> None:
+        """Unmap it. Idempotent."""
+        memory, self._memory = self._memory, None
+        if memory is not None:
+            await self._blocking(memory.release)

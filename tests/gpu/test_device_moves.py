@@ -1,0 +1,85 @@
+"""Moves of a GPU's sessions between two workers over the peer path, with the drivers as they are shipped."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from tests.worker.bench_worker import inline
+from tests.worker.device_engine import DeviceEngine
+from tests.worker.test_move_between_workers import Pair
+from worldmove.move.ledger_row import Facts
+from worldmove.move.messages import Ended
+from worldmove.transport.base import Transport
+from worldmove.transport.loopback import Loopback
+from worldmove.transport.peer import Peer
+from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
+from worldmove.worker.messages import BlockDone, CheckDone
+
+ARENA_BYTES = 64 << 20
+
+
+class LocalHandles:
+    """CUDA does not open a handle in the process that made it: within one, a slot is had by its address."""
+
+    def __init__(self, kit: Any) -> None:
+        self._kit = kit
+        self.device_id = kit.device_id
+
+    def open(self, handle: bytes, num_bytes: int) -> Any:
+        from worldmove.state.memory import DeviceMemory
+
+        address = int.from_bytes(handle, "little")
+        return DeviceMemory(address=address, num_bytes=num_bytes, release=lambda: None)
+
+
+class LocalPeer(Peer):
+    async def export_device(self, arena: Any) -> bytes:
+        arena._handle = arena.address.to_bytes(64, "little")
+        return await super().export_device(arena)
+
+
+def peer(kit: Any) -> Peer:
+    tokens = iter(range(1000))
+    cards = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
+    local: Any = LocalHandles(kit)
+    return LocalPeer(kit=local, cards=cards, blocking=inline)
+
+
+def a_move(path: Transport, rows: int = 4096) -> tuple[Ended, Pair]:
+    async def run() -> tuple[Ended, Pair]:
+        engines = [DeviceEngine(device="cuda", rows=rows) for _ in "ab"]
+        pair = Pair(engines=engines, transports={"path": path}, arena_bytes=ARENA_BYTES)
+        await pair.open_on_a(3)
+        pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=3)
+        await pair.start_move("path")
+        ended: Ended = await pair.hears(Ended)
+        if ended.outcome == "committed":
+            for each in pair.benches.values():
+                each.inputs(3, 4)
+            await pair.benches["b"].rest()
+            pair.facts = Facts(owner="b", incarnation=1, epoch=2, owner_gone=False, next_block=5)
+            for name in ("a", "b"):
+                pair.acknowledge(name, 4)
+            await pair.benches["a"].rest()
+            await pair.benches["a"].rest()
+        return ended, pair
+
+    return asyncio.run(run())
+
+
+def test_a_session_moves_and_its_retired_copy_agrees_with_what_is_played_on(kit: Any) -> None:
+    ended, pair = a_move(peer(kit))
+    assert ended.outcome == "committed"
+    checks = [(done.frame_sha256, done.state_digest) for done in pair.benches["a"].of(CheckDone)]
+    assert checks == [(done.frame_sha256, done.state_digest) for done in pair.benches["b"].of(BlockDone)]
+    assert len(checks) == 2
+
+
+@pytest.mark.parametrize("damage", list(Damage))
+def test_damage_on_the_way_moves_nothing(kit: Any, damage: Damage) -> None:
+    ended, pair = a_move(Corrupting(peer(kit), rng=random.Random(3), plan=DamagePlan(damage=damage)))
+    assert ended.outcome == "aborted"
+    assert ended.reason == ("transport" if damage is Damage.SHORT else "mismatch")
+    assert pair.benches["b"].of(BlockDone) == []

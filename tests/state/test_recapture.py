@@ -1,0 +1,195 @@
+"""A state captured again is exactly what ``capture`` returns, whatever happened to it in between."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from worldmove.errors import StateRefused
+from worldmove.state import capture
+from worldmove.state import recapture as module
+from worldmove.state.capture import Capture
+from worldmove.state.kit_double import DoubleKit
+from worldmove.state.recapture import recapture, remember
+
+KIT = DoubleKit(least_bytes=256)
+
+
+class Season(Enum):
+    SPRING = 1
+    AUTUMN = 2
+
+
+@dataclass
+class Cache:
+    k: torch.Tensor
+    v: torch.Tensor
+    end: int = 0
+
+
+TYPES: dict[str, type] = {"Season": Season, "Cache": Cache}
+Tree = dict[str, Any]
+
+
+def tree() -> Tree:
+    base = torch.arange(200.0)
+    return {
+        "caches": [Cache(torch.zeros(4, 30), torch.ones(6)), Cache(torch.zeros(0), base[3:90:2])],
+        "base": base,
+        "over base": base.view(20, 10).t()[2:],
+        "array": np.arange(40),
+        "back": np.arange(9.0)[::-1],
+        "season": Season.SPRING,
+        "turned": torch.ones(5, dtype=torch.complex64).conj(),
+        "noise": torch.Generator().manual_seed(3),
+        "late": None,
+        "pair": (1, {"x": 2.0, 7: b"bytes"}),
+        "number": np.float32(1),
+    }
+
+
+def is_same(found: Capture, expected: Capture) -> bool:
+    places = [[(s.address, s.num_bytes, s.used, type(s)) for s in state.storages] for state in (found, expected)]
+    parts = (found.manifest.leaves, found.manifest.storages, found.manifest.generators, found.manifest.structure)
+    return (
+        found.manifest == expected.manifest
+        and parts
+        == (
+            expected.manifest.leaves,
+            expected.manifest.storages,
+            expected.manifest.generators,
+            expected.manifest.structure,
+        )
+        and places[0] == places[1]
+    )
+
+
+def rebind(t: Tree) -> None:
+    t["caches"][0].v = torch.full((6,), 9.0)
+
+
+def swap_storages(t: Tree) -> None:
+    t["caches"][0].k, t["caches"][0].v = t["caches"][0].v, t["caches"][0].k
+
+
+def set_in_place(t: Tree) -> None:
+    t["base"].set_(torch.zeros(300))
+
+
+def share_more(t: Tree) -> None:
+    t["caches"][0].k = t["base"][:120].view(4, 30)
+
+
+MUTATIONS: dict[str, Callable[[Tree], Any]] = {
+    "nothing": lambda t: None,
+    "a cursor": lambda t: setattr(t["caches"][0], "end", t["caches"][0].end + 1),
+    "a cursor of another type": lambda t: setattr(t["caches"][0], "end", True),
+    "an equal float of other bits": lambda t: t["pair"][1].update(x=-0.0),
+    "a tensor bound anew": rebind,
+    "tensors exchanged": swap_storages,
+    "a tensor set to another storage": set_in_place,
+    "a tensor grown": lambda t: setattr(t["caches"][0], "v", torch.ones(12)),
+    "a storage resized in place": lambda t: t["base"].untyped_storage().resize_(4 * 400),
+    "a tensor transposed in place": lambda t: t["caches"][0].k.t_(),
+    "another dtype": lambda t: setattr(t["caches"][0], "v", torch.ones(6, dtype=torch.int32)),
+    "data set": lambda t: setattr(t["caches"][0].v, "data", torch.zeros(6)),
+    "views that share what they did not": share_more,
+    "views that share no more": lambda t: t.update({"over base": t["over base"].clone()}),
+    "all views moved together": lambda t: t.update(_moved(t)),
+    "none becomes a tensor": lambda t: t.update(late=torch.ones(3)),
+    "a new key": lambda t: t.update(extra=1),
+    "a key that is equal and of another type": lambda t: t["pair"][1].update({True: t["pair"][1].pop(7)}),
+    "keys in another order": lambda t: t.update(base=t.pop("base")),
+    "a longer list": lambda t: t["caches"].append(Cache(torch.ones(2), torch.ones(2))),
+    "a generator drawn from": lambda t: torch.rand(3, generator=t["noise"]),
+    "an array of another shape": lambda t: t.update(array=np.arange(40).reshape(5, 8)),
+    "an array written shut": lambda t: t["array"].setflags(write=False),
+    "an array bound anew": lambda t: t.update(array=np.arange(40) + 1),
+    "another season": lambda t: t.update(season=Season.AUTUMN),
+    "another number": lambda t: t.update(number=np.float32(2)),
+    "the conjugate bit": lambda t: t.update(turned=torch.ones(5, dtype=torch.complex64)),
+    "fresh views of the same memory": lambda t: t.update(base=t["base"].view(-1)),
+}
+REFUSED: dict[str, Callable[[Tree], Any]] = {
+    "a container twice": lambda t: t.update(late=t["caches"]),
+    "a tensor that requires grad": lambda t: t["base"].requires_grad_(),
+    "a gradient": lambda t: setattr(t["caches"][0].v, "grad", torch.zeros(6)),
+    "an attribute on a tensor": lambda t: setattr(t["base"], "mark", 1),
+    "an attribute on a record": lambda t: setattr(t["caches"][0], "mark", 1),
+    "a parameter": lambda t: t.update(base=torch.nn.Parameter(t["base"])),
+    "a rebound tensor that requires grad": lambda t: t.update(base=torch.ones(200, requires_grad=True)),
+    "a sparse tensor": lambda t: t.update(base=torch.eye(3).to_sparse()),
+    "a set": lambda t: t.update(late={1}),
+    "a long string": lambda t: t.update(late="x" * (1 << 21)),
+    "the process's generator": lambda t: t.update(noise=torch.default_generator),
+    "an attribute on a generator": lambda t: t.update(late=np.random.Generator(np.random.MT19937(1)).bit_generator),
+}
+
+
+def _moved(t: Tree) -> Tree:
+    base = t["base"].clone()
+    t["caches"][1].v = base[3:90:2]
+    return {"base": base, "over base": base.view(20, 10).t()[2:]}
+
+
+@pytest.mark.parametrize("kit", [None, KIT], ids=["host", "device"])
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_after_any_change_it_is_what_a_capture_is(name: str, kit: DoubleKit | None) -> None:
+    state = tree()
+    known = remember(state, TYPES, kit)
+    MUTATIONS[name](state)
+    again = recapture(known, state)
+    assert is_same(again.capture, capture(state, TYPES, kit))
+    torch.rand(1, generator=state["noise"])
+    assert is_same(recapture(again, state).capture, capture(state, TYPES, kit))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_capture_refuses_is_refused_with_the_same_words(name: str) -> None:
+    state = tree()
+    known = remember(state, TYPES)
+    REFUSED[name](state)
+    with pytest.raises(StateRefused) as expected:
+        capture(state, TYPES)
+    with pytest.raises(StateRefused) as found:
+        recapture(known, state)
+    assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_after_many_changes_in_a_row_it_still_is(seed: int) -> None:
+    rng = random.Random(seed)
+    state = tree()
+    known = remember(state, TYPES, KIT)
+    for _ in range(12):
+        for name in rng.choices(list(MUTATIONS), k=rng.randrange(3)):
+            try:
+                MUTATIONS[name](state)
+            except (RuntimeError, KeyError, ValueError):  # not possible any more after the changes before
+                state = tree()
+        known = recapture(known, state)
+        assert is_same(known.capture, capture(state, TYPES, KIT))
+
+
+def test_what_mostly_changes_is_read_without_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = tree()
+    known = remember(state, TYPES)
+    for name in ("nothing", "a cursor", "a tensor bound anew", "all views moved together", "another season"):
+        MUTATIONS[name](state)
+    expected = capture(state, TYPES)
+    monkeypatch.delattr(module, "capture")
+    assert is_same(recapture(known, state).capture, expected)
+
+
+def test_memory_that_an_old_tensor_held_is_held_by_the_new_one_now() -> None:
+    state = {"a": torch.zeros(1000)}
+    known = remember(state)
+    state["a"] = state["a"].view(10, 100).view(1000)
+    again = recapture(known, state)
+    del known, state
+    assert int(again.capture.storages[0].view(again.capture.storages[0].used[0])[0]) == 0

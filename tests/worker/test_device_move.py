@@ -1,0 +1,85 @@
+"""Sessions on a device (the double stands in for a GPU) move between workers, and a path that lies moves nothing."""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from tests.worker.bench_worker import inline
+from tests.worker.device_engine import DeviceEngine
+from tests.worker.test_move_between_workers import Pair
+from worldmove.move.ledger_row import Facts
+from worldmove.move.messages import Declined, Ended
+from worldmove.state.kits import kit_of
+from worldmove.transport.base import Transport
+from worldmove.transport.loopback import Loopback
+from worldmove.transport.peer import Peer
+from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
+from worldmove.worker.messages import BlockDone, CheckDone
+
+ARENA_BYTES = 1 << 20
+
+
+def peer() -> Peer:
+    tokens = iter(range(1000))
+    cards = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
+    kit = kit_of("double")
+    assert kit is not None
+    return Peer(kit=kit, cards=cards, blocking=inline)
+
+
+def moved(path: Transport, trial: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        pair = Pair(engines=(DeviceEngine(), DeviceEngine()), transports={"path": path}, arena_bytes=ARENA_BYTES)
+        await pair.open_on_a(3)
+        await trial(pair)
+        assert pair.benches["a"].failures == pair.benches["b"].failures == []
+
+    asyncio.run(run())
+
+
+def test_a_session_on_a_device_goes_on_at_the_other_worker_and_its_retired_copy_agrees() -> None:
+    async def trial(pair: Pair) -> None:
+        pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=3)
+        await pair.start_move("path")
+        ended: Ended = await pair.hears(Ended)
+        assert ended.outcome == "committed"
+        a, b = pair.benches["a"], pair.benches["b"]
+        for each in (a, b):
+            each.inputs(3, 4)
+        await b.rest()
+        assert b.blocks() == [3, 4]
+        pair.facts = Facts(owner="b", incarnation=1, epoch=2, owner_gone=False, next_block=5)
+        for name in ("a", "b"):
+            pair.acknowledge(name, 4)
+        await a.rest()
+        await a.rest()
+        checks = [(done.frame_sha256, done.state_digest) for done in a.of(CheckDone)]
+        assert checks == [(done.frame_sha256, done.state_digest) for done in b.of(BlockDone)]
+        assert checks[0][1].startswith("wmf1+xxh3-128:")
+
+    moved(peer(), trial)
+
+
+@pytest.mark.parametrize("damage", list(Damage))
+def test_damage_on_the_way_to_a_device_moves_nothing_and_the_source_plays_on(damage: Damage) -> None:
+    async def trial(pair: Pair) -> None:
+        await pair.start_move("path")
+        ended: Ended = await pair.hears(Ended)
+        assert ended.outcome == "aborted"
+        assert ended.reason == ("transport" if damage is Damage.SHORT else "mismatch")
+        assert pair.benches["b"].of(BlockDone) == []
+
+    moved(Corrupting(peer(), rng=random.Random(3), plan=DamagePlan(damage=damage)), trial)
+
+
+def test_a_path_between_hosts_memories_declines_a_slot_on_a_device() -> None:
+    async def trial(pair: Pair) -> None:
+        pair.prepare("path")
+        declined: Declined = await pair.hears(Declined)
+        assert (declined.reason, "no device" in declined.detail) == ("transport", True)
+
+    tokens = iter(range(1000))
+    moved(Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big")), trial)
