@@ -153,13 +153,23 @@ def test_a_log_without_lists_begins_with_the_next_block() -> None:
     assert (sequencer.first, sequencer.reaches) == (5, 5)
 
 
-def test_numbers_go_on_beyond_an_earlier_servers_and_every_key_is_released() -> None:
+@pytest.mark.parametrize(("newest", "begins"), [(41, 5_000), (5_000, 5_000 + NUMBER_GAP), (9_000, 9_000 + NUMBER_GAP)])
+def test_numbers_go_on_beyond_an_earlier_servers_and_every_key_is_released(newest: int, begins: int) -> None:
     sequencer = Sequencer()
-    sequencer.begin_again(41, ("up", "down"))
+    sequencer.begin_again(newest, ("up", "down"), life=5_000)
     sequencer.resume(5, {})
-    assert sequencer.next_number == 41 + NUMBER_GAP + 1
+    assert sequencer.next_number == begins + 1
     assert [(change.key, change.down) for change in sequencer.close()] == [("up", False), ("down", False)]
-    assert sequencer.take(KeyChange(number=42, key="up", down=True)) is Taken.OLD
+    assert sequencer.take(KeyChange(number=newest + 1, key="up", down=True)) is Taken.OLD
+
+
+def test_no_number_is_given_twice_though_nothing_that_a_server_took_is_known_to_the_next_one() -> None:
+    before, after = Sequencer(), Sequencer()
+    before.begin_again(0, ("up",), life=5_000)
+    before.take(KeyChange(number=before.next_number, key="up", down=True))
+    after.begin_again(1, ("up",), life=5_700)  # one change of the first server's has come to light, none of the second's
+    after.resume(5, {})
+    assert min(change.number for change in after.close()) >= before.next_number
 
 
 def test_a_log_that_does_not_reach_the_next_block_reaches_nowhere_from_before_it() -> None:

@@ -138,6 +138,7 @@ class Numbers:
 def open_house(
     *,
     life: int,
+    life_number: int,
     config: FleetConfig,
     hosts: SimHosts,
     ledger: Ledger,
@@ -146,7 +147,10 @@ def open_house(
     trace: Trace,
     watch: Watch,
 ) -> House:
-    """Put a server together. To be called in its node's context."""
+    """Put a server together. To be called in its node's context.
+
+    ``life``: how many have lived, this one included. ``life_number``: what tells it from them on every wire.
+    """
 
     def log(event: str, fields: dict[str, object]) -> None:
         trace.add(event, **fields)
@@ -167,7 +171,7 @@ def open_house(
         notes=notes,
     )
     controller = Controller(config, ports)
-    live = LiveConfig(spec=SPEC, server_life=life, rest_after_s=2.0)
+    live = LiveConfig(spec=SPEC, server_life=life_number, rest_after_s=2.0)
     gateway = WatchedGateway(
         fleet=controller, config=GatewayConfig(live=live, keep_s=600.0), metrics=TallyMetrics(trace)
     )

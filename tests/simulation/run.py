@@ -116,7 +116,8 @@ def _drive(stage: Stage) -> None:
     except (Exception, EscapeError) as error:  # noqa: BLE001  (whatever it is, it ends the run, and is told)
         trace.fail("".join(traceback.format_exception(error)))
     try:
-        loop.bury()
+        with trace.closed():
+            loop.bury()
     except StalledError as error:
         trace.fail(f"what is left after the end of the run does not end: {error}")
 

@@ -15,6 +15,8 @@ from worldmove.fleet.notes import NoteStore
 from worldmove.move.ledger_rules import Ledger
 
 T = TypeVar("T")
+BEGAN_MS = 1_700_000_000_000
+"""The wall clock at the beginning of a run: a server's life number goes by it."""
 
 
 class ServerGoneError(ConnectionError):
@@ -40,6 +42,7 @@ class Server:
     def __init__(self, ground: Ground) -> None:
         self.house: House | None = None
         self.life = 0
+        self._life_number = 0
         self.on_death: list[Callable[[], None]] = []
         self._ground = ground
         self._waiting: dict[asyncio.Event, None] = {}
@@ -53,6 +56,7 @@ class Server:
     async def start(self) -> None:
         """Begin a life, and return once it serves."""
         self.life += 1
+        self._life_number = max(self._life_number + 1, BEGAN_MS + round(1000 * self._ground.loop.time()))
         self._is_dead = False
         self._ground.hosts.begin(self.node)
         house = await self._inside(self._open())
@@ -63,6 +67,7 @@ class Server:
         ground = self._ground
         house = open_house(
             life=self.life,
+            life_number=self._life_number,
             config=ground.config,
             hosts=ground.hosts,
             ledger=ground.ledger,

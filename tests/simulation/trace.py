@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 PARTS = {"session", "worker"}
 
@@ -22,18 +23,31 @@ class Trace:
         """The first invariant that did not hold, in one sentence."""
         self.on_broken: Callable[[], None] = lambda: None
         self._time = time
+        self._is_closed = False
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Note nothing meanwhile: what is buried is made to do what its process never did."""
+        self._is_closed = True
+        try:
+            yield
+        finally:
+            self._is_closed = False
 
     def add(self, event: str, **fields: object) -> None:
         """Note an event."""
+        if self._is_closed:
+            return
         said = " ".join(f"{name}={value}" for name, value in fields.items() if value != "")
         self.lines.append(f"{self._time():.6f} {event} {said}")
 
     def count(self, what: str, number: int = 1) -> None:
-        self.counts[what] += number
+        if not self._is_closed:
+            self.counts[what] += number
 
     def fail(self, sentence: str) -> None:
         """An invariant is broken: note it, and end the run."""
-        if not self.broken:
+        if not self.broken and not self._is_closed:
             self.broken = sentence
             self.add("BROKEN", why=sentence)
             self.on_broken()

@@ -11,6 +11,9 @@ Rules of this file:
    the newest change taken, and so use up none of the client's.
 5. After a restart of the server the log begins with the lists that holders have reported, each as it was. What an
    earlier server had taken and not yet put into a list is gone: the client presses again what is down then.
+6. Numbers go on from the server's life number then. It counts milliseconds and rises with every server, so no earlier
+   one has taken such a number from a client that makes fewer than one change a millisecond. What is known of the
+   newest number is no bound: whoever knew of a later one may have died, twice in a row.
 
 The log is kept whole: it is the session's history. Measured (CPython 3.11): an hour of four blocks a second takes
 0.12 MB where no key is pressed (empty lists share one object), and 1.1 MB with two key changes a second.
@@ -25,7 +28,7 @@ from worldmove.engine.base import KeyChange
 
 EMPTY: tuple[KeyChange, ...] = ()
 NUMBER_GAP = 1_000_000
-"""By how much numbers rise with a restart: more than an earlier server can have taken without anybody's knowing."""
+"""By how much numbers rise with a restart where a client has counted beyond the server's life number."""
 
 
 class Taken(Enum):
@@ -96,12 +99,12 @@ class Sequencer:
         for key in tuple(self._down):
             self._append(KeyChange(number=self._newest, key=key, down=False))
 
-    def begin_again(self, newest: int, keys: Iterable[str]) -> None:
+    def begin_again(self, newest: int, keys: Iterable[str], *, life: int) -> None:
         """Take numbers on from an earlier server's, of which ``newest`` is known, and release every key.
 
-        Which keys were down is not known here, and who held them is gone.
+        Which keys were down is not known here, and who held them is gone. ``life``: this server's life number.
         """
-        self._newest = max(self._newest, newest + NUMBER_GAP)
+        self._newest = life if newest < life else newest + NUMBER_GAP
         self._began = (newest, ())
         for key in keys:
             self._append(KeyChange(number=self._newest, key=key, down=False))
