@@ -45,8 +45,8 @@ class SilentGateway:
     def held(self, session: str, block: int, changes: object) -> None:
         self.told.append(("held", block))
 
-    def left(self, session: str, before: int, computed: int) -> None:
-        self.told.append(("left", (before, computed)))
+    def left(self, session: str, before: int, computed: int, *, sends: bool) -> None:
+        self.told.append(("left", (before, computed, sends)))
 
     def may_show(self, session: str, *, owner_lives: bool) -> None:
         self.told.append(("may_show", owner_lives))

@@ -108,7 +108,7 @@ class PlayingGateway:
     def held(self, session: str, block: int, changes: Sequence[Change]) -> None:
         """It closes its lists itself, and keeps them."""
 
-    def left(self, session: str, before: int, computed: int) -> None:
+    def left(self, session: str, before: int, computed: int, *, sends: bool) -> None:
         """It knows what it has shown."""
 
     def may_show(self, session: str, *, owner_lives: bool) -> None:

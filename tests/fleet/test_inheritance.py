@@ -122,7 +122,7 @@ def test_a_session_goes_on_once_its_owner_and_every_noted_holder_have_reported()
         later.says("a", Copy(session="s", phase="live", epoch=3, block=7, left=5))
         await asyncio.sleep(0.01)
         assert later.state() is SessionState.LIVE
-        assert (later.told("left"), later.told("held"), later.told("may_show")) == ([(5, 7)], [5], [True])
+        assert (later.told("left"), later.told("held"), later.told("may_show")) == ([(5, 7, True)], [5], [True])
         assert later.told("take") == [Left(session="s", block=BLOCK)]
         assert later.told("may_close") == []
         later.says("b", Copy(session="s", phase="retired", epoch=2, block=4, left=4))

@@ -55,7 +55,7 @@ class Restart:
         for block in sorted(self.computed):
             if left - 4 <= block < left:
                 self.gateway.take("a", Left(session=SESSION, block=self.computed[block]))
-        self.gateway.left(SESSION, left, len(self.computed))
+        self.gateway.left(SESSION, left, len(self.computed), sends=True)
         self.gateway.owned(SESSION, Owner(worker="a", incarnation=1, epoch=1))
         self.gateway.may_show(SESSION, owner_lives=True)
         for block in sorted(self.computed):

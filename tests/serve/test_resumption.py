@@ -15,7 +15,7 @@ def waiting() -> Resumption:
 
 def test_nothing_is_shown_before_the_owner_has_reported(waiting: Resumption) -> None:
     waiting.client(7, 0.0)
-    waiting.left(5, 8)
+    waiting.left(5, 8, sends=False)
     assert not waiting.may_show(1e9)
 
 
@@ -27,7 +27,7 @@ def test_nothing_is_shown_before_a_client_has_come(waiting: Resumption) -> None:
 
 
 def test_a_client_of_a_living_owner_is_not_waited_for_without_limit(waiting: Resumption) -> None:
-    waiting.left(5, 8)
+    waiting.left(5, 8, sends=False)
     waiting.owner(lives=True, now=3.0)
     assert not waiting.may_show(12.9)
     assert waiting.may_show(13.0)
@@ -35,7 +35,7 @@ def test_a_client_of_a_living_owner_is_not_waited_for_without_limit(waiting: Res
 
 
 def test_a_client_of_a_dead_owner_is_waited_for_without_limit(waiting: Resumption) -> None:
-    waiting.left(5, 5)
+    waiting.left(5, 5, sends=False)
     waiting.owner(lives=False, now=0.0)
     waiting.may_close = True
     assert not waiting.may_show(1e9)
@@ -81,28 +81,28 @@ def test_an_owner_that_dies_while_a_client_is_waited_for_takes_the_limit_away(wa
 def test_the_next_block_is_the_later_of_both_reports(
     waiting: Resumption, left: int, received: int | None, following: int
 ) -> None:
-    waiting.left(left, 8)
+    waiting.left(left, 8, sends=False)
     waiting.client(received, 0.0)
     assert waiting.next_block == following
 
 
 def test_the_most_that_any_holder_or_client_says_counts(waiting: Resumption) -> None:
-    waiting.left(6, 8)
-    waiting.left(4, 9)
+    waiting.left(6, 8, sends=False)
+    waiting.left(4, 9, sends=False)
     waiting.client(7, 0.0)
     waiting.client(2, 0.0)
     assert waiting.next_block == 8
 
 
 def test_no_client_has_received_what_a_living_owner_has_not_computed(waiting: Resumption) -> None:
-    waiting.left(5, 8)
+    waiting.left(5, 8, sends=False)
     waiting.owner(lives=True, now=0.0)
     waiting.client(8, 0.0)
     assert waiting.next_block == 5
 
 
 def test_a_claim_far_beyond_every_list_is_no_claim_though_the_owner_is_dead(waiting: Resumption) -> None:
-    waiting.left(5, 5)
+    waiting.left(5, 5, sends=False)
     waiting.hold(6, PRESS)
     waiting.owner(lives=False, now=0.0)
     waiting.client(1 << 50, 0.0)
@@ -111,7 +111,7 @@ def test_a_claim_far_beyond_every_list_is_no_claim_though_the_owner_is_dead(wait
 
 
 def test_a_dead_owner_may_have_shown_a_block_whose_list_it_alone_held(waiting: Resumption) -> None:
-    waiting.left(5, 5)
+    waiting.left(5, 5, sends=False)
     waiting.hold(5, PRESS)
     waiting.owner(lives=False, now=0.0)
     waiting.client(7, 0.0)

@@ -287,7 +287,10 @@ class Controller:
             if record is None or record.closing or self._is_lost(copy.session):
                 self._workers.send(worker.name, Close(session=copy.session))
             else:
-                self._playing().left(copy.session, copy.left, copy.block)
+                row = self._desk.row(copy.session)
+                owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
+                sends = owns and copy.phase not in ("shadow", "freeing")
+                self._playing().left(copy.session, copy.left, copy.block, sends=sends)
             if copy.phase == "live":  # it may lack a list, and never send the block that would be refused
                 self._fence(worker, copy.session, copy.epoch)
         self._workers.has_reported(worker.name, worker.incarnation)

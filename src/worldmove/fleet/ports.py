@@ -78,8 +78,11 @@ class Gateway(Protocol):
         """A holder has this list, closed by an earlier server: it is never closed anew."""
         ...
 
-    def left(self, session: str, before: int, computed: int) -> None:
-        """A holder says that every block before this one has left, and which one it would compute next."""
+    def left(self, session: str, before: int, computed: int, *, sends: bool) -> None:
+        """A holder says that every block before this one has left, and which one it would compute next.
+
+        ``sends``: it owns the session, and sends again every block from ``before`` on.
+        """
         ...
 
     def may_show(self, session: str, *, owner_lives: bool) -> None:

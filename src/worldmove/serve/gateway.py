@@ -200,9 +200,9 @@ class Gateway:
         if resuming := self._resuming(session):
             resuming.held(block, changes)
 
-    def left(self, session: str, before: int, computed: int) -> None:
+    def left(self, session: str, before: int, computed: int, *, sends: bool) -> None:
         if resuming := self._resuming(session):
-            resuming.reports.left(before, computed)
+            resuming.reports.left(before, computed, sends=sends)
 
     def may_show(self, session: str, *, owner_lives: bool) -> None:
         if resuming := self._resuming(session):
@@ -287,8 +287,9 @@ class Gateway:
         """A block that an earlier server has shown: who comes back may lack it."""
         live = self.lives.get(session)
         if live is not None and live.resuming is not None:
-            live.screen.recall(block)
-            live.resuming.number(max((note.number for note in block.notes), default=0))
+            live.resuming.recalled(block)
+            if live.resuming.is_over:
+                live.screen.recall(block)
 
     def _recovery(self, name: str) -> Recovery | None:
         return next((recovery for recovery in self.recoveries.values() if recovery.name == name), None)

@@ -141,7 +141,7 @@ class Live:
     async def _resume(self, resuming: Resuming) -> None:
         """Wait until the next block is known, and let in who has come back."""
         next_block = await resuming.showable()
-        self.screen.resume(next_block)
+        self.screen.resume(next_block, [resuming.blocks[block] for block in sorted(resuming.blocks)])
         self.sequencer.begin_again(resuming.newest_number, self.spec.keys, life=self.server_life)
         log.info("resumed", session=self.name, block=next_block)
         resuming.let_in()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from worldmove.engine.base import KeyChange
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.resumption import Resumption, ResumptionConfig
-from worldmove.worker.messages import Change
+from worldmove.worker.messages import BlockDone, Change
 
 LOOK_S = 0.25
 """Between two looks at what only time decides."""
@@ -23,6 +23,8 @@ class Resuming:
         self.owner: str | None = None
         """The owner's name, as the row has it by now."""
         self.holders: Sequence[str] = ()
+        self.blocks: dict[int, BlockDone] = {}
+        """Those that an earlier server has shown and that are here again."""
         self.newest_number = 0
         """The newest number of a key change that anybody has reported."""
         self.is_over = False
@@ -48,6 +50,13 @@ class Resuming:
     def number(self, number: int) -> None:
         """A key change of this number was taken by an earlier server."""
         self.newest_number = max(self.newest_number, number)
+
+    def recalled(self, block: BlockDone) -> None:
+        """A block that an earlier server has shown is here again."""
+        self.blocks[block.block] = block
+        self.reports.recall(block.block)
+        self.number(max((note.number for note in block.notes), default=0))
+        self._changed.set()
 
     def owner_known(self, *, lives: bool) -> None:
         """The owner has reported, or is dead."""

@@ -3,7 +3,8 @@
 Rules of this file:
 
 1. Nothing is shown until the owner has reported or is dead, and the client has said what it received. The next block
-   is the later of the two: a holder's blocks before ``left`` were acknowledged, and a client has what it has.
+   is the later of the two: an owner sends again what it does not know to have left, and a client has what it has.
+   What another holder has heard to have left counts only where no such owner is: the client need not have got it.
 2. No list is closed until every holder has reported or is dead. A list that one of them holds stays as it is.
 3. Where the owner lives, the wait for a client is bounded: whatever a client received, the owner has computed, from
    lists that the owner holds. So going on from the owner's report loses nothing, and shows nothing else.
@@ -12,12 +13,14 @@ Rules of this file:
    since another that claims something may be on its way. So is every holder: what one of them knows to have left may
    be past what the client has received, and the copy that takes over cannot go back behind it.
 5. What a client claims beyond what can have been computed is no claim.
+6. A client that lacks blocks before the next one waits a while for a holder that may have them and has not reported.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from worldmove.engine.base import KeyChange
+from worldmove.serve.recent import MAX_BLOCKS
 
 MAX_OUTSTANDING = 2
 """Blocks whose lists may be closed and that are not shown: see ``serve.tempo``."""
@@ -25,9 +28,13 @@ MAX_OUTSTANDING = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumptionConfig:
-    """Seconds. ``client_s``: how long a client is waited for where the wait is bounded."""
+    """Seconds. ``client_s``: how long a client is waited for where the wait is bounded.
+
+    ``recall_s``: how long blocks that a client lacks are waited for.
+    """
 
     client_s: float = 10.0
+    recall_s: float = 1.0
 
 
 class Resumption:
@@ -37,6 +44,12 @@ class Resumption:
         self._config = config
         self._lists: dict[int, tuple[KeyChange, ...]] = {}
         self._left = 0
+        self._sent_from: int | None = None
+        """The first block that the owner sends again; None where no owner that has computed any is known."""
+        self._recalled: dict[int, None] = {}
+        self._lacked_at: float | None = None
+        """Since when only blocks that a client lacks are waited for."""
+        self._joined_with: list[int | None] = []
         self._computed = 0
         self._received: int | None = None
         self._joined_at: float | None = None
@@ -54,9 +67,15 @@ class Resumption:
         """A holder has a list. Two never have different ones: a list is closed once."""
         self._lists.setdefault(block, tuple(changes))
 
-    def left(self, before: int, computed: int) -> None:
-        """A holder says what has left, and which block it would compute next."""
+    def left(self, before: int, computed: int, *, sends: bool) -> None:
+        """A holder says what has left, and which block it would compute next. ``sends``: it owns the session."""
         self._left, self._computed = max(self._left, before), max(self._computed, computed)
+        if sends:
+            self._sent_from = before
+
+    def recall(self, block: int) -> None:
+        """A holder has given a block that an earlier server has shown."""
+        self._recalled[block] = None
 
     def owner(self, *, lives: bool, now: float) -> None:
         """The owner has reported, or is dead."""
@@ -66,13 +85,21 @@ class Resumption:
 
     def client(self, received: int | None, now: float) -> None:
         """A client has come back with every block up to this one; None: with nothing."""
+        self._joined_with.append(received)
         if received is not None:
             self._received = max(received, self._received or 0)
         if self._joined_at is None:
             self._joined_at = now
 
     def may_show(self, now: float) -> bool:
-        """Whether the next block is known."""
+        """Whether the next block is known, and clients can be sent what they lack before it, or need not wait for it."""
+        if not self._is_known(now):
+            return False
+        if self._lacked_at is None:
+            self._lacked_at = now
+        return self.may_close or now - self._lacked_at >= self._config.recall_s or not self._lacks
+
+    def _is_known(self, now: float) -> bool:
         if self._owner_at is None:
             return False
         if self._owner_lives:
@@ -84,7 +111,16 @@ class Resumption:
     @property
     def next_block(self) -> int:
         """The next block to be shown, by what has been said so far."""
-        return max(self._left, 0 if self._claim is None else self._claim + 1)
+        sent = self._sent_from if self._owner_lives and self._sent_from is not None else self._left
+        return max(sent, 0 if self._claim is None else self._claim + 1)
+
+    @property
+    def _lacks(self) -> bool:
+        """Whether a block is not here that a client lacks: all that it has not received; the newest if it has none."""
+        newest = self.next_block - 1
+        firsts = [newest if received is None else received + 1 for received in self._joined_with]
+        first = max(min(firsts, default=self.next_block), self.next_block - MAX_BLOCKS, 0)
+        return any(block not in self._recalled for block in range(first, self.next_block))
 
     @property
     def _claim(self) -> int | None:

@@ -10,7 +10,7 @@ Rules:
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import structlog
@@ -81,17 +81,24 @@ class Screen:
         """The newest block shown."""
         return self._recent.newest
 
-    def resume(self, next_block: int) -> None:
-        """Begin with this block: an earlier server has shown those before it."""
+    def resume(self, next_block: int, recalled: Iterable[BlockDone]) -> None:
+        """Begin with this block: an earlier server has shown those before it, and these among them are here."""
         self._next_block = next_block
+        for block in recalled:
+            self.recall(block)
 
     def recall(self, block: BlockDone) -> None:
-        """Know of a block that an earlier server has shown."""
-        if well_formed(block, self._spec):
+        """Know of a block that an earlier server has shown; one from the next block on is shown anew when it comes."""
+        if block.block < self._next_block and well_formed(block, self._spec):
             self._recent.put(block)
 
     def missed(self, received: int | None) -> list[bytes]:
-        """Return the frames that a client lacks which has every block up to ``received``, as they travel."""
+        """Return the frames that a client lacks which has every block up to ``received``, as they travel.
+
+        None where the block before the next one is not here: nothing is left out after a connection's first frame.
+        """
+        if self.last is None or self.last.block != self._next_block - 1:
+            return []
         most = MAX_MISSED // self._spec.frames_per_block
         return [message for block in self._recent.after(received, most) for message in self.messages(block)]
 

@@ -103,9 +103,12 @@ class CopyTable:
                 self._tools.send(Left(session=copy.name, block=done))
 
     def send_again(self, session: str | None = None) -> None:
-        """Send what nobody has acknowledged, of one session or of all: it may have been lost, with an old link say."""
+        """Send what nobody has acknowledged, of one session or of all: it may have been lost, with an old link say.
+
+        A frozen copy does too: its move waits for the acknowledgements.
+        """
         for copy in self._copies.values():
-            if copy.plays and session in (None, copy.name):
+            if (copy.plays or copy.phase is CopyPhase.FROZEN) and session in (None, copy.name):
                 copy.outbox.send_again(copy.epoch)
 
     def _changed(self, copy: SessionCopy) -> None:
