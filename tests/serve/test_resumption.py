@@ -94,6 +94,41 @@ def test_the_most_that_any_holder_or_client_says_counts(waiting: Resumption) -> 
     assert waiting.next_block == 8
 
 
+def test_where_the_owner_sends_again_what_others_have_heard_does_not_count(waiting: Resumption) -> None:
+    waiting.left(7, 0, sends=False)
+    waiting.left(5, 8, sends=True)
+    waiting.owner(lives=True, now=0.0)
+    assert waiting.next_block == 5
+    waiting.owner(lives=False, now=1.0)
+    assert waiting.next_block == 7
+
+
+@pytest.mark.parametrize(
+    ("received", "recalled", "complete"),
+    [(4, (), True), (3, (), False), (3, (4,), True), (1, (3, 4), False), (1, (2, 3, 4), True), (None, (4,), True)],
+)
+def test_what_a_client_lacks_is_waited_for_a_while(
+    waiting: Resumption, received: int | None, recalled: tuple[int, ...], complete: bool
+) -> None:
+    waiting.left(5, 8, sends=True)
+    waiting.owner(lives=True, now=0.0)
+    waiting.client(received, 2.0)
+    for block in recalled:
+        waiting.recall(block)
+    assert waiting.may_show(2.0) is complete
+    assert waiting.may_show(2.9) is complete
+    assert waiting.may_show(3.0)
+
+
+def test_what_no_holder_has_is_not_waited_for(waiting: Resumption) -> None:
+    waiting.left(5, 8, sends=True)
+    waiting.owner(lives=True, now=0.0)
+    waiting.client(1, 0.0)
+    assert not waiting.may_show(0.0)
+    waiting.may_close = True
+    assert waiting.may_show(0.0)
+
+
 def test_no_client_has_received_what_a_living_owner_has_not_computed(waiting: Resumption) -> None:
     waiting.left(5, 8, sends=False)
     waiting.owner(lives=True, now=0.0)

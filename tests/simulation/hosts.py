@@ -32,6 +32,7 @@ class SimHosts:
         self._wire = wire
         self._fabric = fabric
         self._watch = watch
+        watch.kept = self.kept
         self._forgets = forgets
 
     def begin(self, server: str) -> None:
@@ -43,6 +44,11 @@ class SimHosts:
         self._listens = False
         for node in self.nodes.values():
             node.cut(0.0)
+
+    def kept(self, session: str) -> dict[int, None]:
+        """Return the blocks of a session that are kept by processes which have reported to the present server."""
+        nodes = [node for node in self.nodes.values() if node.has_power and node.reported_to == self._server]
+        return {block: None for node in nodes for block in node.kept(session)}
 
     def _serving(self) -> str | None:
         return self._server if self._listens else None

@@ -20,8 +20,8 @@ from worldmove.transport.base import Transport
 from worldmove.transport.wrappers import Corrupting
 from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.config import WorkerConfig
-from worldmove.worker.messages import Hello
-from worldmove.worker.session import SessionCopy
+from worldmove.worker.messages import Hello, Reported
+from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.warm_up import WarmUp
 
 RECONNECT_S = 0.2
@@ -71,6 +71,8 @@ class Node:
         self._on_message = on_message
         self._on_gone = on_gone
         self._serving = serving
+        self.reported_to = ""
+        """The newest server that it has told all that it holds."""
         self._belongs_to = server
         self._server = wire.loop.context(server)
         self._adopted = False
@@ -138,6 +140,15 @@ class Node:
     def slow_down(self, factor: float) -> None:
         for thread in self._threads:
             thread.slowness = factor
+
+    def kept(self, session: str) -> list[int]:
+        """Return the blocks of a session that it could give: those that have left, and as an owner those that have not."""
+        copy = None if self.assembly is None else self.assembly.worker.copies.get(session)
+        if copy is None:
+            return []
+        left = [done.block for done in copy.outbox.left]
+        sends = copy.phase in (CopyPhase.LIVE, CopyPhase.FROZEN)
+        return left + list(range(copy.outbox.first_kept(copy.next_block), copy.next_block) if sends else ())
 
     async def ended(self) -> int:
         status: int = await asyncio.shield(self.status)
@@ -215,6 +226,8 @@ class Node:
             self.link.connection = self._connection
         if not self._said_hello:
             return
+        if isinstance(message, Reported):
+            self.reported_to = self._belongs_to
         self._on_message(message)
         if not self.ready.done():
             self.ready.set_result(None)

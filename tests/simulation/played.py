@@ -33,6 +33,8 @@ class Played:
     """Of each block shown."""
     frames: dict[int, bytes] = field(default_factory=dict)
     """Of each block shown: its pixels."""
+    shown_here: dict[int, None] = field(default_factory=dict)
+    """Blocks that the present server has shown."""
     received: dict[int, None] = field(default_factory=dict)
     """Blocks of which a player has frames: they are never made anew."""
     row: Row | None = None

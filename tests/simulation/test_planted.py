@@ -16,6 +16,8 @@ from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.ledger_rules import Operation, decide
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.serve import screen
+from worldmove.serve.resuming import Resuming
+from worldmove.serve.resumption import Resumption
 from worldmove.serve.sequencer import Sequencer, Taken
 from worldmove.serve.show import Verdict, judge
 from worldmove.worker.turns import Turns
@@ -73,6 +75,24 @@ def test_an_action_applied_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(Sequencer, "take", takes_the_newest_again)
     assert "in the lists twice" in caught(range(60)).broken
+
+
+def test_a_list_that_is_closed_anew_by_the_next_server_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Resumption, "hold", lambda self, block, changes: None)
+    assert "with a list that was not closed for it" in caught(range(400)).broken
+
+
+def test_a_block_that_is_kept_and_not_sent_to_who_comes_back_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Resuming, "recalled", lambda self, block: None)
+    assert "which is kept" in caught(range(400)).broken
+
+
+def test_a_server_that_takes_others_word_for_what_the_owner_sends_again_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left = Resumption.left
+    monkeypatch.setattr(Resumption, "left", lambda self, *said, sends: left(self, *said, sends=False))
+    assert simulate(Case(seed=5667)).broken
 
 
 @pytest.mark.parametrize("leaf", ["cursor", "number", "block", "held"])

@@ -11,9 +11,11 @@
 7. No two calls are made to an engine at once (``node.Alone``).
 8. What a player has received of a block is never made anew, whichever server shows it.
 9. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
+10. Who comes back is sent every block that it lacks, if those are not too many and each is kept by the server or by a
+    process that has reported to it. After its first frame nothing is left out (``tab``).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from tests.simulation.engine import FRAME_BYTES, World, begin
 from tests.simulation.played import FIRST_SEED, Played, seed_of
@@ -27,6 +29,8 @@ from worldmove.serve.player import Left
 
 COMPLETE = ("live", "frozen", "superseded", "retired")
 """Phases of a copy that could go on. A shadow may be complete too; nobody but its driver knows."""
+MOST_LACKED = 8
+"""Blocks that who comes back is sent at most (docs/play-wire.md)."""
 
 
 class Watch:
@@ -42,6 +46,8 @@ class Watch:
         self._copies: dict[tuple[str, str], tuple[str, int]] = {}
         """By (session, node): phase and epoch of every copy that a process with power holds."""
         self._suspected: dict[str, None] = {}
+        self.kept: Callable[[str], Container[int]] = lambda session: ()
+        """Blocks of a session that processes keep which have reported to the present server."""
 
     def begin(self, live: Live) -> None:
         """A session begins: look at whatever leaves its audience."""
@@ -56,6 +62,7 @@ class Watch:
             return  # it was being opened, and nobody was told its name
         played.former.insert(0, played.live)
         played.live, played.is_resumed = live, True
+        played.shown_here.clear()
         self._look_at(played, live)
 
     def _look_at(self, played: Played, live: Live) -> None:
@@ -66,6 +73,14 @@ class Watch:
             show(frames, left)
 
         live.audience.show = watched  # type: ignore[method-assign]
+        missed = live.screen.missed
+
+        def watched_missed(received: int | None) -> list[bytes]:
+            messages = missed(received)
+            self._came_back(played, received, messages)
+            return messages
+
+        live.screen.missed = watched_missed  # type: ignore[method-assign]
 
     # the ledger
 
@@ -177,6 +192,7 @@ class Watch:
         if header.block in played.received and played.frames[header.block] != pixels:
             self._fail(f"{played.name}: block {header.block} was made anew, and a player has other frames of it")
         played.frames[header.block] = pixels
+        played.shown_here[header.block] = None
         if pixels != expected:
             self._fail(f"{played.name}: the frames of block {header.block} are not those of a world that never moved")
 
@@ -188,6 +204,18 @@ class Watch:
         played.received[block] = None
         if played.frames.get(block, b"")[index * FRAME_BYTES :][:FRAME_BYTES] != pixels:
             self._fail(f"{session}: frame {index} of block {block} is not the one that was shown")
+
+    def _came_back(self, played: Played, received: int | None, messages: Sequence[bytes]) -> None:
+        """Somebody who has every block up to ``received`` is let in, and is sent these frames first."""
+        if received is None:
+            return
+        lacked = range(received + 1, played.live.screen.next_block)
+        sent = {unpack(message)[0].block for message in messages}
+        kept = self.kept(played.name)
+        if len(lacked) <= MOST_LACKED and all(block in played.shown_here or block in kept for block in lacked):
+            for block in lacked:
+                if block not in sent:
+                    self._fail(f"{played.name}: who comes back with block {received} lacks block {block}, which is kept")
 
     def pressed(self, session: str, number: int, key: str, *, down: bool) -> None:
         self.played[session].pressed[number] = (key, down)
