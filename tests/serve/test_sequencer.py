@@ -167,7 +167,7 @@ def test_no_number_is_given_twice_though_nothing_that_a_server_took_is_known_to_
     before, after = Sequencer(), Sequencer()
     before.begin_again(0, ("up",), life=5_000)
     before.take(KeyChange(number=before.next_number, key="up", down=True))
-    after.begin_again(1, ("up",), life=5_700)  # one change of the first server's has come to light, none of the second's
+    after.begin_again(1, ("up",), life=5_700)  # of the first server's changes one has come to light, of these none
     after.resume(5, {})
     assert min(change.number for change in after.close()) >= before.next_number
 

@@ -142,7 +142,7 @@ class Node:
             thread.slowness = factor
 
     def kept(self, session: str) -> list[int]:
-        """Return the blocks of a session that it could give: those that have left, and as an owner those that have not."""
+        """Return the blocks of a session that it could give: those that have left, an owner the others too."""
         copy = None if self.assembly is None else self.assembly.worker.copies.get(session)
         if copy is None:
             return []

@@ -215,7 +215,8 @@ class Watch:
         if len(lacked) <= MOST_LACKED and all(block in played.shown_here or block in kept for block in lacked):
             for block in lacked:
                 if block not in sent:
-                    self._fail(f"{played.name}: who comes back with block {received} lacks block {block}, which is kept")
+                    here = f"who comes back with block {received} lacks block {block}, which is kept"
+                    self._fail(f"{played.name}: {here}")
 
     def pressed(self, session: str, number: int, key: str, *, down: bool) -> None:
         self.played[session].pressed[number] = (key, down)

@@ -92,7 +92,7 @@ class Resumption:
             self._joined_at = now
 
     def may_show(self, now: float) -> bool:
-        """Whether the next block is known, and clients can be sent what they lack before it, or need not wait for it."""
+        """Whether the next block is known, and clients are sent what they lack, or need not wait for it."""
         if not self._is_known(now):
             return False
         if self._lacked_at is None:
