@@ -15,8 +15,8 @@ import pytest
 
 from tests.simulation.batch import run_part
 from tests.simulation.loop import EscapeError, SimLoop, StalledError
-from tests.simulation.trace import Trace
 from tests.simulation.sealed import sealed
+from tests.simulation.trace import Trace
 
 NOW = datetime.datetime
 
@@ -220,14 +220,11 @@ def test_a_race_of_order_alone_shows_where_order_is_drawn_and_nowhere_else() -> 
 
 def test_what_the_dead_do_when_they_are_buried_is_no_part_of_the_run() -> None:
     loop, trace = SimLoop(0), Trace(lambda: 0.0)
+    asleep = loop.run_in(loop.context("node"), asyncio.sleep(9.0))
     loop.call_later(1.0, trace.fail, "stepped after its death", context=loop.context("node"))
     loop.power_off("node")
-    _in_and_bury(loop, trace)
-    assert (trace.broken, trace.lines) == ("", [])
-
-
-def _in_and_bury(loop: SimLoop, trace: Trace) -> None:
     loop.run_until_complete(asyncio.sleep(2.0))
-    assert not trace.lines
     trace.end()
     loop.bury()
+    assert asleep.done()
+    assert (trace.broken, trace.lines) == ("", [])
