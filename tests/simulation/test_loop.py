@@ -224,7 +224,7 @@ def test_what_the_dead_do_when_they_are_buried_is_no_part_of_the_run() -> None:
     loop.call_later(1.0, trace.fail, "stepped after its death", context=loop.context("node"))
     loop.power_off("node")
     loop.run_until_complete(asyncio.sleep(2.0))
-    trace.end()
-    loop.bury()
+    with trace.closed():
+        loop.bury()
     assert asleep.done()
     assert (trace.broken, trace.lines) == ("", [])
