@@ -188,6 +188,9 @@ def test_a_block_that_another_holder_keeps_is_waited_for_before_a_player_is_let_
 def test_nothing_is_left_out_after_the_first_frame_though_a_block_is_gone_with_its_holder() -> None:
     async def work(restart: Restart) -> None:
         restart.gateway.take("b", Left(session=SESSION, block=restart.computed[4]))
+        for block, inputs in sorted(restart.house.fleet.sessions_by_name[SESSION].log.items()):
+            if block >= 6:
+                restart.gateway.held(SESSION, block, inputs.changes)
         restart.gateway.left(SESSION, 6, 6, sends=True)
         restart.gateway.owned(SESSION, Owner(worker="a", incarnation=1, epoch=1))
         restart.gateway.may_show(SESSION, owner_lives=True)

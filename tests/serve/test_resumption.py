@@ -50,14 +50,14 @@ def test_where_the_owner_is_dead_a_holder_may_know_of_more_than_a_slow_client_so
     waiting.owner(lives=False, now=0.0)
     waiting.client(0, 0.0)
     assert not waiting.may_show(1e9)
-    waiting.left(3, 3)  # a retired copy that slept: it cannot go back behind its boundary
+    waiting.left(3, 3, sends=False)  # a retired copy that slept: it cannot go back behind its boundary
     waiting.may_close = True
     assert waiting.may_show(0.0)
     assert waiting.next_block == 3
 
 
 def test_where_the_owner_lives_no_other_holder_is_waited_for(waiting: Resumption) -> None:
-    waiting.left(5, 8)
+    waiting.left(5, 8, sends=True)
     waiting.owner(lives=True, now=0.0)
     waiting.client(6, 0.0)
     assert waiting.may_show(0.0)

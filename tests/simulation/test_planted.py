@@ -88,14 +88,6 @@ def test_a_block_that_is_kept_and_not_sent_to_who_comes_back_is_caught(monkeypat
     assert "which is kept" in caught(range(400)).broken
 
 
-def test_a_server_that_takes_others_word_for_what_the_owner_sends_again_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    left = Resumption.left
-    monkeypatch.setattr(Resumption, "left", lambda self, *said, sends: left(self, *said, sends=False))
-    assert simulate(Case(seed=5667)).broken
-
-
 @pytest.mark.parametrize("leaf", ["cursor", "number", "block", "held"])
 def test_a_leaf_that_is_forgotten_in_a_move_is_caught(leaf: str) -> None:
     assert "s-" in caught(range(60), forgets=leaf).broken
