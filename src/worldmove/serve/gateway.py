@@ -16,7 +16,8 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.views import WorkerState
-from worldmove.serve.live import Live, LiveConfig, Start
+from worldmove.serve.live import Live
+from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Error, MovePhase, Workers
 from worldmove.serve.player import CloseCode
@@ -122,9 +123,9 @@ class Gateway:
     async def settled(self, session: str, report: MoveReport) -> MoveReport:
         """Wait until a move's gap is over; return its report with the gap, and with where the session is by then."""
         live = self.lives.get(session)
-        gap = None if live is None else live.gap
+        gap = None if live is None else live.standstill.gap
         if live is not None and gap is not None and gap.attempt == report.attempt and report.outcome in WITH_GAP:
-            await live.gap_over(gap, self.config.gap_within_s)
+            await live.standstill.over(gap, self.config.gap_within_s)
             report = replace(report, gap_s=gap.late_s)
         told = replace(report, runs_at=self._runs_at(session))
         self.fleet.amend(told)
@@ -140,7 +141,7 @@ class Gateway:
                 if self._told.get(session) != message:
                     self._told[session] = message
                     live.audience.say(message)
-                live.release_if_silent(self.config.silent_s)
+                live.controls.release_if_silent(self.config.silent_s)
                 await self._expire(session, live)
 
     async def end(self) -> None:
@@ -239,13 +240,12 @@ class Gateway:
         if live is None:
             return
         if event == "phase" and fields["phase"] == "prepare" and (owner := self.fleet.owner(session)):
-            live.begin_gap(str(fields["attempt"]), owner.epoch)
+            live.standstill.begin(str(fields["attempt"]), owner.epoch)
         if event == "phase" and (phase := visitor_phase(str(fields["phase"]))):
             live.audience.say(MovePhase(attempt=str(fields["attempt"]), phase=phase, to=str(fields["destination"])))
         report = fields.get("report")
         if event == "result" and isinstance(report, MoveReport):
-            if live.gap is not None:
-                live.gap.ended = report.outcome
+            live.standstill.ended(report.outcome)
             self.spawn(self._tell_result(live, report))
 
     def lost(self, session: str, why: str) -> None:
@@ -273,7 +273,7 @@ class Gateway:
         settled = await self.settled(live.name, report)
         if settled.gap_s is not None and settled.outcome is Outcome.COMMITTED:
             self._metrics.moved_with_gap(settled.gap_s)
-        live.count(settled.outcome)
+        live.tally.moved(settled.outcome)
         live.journal.move(live.screen.next_block, settled)
         if settled.outcome is Outcome.COMMITTED:
             live.audience.say(MovePhase(attempt=settled.attempt, phase=MOVED, to=settled.destination))
