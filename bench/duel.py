@@ -20,7 +20,6 @@ from worldmove.serve.server_config import ServerConfig
 from worldmove.worker.config import WorkerConfig
 
 MOVED, CONTROL = "s-moved", "s-control"
-NEVER = 1 << 62
 OWED_BLOCKS = 2
 """A world plays so many blocks after a move, watched or not: the retired copy is compared by them."""
 TRIES_PER_MOVE = 3
@@ -152,7 +151,7 @@ class _Run:
 
     async def _at_rest(self, session: str) -> None:
         """Return when a world rests: every block whose list is closed was shown, and none is owed."""
-        await self._house.gateway.live(session).first_shown(NEVER)
+        await self._house.gateway.live(session).standstill.until(lambda: False)
 
     async def _move_at_rest(self) -> None:
         await self._at_rest(MOVED)

@@ -13,7 +13,7 @@ from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.listen import answering, bound, url_of
-from worldmove.serve.live import LiveConfig
+from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.origin import OwnOnly
 from worldmove.serve.wording import engine_info

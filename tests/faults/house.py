@@ -31,7 +31,8 @@ from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.ids import RandomIds, nonce
 from worldmove.serve.listen import answering, bound, url_of
-from worldmove.serve.live import Live, LiveConfig
+from worldmove.serve.live import Live
+from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.page import read_page
 from worldmove.serve.wording import engine_info

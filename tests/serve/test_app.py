@@ -24,7 +24,7 @@ from worldmove.serve.frames import unpack
 from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.limits import HttpLimits, PlayLimits
 from worldmove.serve.listen import answering, bound, url_of
-from worldmove.serve.live import LiveConfig
+from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.origin import OwnOnly
 from worldmove.serve.page import PageFile

@@ -17,7 +17,7 @@ from worldmove.serve.desk import Desk
 from worldmove.serve.frames import FrameHeader, Kind, unpack
 from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.limits import PlayLimits
-from worldmove.serve.live import LiveConfig
+from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.wording import engine_info

@@ -11,7 +11,7 @@ from worldmove.fleet.ports import Owner
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import FrameHeader
 from worldmove.serve.gateway import Gateway, GatewayConfig
-from worldmove.serve.live import LiveConfig
+from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.resumption import ResumptionConfig
 from worldmove.serve.wording import engine_info

@@ -21,7 +21,8 @@ from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_rules import Ledger
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
-from worldmove.serve.live import Live, LiveConfig, Start
+from worldmove.serve.live import Live
+from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.show import Verdict as ShowVerdict
 from worldmove.serve.wording import engine_info

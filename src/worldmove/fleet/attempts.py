@@ -11,16 +11,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from worldmove.errors import MoveRefused
+from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.testimony import Testimony
 from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, LinkedAgain, Plan, refuse
 from worldmove.fleet.workers import WorkerRecord
-from worldmove.move.ledger_messages import CloseAttempt, Denied, OpenAttempt, Opened
+from worldmove.move.ledger_messages import Denied, OpenAttempt, Opened
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import (
-    CONTROLLER,
     AnyMoveMessage,
     Cancel,
     Ended,
@@ -186,17 +186,7 @@ class Attempt:
 
     async def _close(self) -> None:
         """Close the attempt in the place of an end that is dead. A destination in doubt may still be granted."""
-        plan = self.plan
-        await self._desk.ask(
-            CloseAttempt(
-                session=plan.session,
-                attempt=plan.attempt,
-                epoch=plan.epoch,
-                worker=CONTROLLER,
-                incarnation=0,
-                boundary=0,
-            )
-        )
+        await self._desk.ask(closing(self.plan.session, self.plan.attempt, self.plan.epoch))
 
     async def _until_closed(self) -> None:
         """Leave no attempt open that nobody conducts, or none could begin after it. A silent ledger is asked again."""

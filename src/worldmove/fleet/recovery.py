@@ -13,12 +13,13 @@ In this order, and again until one of them has come to an end, or a suspected ow
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.orphans import CURRENT, WAITING, num_current, successor
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
-from worldmove.move.ledger_messages import CloseAttempt, Done, Failover, Lose
+from worldmove.move.ledger_messages import Done, Failover, Lose
 from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.messages import CONTROLLER, Inquire
 from worldmove.worker.messages import Close, Copy, Poll, TakeOver
@@ -72,16 +73,7 @@ class Recovery:
         if opened is None:
             return
         if self._desk.owner_is_gone(row) or self._desk.is_gone(opened.destination, opened.incarnation):
-            await self._desk.ask(
-                CloseAttempt(
-                    session=row.session,
-                    attempt=opened.attempt,
-                    epoch=row.epoch,
-                    worker=CONTROLLER,
-                    incarnation=0,
-                    boundary=0,
-                )
-            )
+            await self._desk.ask(closing(row.session, opened.attempt, row.epoch))
 
     async def _wake(self, row: Row) -> None:
         for worker, copy in self._workers.holders(row.session, WAITING):

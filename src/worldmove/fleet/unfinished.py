@@ -6,15 +6,14 @@ Until then it may ask for its commit, and is granted it where the owner has died
 
 from dataclasses import replace
 
+from worldmove.fleet.closing import closing
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.history import History, is_granted
 from worldmove.fleet.notes import MoveNote
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerTable
-from worldmove.move.ledger_messages import CloseAttempt
 from worldmove.move.ledger_row import Row
-from worldmove.move.messages import CONTROLLER
 
 LOOK_S = 0.25
 REASON = "server_ended"
@@ -53,15 +52,7 @@ class Unfinished:
     async def close(self, row: Row) -> None:
         """Close an attempt that nobody conducts. Its source goes on; its destination, in doubt, asks by itself."""
         if row.attempt is not None:
-            asked = CloseAttempt(
-                session=row.session,
-                attempt=row.attempt.attempt,
-                epoch=row.epoch,
-                worker=CONTROLLER,
-                incarnation=0,
-                boundary=0,
-            )
-            await self._desk.ask(asked)
+            await self._desk.ask(closing(row.session, row.attempt.attempt, row.epoch))
 
 
 def outcome_of(note: MoveNote, row: Row, lives_at: str | None, *, may_commit: bool) -> MoveReport:

@@ -12,7 +12,8 @@ from worldmove.fleet.views import SessionView, WorkerState, WorkerView
 from worldmove.serve.client_messages import Keep, Keys, Ping, Received, decode
 from worldmove.serve.gateway import Gateway
 from worldmove.serve.limits import PlayLimits
-from worldmove.serve.live import Live, Start
+from worldmove.serve.live import Live
+from worldmove.serve.live_config import Start
 from worldmove.serve.play_messages import EngineInfo, Error, Lost, Pong, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
@@ -129,11 +130,11 @@ class Desk:
 
     def _welcome(self, live: Live, player: Player, *, controls: bool, received: int | None) -> None:
         session = live.name
-        live.join(player, controls=controls)
+        live.controls.join(player, controls=controls)
         owner, workers = self._fleet.owner(session), self._fleet.workers()
         player.say(hello(live, owner, workers, self._engine, controls=controls))
         player.say(workers_now(workers, owner))
-        player.say(live.counts)
+        player.say(live.tally.counts)
         if live.resting_why is not None:
             player.say(Resting(resting=True, why=live.resting_why))
         for message in live.screen.missed(received):
@@ -166,9 +167,9 @@ class Desk:
             case Keys(changes=changes) if not player.key_changes.take(now, len(changes)):
                 player.drop(CloseCode.TOO_MANY, "too many key changes; come back slower")
             case Keys():
-                live.press(player, message)
+                live.controls.press(player, message)
             case Keep(keep=keep):
-                live.keep(player, keep=keep)
+                live.controls.keep(player, keep=keep)
             case Received(block=block, server_life=life) if life == live.server_life:
                 player.received_block = max(block, player.received_block or 0)
             case Ping(t=t):

@@ -6,7 +6,7 @@ To the controller it is a ``fleet.ports.Gateway``. What HTTP asks of it stands i
 import asyncio
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,21 +14,20 @@ import structlog
 
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ports import Fleet, Owner, Played
-from worldmove.fleet.reports import MoveReport, Outcome
-from worldmove.fleet.views import WorkerState
-from worldmove.serve.live import Live, LiveConfig, Start
+from worldmove.fleet.reports import MoveReport
+from worldmove.serve.live import Live
+from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
-from worldmove.serve.play_messages import Error, MovePhase, Workers
+from worldmove.serve.play_messages import Error, Workers
 from worldmove.serve.player import CloseCode
 from worldmove.serve.recover import Recovery
-from worldmove.serve.results import MOVED, result_of, visitor_phase
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import ResumptionConfig
+from worldmove.serve.tellings import Tellings
+from worldmove.serve.unwatched import Unwatched
 from worldmove.serve.wording import owner_now, record_header, workers_now
 from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Left, Opened, StateDone
 
-WITH_GAP = (Outcome.COMMITTED, Outcome.ABORTED)
-"""Outcomes of moves in which the world stood still."""
 FAREWELL_S = 1.0
 """How long players may take to close their connections when the server ends."""
 
@@ -65,7 +64,14 @@ class Gateway:
         self._playing: dict[str, asyncio.Task[None]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._told: dict[str, Workers] = {}
-        self._unwatched_since: dict[str, float] = {}
+        self._unwatched = Unwatched(keep_s=config.keep_s, spare_s=config.spare_s)
+        self._tellings = Tellings(
+            lives=self.lives,
+            fleet=fleet,
+            metrics=metrics,
+            gap_within_s=config.gap_within_s,
+            spawn=self.spawn,
+        )
 
     def begin(self, session: str, start: Start | None = None) -> Live:
         """Make room for a session, before the controller names its owner."""
@@ -101,11 +107,9 @@ class Gateway:
 
     async def make_room(self) -> bool:
         """Close the session that nobody has watched for longest, if that is long. Says whether it did."""
-        now = asyncio.get_running_loop().time()
-        spare = [name for name, since in self._unwatched_since.items() if now - since >= self.config.spare_s]
-        if not spare:
+        session = self._unwatched.spare(asyncio.get_running_loop().time())
+        if session is None:
             return False
-        session = min(spare, key=lambda name: self._unwatched_since[name])
         await self.fleet.close(session)
         log.info("closed: its room is needed, and nobody watched", session=session)
         self.forget(session, "Nobody watched this world, and another one needed its room.")
@@ -117,18 +121,11 @@ class Gateway:
             live.end(why)
             self._playing.pop(session).cancel()
             self._told.pop(session, None)
-            self._unwatched_since.pop(session, None)
+            self._unwatched.forget(session)
 
     async def settled(self, session: str, report: MoveReport) -> MoveReport:
         """Wait until a move's gap is over; return its report with the gap, and with where the session is by then."""
-        live = self.lives.get(session)
-        gap = None if live is None else live.gap
-        if live is not None and gap is not None and gap.attempt == report.attempt and report.outcome in WITH_GAP:
-            await live.gap_over(gap, self.config.gap_within_s)
-            report = replace(report, gap_s=gap.late_s)
-        told = replace(report, runs_at=self._runs_at(session))
-        self.fleet.amend(told)
-        return told
+        return await self._tellings.settled(session, report)
 
     async def run(self) -> None:
         """Look after the sessions until cancelled: who works where, and which are kept for nobody."""
@@ -140,7 +137,7 @@ class Gateway:
                 if self._told.get(session) != message:
                     self._told[session] = message
                     live.audience.say(message)
-                live.release_if_silent(self.config.silent_s)
+                live.controls.release_if_silent(self.config.silent_s)
                 await self._expire(session, live)
 
     async def end(self) -> None:
@@ -235,18 +232,11 @@ class Gateway:
             live.feed.send_again(worker, block)
 
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
-        live = self.lives.get(session)
-        if live is None:
-            return
-        if event == "phase" and fields["phase"] == "prepare" and (owner := self.fleet.owner(session)):
-            live.begin_gap(str(fields["attempt"]), owner.epoch)
-        if event == "phase" and (phase := visitor_phase(str(fields["phase"]))):
-            live.audience.say(MovePhase(attempt=str(fields["attempt"]), phase=phase, to=str(fields["destination"])))
-        report = fields.get("report")
-        if event == "result" and isinstance(report, MoveReport):
-            if live.gap is not None:
-                live.gap.ended = report.outcome
-            self.spawn(self._tell_result(live, report))
+        live, report = self.lives.get(session), fields.get("report")
+        if live is not None and event == "phase":
+            self._tellings.phase(live, fields)
+        elif live is not None and event == "result" and isinstance(report, MoveReport):
+            self._tellings.result(live, report)
 
     def lost(self, session: str, why: str) -> None:
         if recovery := self._recovery(session):
@@ -260,24 +250,6 @@ class Gateway:
         live.take(worker, opened)
         environment = next((view.environment for view in self.fleet.workers() if view.name == worker), {})
         live.journal.begin(record_header(live, opened, environment))
-
-    def _runs_at(self, session: str) -> str | None:
-        """Return who owns a session by the ledger's row, if that worker lives."""
-        owner = self.fleet.owner(session)
-        for view in self.fleet.workers():
-            if owner is not None and (view.name, view.incarnation) == (owner.worker, owner.incarnation):
-                return None if view.state in (WorkerState.GONE, WorkerState.SUSPECTED) else view.name
-        return None
-
-    async def _tell_result(self, live: Live, report: MoveReport) -> None:
-        settled = await self.settled(live.name, report)
-        if settled.gap_s is not None and settled.outcome is Outcome.COMMITTED:
-            self._metrics.moved_with_gap(settled.gap_s)
-        live.count(settled.outcome)
-        live.journal.move(live.screen.next_block, settled)
-        if settled.outcome is Outcome.COMMITTED:
-            live.audience.say(MovePhase(attempt=settled.attempt, phase=MOVED, to=settled.destination))
-        live.audience.say(result_of(settled, 1 / live.spec.frames_per_s))
 
     def _resuming(self, session: str) -> Resuming | None:
         live = self.lives.get(session)
@@ -295,10 +267,7 @@ class Gateway:
         return next((recovery for recovery in self.recoveries.values() if recovery.name == name), None)
 
     async def _expire(self, session: str, live: Live) -> None:
-        now = asyncio.get_running_loop().time()
-        if live.watched:
-            self._unwatched_since.pop(session, None)
-        elif now - self._unwatched_since.setdefault(session, now) >= self.config.keep_s:
+        if self._unwatched.look(session, asyncio.get_running_loop().time(), watched=live.watched):
             with suppress(UserError, LedgerError):  # a move is under way, or nothing can be noted: at the next look
                 await self.fleet.close(session)
                 log.info("closed: nobody watched", session=session, seconds=self.config.keep_s)

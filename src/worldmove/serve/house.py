@@ -22,7 +22,7 @@ from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.gauges import Gauges
 from worldmove.serve.ids import RandomIds, nonce, salt
-from worldmove.serve.live import LiveConfig
+from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.origin import OwnOnly, is_loopback
 from worldmove.serve.page import read_page

@@ -4,66 +4,30 @@ One of an earlier server begins with a ``Resuming``: until its reports are in, t
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-import msgspec
 import structlog
 
-from worldmove.engine.base import EngineSpec, KeyChange
 from worldmove.fleet.ports import Fleet, Owner
-from worldmove.fleet.reports import Outcome
 from worldmove.serve.audience import Audience
-from worldmove.serve.checks import CheckBook, digests_of
-from worldmove.serve.client_messages import Keys
+from worldmove.serve.controls import Controls
 from worldmove.serve.feed import Feed
-from worldmove.serve.gap import Gap
 from worldmove.serve.journal import Journal
-from worldmove.serve.limits import PlayLimits
+from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
-from worldmove.serve.play_messages import Check, Counts, Error, KeysTaken, Lost, Resting
+from worldmove.serve.owed import Owed
+from worldmove.serve.play_messages import Lost, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.resuming import Resuming
-from worldmove.serve.screen import Screen, Shown
-from worldmove.serve.sequencer import Sequencer, Taken
+from worldmove.serve.screen import Screen
+from worldmove.serve.sequencer import Sequencer
+from worldmove.serve.showing import Showing
+from worldmove.serve.standstill import Standstill
+from worldmove.serve.tally import Tally
 from worldmove.serve.tempo import Situation, Tempo, TempoConfig, horizon_s
 from worldmove.worker.messages import BlockDone, CheckDone, Opened, StateDone
 
-RECENT_BLOCKS = 16
-
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveConfig:
-    """What every session of a gateway shares.
-
-    ``check_blocks``: how many blocks are owed after a change of owner (see ``serve.tempo``, rule 5).
-    """
-
-    spec: EngineSpec
-    server_life: int
-    rest_after_s: float = 4.0
-    engine: str = ""
-    """As a worker's configuration names it."""
-    account_every: int = 16
-    """After how many blocks a session's owner accounts for its state, for the record; 0: never."""
-    check_blocks: int = 2
-    limits: PlayLimits = field(default_factory=PlayLimits)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """How a session begins: from its seed, or where a saved one had come to."""
-
-    seed: int
-    first_block: int = 0
-    number: int = 0
-    """Of the newest key change before ``first_block``."""
-    down: tuple[str, ...] = ()
-    """Keys that were down by then."""
 
 
 class Live:
@@ -85,48 +49,23 @@ class Live:
         self.resuming = resuming
         """What is waited for of a session of an earlier server; None for one of this server's, and afterwards."""
         self.spec = config.spec
+        self.server_life = config.server_life
         self.audience = Audience(config.limits.max_watchers)
-        self.sequencer = Sequencer()
-        if self.start.first_block:
-            self.sequencer.go_on(self.start.first_block, self.start.number, self.start.down)
+        self.sequencer = _begun(self.start)
         self.journal = Journal()
         self.opened: Opened | None = None
-        self.counts = Counts(moved=0, refused=0, aborted=0, lost=0, blocks_late=0)
         self.lost_why: str | None = None
-        self.gap: Gap | None = None
-        """Of the newest move."""
-        self._kept = False
+        self.tally = Tally(self.audience, metrics)
+        self.standstill = Standstill(overdue_s=self._overdue_s, will_go_on=self._will_go_on)
+        self._owed = Owed(config.check_blocks)
+        self._tempo = _tempo(config)
+        self.feed = self._fed(fleet)
+        self.screen = self._screened(fleet)
+        self.controls = Controls(
+            audience=self.audience, sequencer=self.sequencer, keys=config.spec.keys, on_change=self.feed.nudge
+        )
+        self._showing = self._shown_by(metrics)
         self._first: int | None = None
-        self._owed_until = 0
-        self._check_blocks = config.check_blocks
-        self._was_owned = False
-        self.server_life = config.server_life
-        self._metrics = metrics
-        self._checks = CheckBook()
-        period_s = config.spec.period_s
-        self._tempo = Tempo(TempoConfig(period_s=period_s, lead_s=period_s, rest_after_s=config.rest_after_s))
-        self.feed = Feed(
-            name,
-            sequencer=self.sequencer,
-            tempo=self._tempo,
-            fleet=fleet,
-            look=self._look,
-            on_rest=self._rested,
-            account_every=config.account_every,
-        )
-        self.screen = Screen(
-            name,
-            spec=config.spec,
-            server_life=config.server_life,
-            fleet=fleet,
-            audience=self.audience,
-            tempo=self._tempo,
-            acknowledge=self._acknowledge,
-            first_block=self.start.first_block,
-        )
-        self._arrived: asyncio.Queue[tuple[str, BlockDone | StateDone, float]] = asyncio.Queue()
-        self._compute_s: deque[float] = deque(maxlen=RECENT_BLOCKS)
-        self._progress = asyncio.Event()
 
     async def run(self) -> None:
         """Play the session."""
@@ -134,7 +73,7 @@ class Live:
             tasks.create_task(self.feed.run())
             if self.resuming is not None:
                 await self._resume(self.resuming)
-            tasks.create_task(self._show_blocks())
+            tasks.create_task(self._showing.run())
             if self.resuming is not None:
                 await self._resume_lists(self.resuming)
 
@@ -158,9 +97,7 @@ class Live:
         self.feed.hold(resuming.holders, self.sequencer.first)
         if resuming.owner is not None:
             self.feed.send_from(resuming.owner, self.sequencer.first)
-        if len(self.feed.holders) > 1:  # the retired copy of a move is let go by a block past its boundary
-            self._owed_until = self.screen.next_block + self._check_blocks
-        self._was_owned = True
+        self._owed.resumed(self.screen.next_block, num_holders=len(self.feed.holders))
         self._rested(None)
         self.feed.nudge()
 
@@ -170,9 +107,9 @@ class Live:
         """Take a worker's word about this session."""
         match message:
             case BlockDone() | StateDone():
-                self._arrived.put_nowait((worker, message, asyncio.get_running_loop().time()))
-            case CheckDone(block=block, attempt=attempt):
-                self._tell(self._checks.stepped(block, attempt, digests_of(message)))
+                self._showing.take(worker, message)
+            case CheckDone():
+                self.tally.stepped(message)
             case Opened():
                 self.opened = message
 
@@ -181,9 +118,8 @@ class Live:
         if self.resuming is not None:
             self.resuming.owner = owner.worker
             return
-        if self._was_owned:
-            self._owed_until = self.screen.next_block + self._check_blocks
-        self._was_owned = self.feed.enabled = True
+        self._owed.owned(self.screen.next_block)
+        self.feed.enabled = True
         self.feed.send_from(owner.worker, self.screen.next_block)
         self.feed.nudge()
 
@@ -202,14 +138,8 @@ class Live:
         self.feed.enabled = False
         if self.resuming is not None:
             self.resuming.let_in()
-        self._count("lost")
+        self.tally.lost()
         self.end(why)
-
-    def count(self, outcome: Outcome) -> None:
-        """Count a move that has ended, and tell."""
-        field = {Outcome.COMMITTED: "moved", Outcome.REFUSED: "refused", Outcome.ABORTED: "aborted"}.get(outcome)
-        if field is not None:
-            self._count(field)
 
     def end(self, why: str) -> None:
         """Close every connection, saying why; the record ends too."""
@@ -250,76 +180,22 @@ class Live:
         """
         if self.feed.resting_why is not None:
             return float("inf")
-        return horizon_s(self.spec.period_s, tuple(self._compute_s))
-
-    # What the players say.
-
-    def join(self, player: Player, *, controls: bool) -> None:
-        """Let a player watch, and control if asked. Who controlled before lets go of every key."""
-        if controls and self.audience.controlling is not None:
-            self.sequencer.release()
-        self.audience.join(player, controls=controls)
-        self.feed.nudge()
+        return horizon_s(self.spec.period_s, self._showing.compute_s)
 
     def leave(self, player: Player) -> None:
-        """A player is gone; if they controlled, what was down is released and nothing keeps the world going."""
+        """A player is gone, who may only have waited to be let in."""
         if self.resuming is not None:
             self.resuming.leave(player)
-        if self.audience.controlling is player:
-            self.sequencer.release()
-            self._kept = False
-        self.audience.leave(player)
-        self.feed.nudge()
-
-    def release_if_silent(self, silent_s: float) -> None:
-        """Let go of the keys of a player that has said nothing for so long: its connection may be dead."""
-        player, now = self.audience.controlling, asyncio.get_running_loop().time()
-        if player is not None and player.heard_at is not None and now - player.heard_at >= silent_s:
-            self.sequencer.release()
-
-    def press(self, player: Player, keys: Keys) -> None:
-        """Take a player's key changes. One that breaks the numbering, or sends too many, is dropped."""
-        if player is not self.audience.controlling:
-            player.say(Error(code="watching_only", message="Another connection has the controls."))
-            return
-        unknown = next((key for _, key, _ in keys.changes if key not in self.spec.keys), None)
-        if unknown is not None:  # one error for a message, or a flood of them would fill the player's queue
-            known = ", ".join(self.spec.keys)
-            player.say(Error(code="unknown_key", message=f"There is no key {unknown!r} here; use {known}."))
-        for number, key, down in keys.changes:
-            if key not in self.spec.keys:
-                continue
-            taken = self.sequencer.take(KeyChange(number=number, key=key, down=down))
-            if taken in (Taken.FULL, Taken.TOO_FAR):
-                player.drop(CloseCode.BAD_MESSAGE, f"key change {number} was not taken: {taken.value}")
-                return
-        player.say(KeysTaken(number=self.sequencer.next_number - 1))
-        self.feed.nudge()
-
-    def keep(self, player: Player, *, keep: bool) -> None:
-        """Go on without keys, or stop doing so. Only who controls may say so."""
-        if player is self.audience.controlling:
-            self._kept = keep
-            self.feed.nudge()
+        self.controls.leave(player)
 
     # What goes on meanwhile.
 
-    async def first_shown(self, epoch: int) -> None:
-        """Return once a block of this epoch was shown, or the world rests and none will come."""
-        await self._until(lambda: (self.screen.shown_epoch or 0) >= epoch)
+    def _rested(self, why: str | None) -> None:
+        self.audience.say(Resting(resting=why is not None, why=why or ""))
+        self.standstill.look_again()
 
-    def begin_gap(self, attempt: str, epoch: int) -> None:
-        """A try begins: from its move's first one on, late blocks count."""
-        if self.gap is None or self.gap.ended is not None:
-            self.gap = Gap(attempt=attempt, epoch=epoch)
-        self.gap.attempt = attempt
-
-    async def gap_over(self, gap: Gap, within_s: float) -> None:
-        """Return once a gap is over: after a time it is closed, and what is due by then and not here counts."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await self._until(lambda: gap.is_over)
-        gap.close(self._overdue_s())
+    def _acknowledge(self, epoch: int, block: int) -> None:
+        self.feed.acknowledge(epoch, block, self.server_life)
 
     def _overdue_s(self) -> float | None:
         """Return how late the next block is by now; None where it is not due."""
@@ -327,59 +203,11 @@ class Live:
         late_s = 0.0 if due is None else asyncio.get_running_loop().time() - due
         return late_s if late_s > 0 and self.feed.resting_why is None else None
 
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        """Return once something holds, or the world is lost, or rests and no block will come."""
-        while not holds() and self.lost_why is None:
-            if self.feed.resting_why is not None and not self._owes:
-                return
-            self._progress.clear()
-            await self._progress.wait()
-
-    async def _show_blocks(self) -> None:
-        while True:
-            worker, block, arrived = await self._arrived.get()
-            if isinstance(block, StateDone):  # in turn, so that it follows the block that it speaks of
-                self.journal.state(worker, block)
-                continue
-            shown = await self.screen.take(worker, block, arrived)
-            if isinstance(shown, Shown):
-                if self.journal.begun:  # else it is an earlier server's session, whose lists may not be here
-                    self.journal.block(worker, block, self.sequencer.closed(block.block))
-                self._after(shown)
-            else:
-                self._metrics.block_dropped(shown)
-                log.info("block not shown", session=self.name, worker=worker, block=block.block, why=shown.value)
-
-    def _after(self, shown: Shown) -> None:
-        self._compute_s.append(shown.block.compute_s)
-        self._metrics.block_shown(shown.late_s, shown.block.compute_s)
-        if self.gap is not None:
-            self.gap.shown(shown.block.epoch, shown.late_s)
-        if shown.late_s:
-            self._count("blocks_late")
-        self._tell(self._checks.shown(shown.block.block, digests_of(shown.block)))
-        self._progress.set()
-        self.feed.nudge()
-
-    def _count(self, field: str) -> None:
-        self.counts = msgspec.structs.replace(self.counts, **{field: getattr(self.counts, field) + 1})
-        self.audience.say(self.counts)
-
-    def _tell(self, checks: Sequence[Check]) -> None:
-        for check in checks:
-            self._metrics.checked(equal=check.equal)
-            self.audience.say(check)
-
-    def _rested(self, why: str | None) -> None:
-        self.audience.say(Resting(resting=why is not None, why=why or ""))
-        self._progress.set()
-
-    def _acknowledge(self, epoch: int, block: int) -> None:
-        self.feed.acknowledge(epoch, block, self.server_life)
-
-    @property
-    def _owes(self) -> bool:
-        return self.screen.next_block < self._owed_until
+    def _will_go_on(self) -> bool:
+        """Whether there will be a next block: the world is not lost, and does not rest."""
+        if self.lost_why is not None:
+            return False
+        return self.feed.resting_why is None or self._owed.is_owed(self.screen.next_block)
 
     def _look(self, now: float) -> Situation:
         return Situation(
@@ -387,7 +215,57 @@ class Live:
             block=self.sequencer.reaches,
             shown=self.screen.next_block,
             active=self.sequencer.active,
-            kept=self._kept,
+            kept=self.controls.kept,
             watched=self.audience.watched,
-            owed=self._owes,
+            owed=self._owed.is_owed(self.screen.next_block),
         )
+
+    # Its parts.
+
+    def _fed(self, fleet: Fleet) -> Feed:
+        return Feed(
+            self.name,
+            sequencer=self.sequencer,
+            tempo=self._tempo,
+            fleet=fleet,
+            look=self._look,
+            on_rest=self._rested,
+            account_every=self.config.account_every,
+        )
+
+    def _screened(self, fleet: Fleet) -> Screen:
+        return Screen(
+            self.name,
+            spec=self.spec,
+            server_life=self.server_life,
+            fleet=fleet,
+            audience=self.audience,
+            tempo=self._tempo,
+            acknowledge=self._acknowledge,
+            first_block=self.start.first_block,
+        )
+
+    def _shown_by(self, metrics: Metrics) -> Showing:
+        return Showing(
+            self.name,
+            screen=self.screen,
+            sequencer=self.sequencer,
+            journal=self.journal,
+            tally=self.tally,
+            standstill=self.standstill,
+            metrics=metrics,
+            on_shown=self.feed.nudge,
+        )
+
+
+def _begun(start: Start) -> Sequencer:
+    """Return a sequencer that goes on where a session begins."""
+    sequencer = Sequencer()
+    if start.first_block:
+        sequencer.go_on(start.first_block, start.number, start.down)
+    return sequencer
+
+
+def _tempo(config: LiveConfig) -> Tempo:
+    period_s = config.spec.period_s
+    return Tempo(TempoConfig(period_s=period_s, lead_s=period_s, rest_after_s=config.rest_after_s))

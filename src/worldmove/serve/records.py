@@ -9,7 +9,8 @@ from worldmove.fleet.ports import Beginning
 from worldmove.fleet.views import SessionView
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway
-from worldmove.serve.live import Live, Start
+from worldmove.serve.live import Live
+from worldmove.serve.live_config import Start
 from worldmove.serve.spool import Pieces, Spool
 from worldmove.state.checked_frame import MAX_HEADER_BYTES
 from worldmove.state.manifest import MAX_MANIFEST_BYTES

@@ -1,0 +1,92 @@
+"""Looks after sessions that nobody plays: whose owner is dead, does not answer, or holds no copy any more."""
+
+import asyncio
+from collections.abc import Callable
+
+from worldmove.fleet.books import Books
+from worldmove.fleet.leases import Leases
+from worldmove.fleet.ports import Owner
+from worldmove.fleet.recovery import Recovery
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.messages import Gone
+from worldmove.worker.background import Background
+
+Log = Callable[[str, dict[str, object]], None]
+
+
+class Caretaker:
+    """One recovery for each such session, and the leases that tell of owners that do not answer."""
+
+    def __init__(self, books: Books, background: Background, log: Log) -> None:
+        self._books = books
+        self._background = background
+        self._log = log
+        self._recovery = Recovery(
+            config=books.config,
+            workers=books.workers,
+            desk=books.desk,
+            gateway=books.gateway,
+            why_failed=self._why_failed,
+        )
+        self._leases = Leases(
+            config=books.config, workers=books.workers, on_suspected=self._suspected, on_answered=self._answers_again
+        )
+        self._recovering: dict[str, asyncio.Task[None]] = {}
+        self._stopping = False
+
+    def start(self) -> None:
+        """Look after what is here, and watch the leases from now on."""
+        self.look()
+        self._background.start("leases", self._leases.run())
+
+    def stop(self) -> None:
+        """Begin nothing any more."""
+        self._stopping = True
+
+    def look(self) -> None:
+        """Begin to recover every session that nobody plays, unless that is under way."""
+        for record in self._books.sessions.all():
+            row = self._books.desk.row(record.name)
+            orphan = row is not None and not row.lost and self._books.desk.owner_is_missing(row)
+            running = self._recovering.get(record.name)
+            if orphan and not self._stopping and (running is None or running.done()):
+                task = self._background.start(f"recover {record.name}", self._recovery.recover(record.name))
+                self._recovering[record.name] = task
+
+    def answered(self, worker: WorkerRecord, number: int) -> None:
+        """A worker has answered a beat."""
+        self._leases.answered(worker, number)
+
+    def says_gone(self, worker: WorkerRecord, message: Gone) -> None:
+        """A worker says that it holds no copy of what it owns."""
+        owner = self._books.desk.owner(message.session)
+        if owner == Owner(worker=worker.name, incarnation=worker.incarnation, epoch=message.owned_epoch):
+            self._books.desk.owner_says_gone(message.session, message.owned_epoch)
+            self.look()
+
+    def note_empty_owner(self, worker: WorkerRecord) -> None:
+        """Whoever reports no copy of what it owns has none: it reports a copy before it asks for an epoch to play.
+
+        It was granted an epoch after it had let its copy go, and no word of it may have reached it. This needs the
+        order of a link (``fleet.hosts.Hosts``): a report that came after the question it was sent before would be
+        taken for the news that the copy is gone.
+        """
+        held = {copy.session: None for copy in worker.copies}
+        for record in self._books.sessions.all():
+            row = self._books.desk.row(record.name)
+            owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
+            if row is not None and owns and not record.closing and record.name not in held:
+                self._books.desk.owner_says_gone(record.name, row.epoch)
+        self.look()
+
+    def _why_failed(self, session: str) -> str:
+        record = self._books.sessions.find(session)
+        return record.failed_why if record else ""
+
+    def _suspected(self, worker: WorkerRecord) -> None:
+        """A worker's lease has lapsed: what may be done for its sessions without it is done."""
+        self._log("worker_suspected", {"worker": worker.name, "incarnation": worker.incarnation})
+        self.look()
+
+    def _answers_again(self, worker: WorkerRecord) -> None:
+        self._log("worker_answers_again", {"worker": worker.name, "incarnation": worker.incarnation})

@@ -1,0 +1,169 @@
+"""What workers say: each word to whom it concerns. A word in another's name, or of an earlier life, is dropped."""
+
+from collections.abc import Callable
+
+from worldmove.fleet.books import Books
+from worldmove.fleet.caretaker import Caretaker
+from worldmove.fleet.holders import Holders
+from worldmove.fleet.services import Services
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.ledger_messages import MarkShown
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Gone, MoveMessage
+from worldmove.worker.background import Background
+from worldmove.worker.messages import (
+    Alive,
+    BlockDone,
+    CheckDone,
+    Close,
+    Copies,
+    Described,
+    Failed,
+    Freed,
+    Held,
+    Hello,
+    LedgerAnswer,
+    LedgerAsk,
+    Left,
+    NotDone,
+    Opened,
+    Refused,
+    Reported,
+    Saved,
+    StateDone,
+    ToServer,
+)
+
+Log = Callable[[str, dict[str, object]], None]
+
+
+class Switchboard:
+    """One controller's. It decides nothing, and keeps nothing."""
+
+    def __init__(
+        self,
+        *,
+        books: Books,
+        services: Services,
+        holders: Holders,
+        caretaker: Caretaker,
+        background: Background,
+        log: Log,
+    ) -> None:
+        self._books = books
+        self._services = services
+        self._holders = holders
+        self._caretaker = caretaker
+        self._background = background
+        self._write = log
+
+    def heard(self, worker: WorkerRecord, message: ToServer) -> None:
+        """Take a worker's word."""
+        if isinstance(message, Copies | Hello) and (message.worker, message.incarnation) != (
+            worker.name,
+            worker.incarnation,
+        ):
+            self._log("message_dropped", worker=worker.name, claims=message.worker)
+        else:
+            self._take(worker, message)
+
+    def _take(self, worker: WorkerRecord, message: ToServer) -> None:
+        match message:
+            case BlockDone() | StateDone() | CheckDone() | Left():
+                self._played(worker, message)
+            case Described() | Saved() | NotDone():
+                self._services.asking.heard(worker, message)
+            case Held():
+                self._books.gateway().held(message.session, message.block, message.changes)
+            case Reported() | Alive() | Hello():
+                self._of_link(worker, message)
+            case LedgerAsk():
+                self._background.start(f"ledger {worker.name} {message.request}", self._carry(worker, message))
+            case MoveMessage():
+                self._relay(worker, message)
+            case Copies():
+                self._holds(worker, message)
+            case Opened() | Failed() | Freed():
+                self._services.opener.heard(worker, message)
+                self._books.gateway().take(worker.name, message)
+
+    def _of_link(self, worker: WorkerRecord, message: Reported | Alive | Hello) -> None:
+        match message:
+            case Reported():
+                self._reported(worker)
+            case Alive(number=number):
+                self._caretaker.answered(worker, number)
+            case Hello():
+                self._books.workers.hello(message)
+                self._linked_again(message)
+                self._log("worker_ready", worker=worker.name, incarnation=worker.incarnation, pid=message.pid)
+
+    def _played(self, worker: WorkerRecord, message: BlockDone | StateDone | CheckDone | Left) -> None:
+        if isinstance(message, BlockDone):
+            self._fence(worker, message.session, message.epoch)
+        self._books.gateway().take(worker.name, message)
+
+    def _holds(self, worker: WorkerRecord, message: Copies) -> None:
+        self._books.workers.report(message)
+        self._holders.refresh()
+        self._caretaker.note_empty_owner(worker)
+        for copy in message.copies:
+            if copy.phase == "live":
+                self._fence(worker, copy.session, copy.epoch)
+
+    def _reported(self, worker: WorkerRecord) -> None:
+        """A worker has said all that it holds on a new link. What was closed while it could not hear of it goes."""
+        for copy in worker.copies:
+            if self._has_ended(copy.session):
+                self._books.workers.send(worker.name, Close(session=copy.session))
+            else:
+                row = self._books.desk.row(copy.session)
+                owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
+                sends = owns and copy.phase not in ("shadow", "freeing")
+                self._books.gateway().left(copy.session, copy.left, copy.block, sends=sends)
+            if copy.phase == "live":  # it may lack a list, and never send the block that would be refused
+                self._fence(worker, copy.session, copy.epoch)
+        self._books.workers.has_reported(worker.name, worker.incarnation)
+        self._holders.refresh()
+        self._caretaker.note_empty_owner(worker)
+
+    def _has_ended(self, session: str) -> bool:
+        """Whether a session is unknown, being closed, or lost."""
+        record, row = self._books.sessions.find(session), self._books.desk.row(session)
+        return record is None or record.closing or (row is not None and row.lost)
+
+    def _linked_again(self, hello: Hello) -> None:
+        """A worker has made a new link: lists and acknowledgements may have been lost with the old one."""
+        for copy in hello.copies:
+            self._books.gateway().linked_again(copy.session, hello.worker, copy.block)
+        self._services.mover.linked_again(hello.worker)
+
+    def _relay(self, worker: WorkerRecord, message: AnyMoveMessage) -> None:
+        """Forward what one end says to the other; keep what is meant for the controller."""
+        if (message.sender, message.incarnation) != (worker.name, worker.incarnation):
+            self._log("message_dropped", worker=worker.name, claims=message.sender)
+        elif message.to != CONTROLLER:
+            self._books.workers.send(message.to, message)
+        elif isinstance(message, Gone):
+            self._caretaker.says_gone(worker, message)
+        else:
+            self._services.mover.heard(message)
+
+    async def _carry(self, worker: WorkerRecord, message: LedgerAsk) -> None:
+        """Put a worker's question to the ledger. What has no answer yet gets none: the asker repeats it."""
+        operation = message.operation
+        asker = (getattr(operation, "worker", worker.name), getattr(operation, "incarnation", worker.incarnation))
+        if isinstance(operation, MarkShown) or asker != (worker.name, worker.incarnation):
+            self._log("question_dropped", worker=worker.name, session=operation.session)
+            return
+        answer = await self._books.desk.ask(operation)
+        if answer is not None:
+            self._books.workers.send(worker.name, LedgerAnswer(request=message.request, answer=answer))
+
+    def _fence(self, worker: WorkerRecord, session: str, epoch: int) -> None:
+        """Tell a worker that plays a session in an older epoch than the row's: it slept, and was replaced meanwhile."""
+        row = self._books.desk.row(session)
+        if row is not None and epoch < row.epoch:
+            self._books.workers.send(worker.name, Refused(session=session, epoch=row.epoch))
+
+    def _log(self, event: str, **fields: object) -> None:
+        self._write(event, fields)

@@ -1,0 +1,36 @@
+"""What a session is begun with: what all of a gateway share, and where this one starts."""
+
+from dataclasses import dataclass, field
+
+from worldmove.engine.base import EngineSpec
+from worldmove.serve.limits import PlayLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveConfig:
+    """What every session of a gateway shares.
+
+    ``check_blocks``: how many blocks are owed after a change of owner (see ``serve.tempo``, rule 5).
+    """
+
+    spec: EngineSpec
+    server_life: int
+    rest_after_s: float = 4.0
+    engine: str = ""
+    """As a worker's configuration names it."""
+    account_every: int = 16
+    """After how many blocks a session's owner accounts for its state, for the record; 0: never."""
+    check_blocks: int = 2
+    limits: PlayLimits = field(default_factory=PlayLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a session begins: from its seed, or where a saved one had come to."""
+
+    seed: int
+    first_block: int = 0
+    number: int = 0
+    """Of the newest key change before ``first_block``."""
+    down: tuple[str, ...] = ()
+    """Keys that were down by then."""
