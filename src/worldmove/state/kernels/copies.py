@@ -17,10 +17,10 @@ Piece = tuple[int, int, int]
 class CopyPlan:
     """Pieces, dealt to blocks. Made by ``Copies.plan``; may be launched any number of times."""
 
-    def __init__(self, pieces: Sequence[Piece], copies: "Copies") -> None:
+    def __init__(self, pieces: Sequence[Piece] | Numbers, copies: "Copies") -> None:
         self.num_bytes = 0
         self.done = new_event(copies.device)
-        self._most = len(pieces)
+        self.most_pieces = len(pieces)
         self._blocks = copies.num_blocks
         self._tile = copies.tile
         self.table = Mirror(self._blocks + 1 + 4 * (3 * len(pieces) + self._blocks), copies.device)
@@ -34,12 +34,13 @@ class CopyPlan:
         )
         self.point(pieces)
 
-    def point(self, pieces: Sequence[Piece]) -> None:
+    def point(self, pieces: Sequence[Piece] | Numbers) -> None:
         """Take other pieces, no more of them than at first. Allocates nothing; the next launch uploads them."""
-        if len(pieces) > self._most:
-            raise ValueError(f"this plan has room for {self._most} pieces, not {len(pieces)}")
-        lines = _lines(np.array(pieces, dtype=np.int64).reshape(-1, 3))
-        self.num_bytes = sum(length for _, _, length in pieces)
+        if len(pieces) > self.most_pieces:
+            raise ValueError(f"this plan has room for {self.most_pieces} pieces, not {len(pieces)}")
+        table = np.asarray(pieces, dtype=np.int64).reshape(-1, 3)
+        self.num_bytes = int(table[:, 2].sum())
+        lines = _lines(table)
         work = deal(-(-lines[:, 2] // self._tile), self._blocks)
         shares = lines[work.line]
         done = work.tile * self._tile
@@ -62,7 +63,7 @@ class Copies:
         self.num_blocks = self.launcher.num_processors * self.tuning.copy_blocks
         self.tile = self.tuning.copy_threads * self.tuning.unroll
 
-    def plan(self, pieces: Sequence[Piece]) -> CopyPlan:
+    def plan(self, pieces: Sequence[Piece] | Numbers) -> CopyPlan:
         """Prepare a launch. Pieces may have any alignment and length; no target may overlap another piece."""
         return CopyPlan(pieces, self)
 

@@ -52,10 +52,16 @@ class Fingerprints:
     """Launches WMF1 on one device."""
 
     def __init__(
-        self, device: torch.device, *, tuning: Tuning | None = None, launcher_: Launcher | None = None
+        self,
+        device: torch.device,
+        *,
+        copies: Copies | None = None,
+        tuning: Tuning | None = None,
+        launcher_: Launcher | None = None,
     ) -> None:
+        """``copies``: what there is already for the device, programs and tuning included."""
         self.device = device
-        self.copies = Copies(device, tuning=tuning, launcher_=launcher_)
+        self.copies = copies or Copies(device, tuning=tuning, launcher_=launcher_)
         self._tables = Tables(device)
 
     def plan(

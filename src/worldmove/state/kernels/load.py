@@ -37,8 +37,6 @@ def launcher(device: torch.device, constants: Mapping[str, int]) -> Launcher:
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("cuda"):
             raise
-        raise UserError(
-            "the kernels for device memory need cuda-bindings, which comes with torch for CUDA"
-        ) from error
+        raise UserError("the kernels for device memory need cuda-bindings, which comes with torch for CUDA") from error
     made: Launcher = module.CudaLauncher(device, constants)
     return made

@@ -1,9 +1,11 @@
 """The groups of a layout, dealt to the warps of a device."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from worldmove.state.kernels.copies import Copies, CopyPlan
 from worldmove.state.kernels.load import Call
@@ -18,7 +20,6 @@ Targets = Sequence[int]
 """Where a launch that copies takes each extent."""
 
 _SHARE = 5
-_FEW = 64
 
 
 class Plan:
@@ -34,27 +35,30 @@ class Plan:
         """``numbers``: the number of each group's first row."""
         device, tuning = copies.device, copies.tuning
         self._copies = copies
-        self._groups = [tuple(extents) for extents in groups]
-        self._targets = None if targets is None else [tuple(addresses) for addresses in targets]
-        self._num_bytes = np.array([sum(n for _, n in extents) for extents in self._groups], dtype=np.int64)
-        rows = -(-self._num_bytes // ROW_BYTES)
+        self._copying = targets is not None
+        self._extents = _Extents(groups, targets)
+        self._num_bytes = self._extents.num_bytes()
+        self._rows = -(-self._num_bytes // ROW_BYTES)
         self.num_blocks = copies.launcher.num_processors * tuning.blocks
-        self._work = deal(rows, self.num_blocks * tuning.warps)
-        self._first = np.searchsorted(self._work.line, np.arange(len(rows) + 1))
-        self._sums = torch.zeros(3 * max(len(rows), 1), dtype=torch.int64, device=device)
-        self.digests = torch.zeros(2 * max(len(rows), 1), dtype=torch.int64, pin_memory=device.type == "cuda")
-        self.empty = np.flatnonzero(rows == 0)
+        self._work = deal(self._rows, self.num_blocks * tuning.warps)
+        self._sums = torch.zeros(3 * max(self.num_groups, 1), dtype=torch.int64, device=device)
+        self.digests = torch.zeros(2 * max(self.num_groups, 1), dtype=torch.int64, pin_memory=device.type == "cuda")
+        self.empty = np.flatnonzero(self._rows == 0)
         self.done = new_event(device)
         self.launches = 0
         self._stream: Stream = None
         self._calls: dict[int, Call] = {}
-        self._write_table(rows, numbers)
+        self.before: CopyPlan | None = None
+        self.after: CopyPlan | None = None
+        self._gathered: Numbers | None = None
+        self._scratch = torch.empty(0)
+        self._write_table(numbers)
         self._lay_out()
 
     @property
     def num_groups(self) -> int:
         """How many digests a launch gives."""
-        return len(self._groups)
+        return len(self._num_bytes)
 
     @property
     def num_bytes(self) -> int:
@@ -64,21 +68,15 @@ class Plan:
     def point(self, changed: Mapping[int, Extents], targets: Mapping[int, Targets] | None = None) -> None:
         """Give some groups, by their place in the plan, other addresses; their numbers of bytes stay.
 
-        Allocates nothing while the groups that are gathered stay the same ones and stay where they are.
+        Allocates nothing while the same groups are read where they lie, and the others have as many extents.
         """
         for place, extents in changed.items():
             if sum(length for _, length in extents) != self._num_bytes[place]:
                 raise ValueError(f"group {place} has {self._num_bytes[place]} bytes")
-            self._groups[place] = tuple(extents)
-        if targets and self._targets is None:
+        if targets and not self._copying:
             raise ValueError("this plan does not copy")
-        for place, addresses in (targets or {}).items():
-            self._target_list()[place] = tuple(addresses)
-        places = {**changed, **(targets or {})}
-        if len(places) > _FEW or not all(self._direct[place] and self._is_direct(place) for place in places):
-            self._lay_out()
-        else:
-            self._point_direct(list(places))
+        self._extents.change(changed, targets or {})
+        self._lay_out()
 
     def call(self, table: int) -> Call:
         """Return the program that reads the groups, with a table of coefficients at an address."""
@@ -87,7 +85,7 @@ class Plan:
             tuning = self._copies.tuning
             base = self.table.address
             found = self._calls[table] = self._copies.launcher.call(
-                "fingerprint" if self._targets is None else "fingerprint_and_copy",
+                "fingerprint_and_copy" if self._copying else "fingerprint",
                 blocks=self.num_blocks,
                 threads=32 * tuning.warps,
                 shared_bytes=tuning.shared_bytes,
@@ -115,18 +113,15 @@ class Plan:
         self._stream = stream
         self.launches += 1
 
-    def _target_list(self) -> list[tuple[int, ...]]:
-        return [] if self._targets is None else self._targets
-
-    def _write_table(self, rows: Numbers, numbers: Numbers) -> None:
+    def _write_table(self, numbers: Numbers) -> None:
         """Lay bounds, groups and shares out in one table, all but the addresses."""
         work = self._work
         self._groups_at = len(work.bounds)
-        self._shares_at = self._groups_at + 2 * len(rows)
+        self._shares_at = self._groups_at + 2 * len(self._rows)
         self.table = Mirror(self._shares_at + _SHARE * len(work.line), self._copies.device)
         table = self.table.numbers()
         table[: self._groups_at] = work.bounds
-        table[self._groups_at : self._shares_at] = np.stack((rows, self._num_bytes), axis=1).reshape(-1)
+        table[self._groups_at : self._shares_at] = np.stack((self._rows, self._num_bytes), axis=1).reshape(-1)
         shares = self._shares(table)
         shares[:, 2] = work.line
         shares[:, 3] = numbers[work.line] + work.tile
@@ -140,54 +135,94 @@ class Plan:
 
     def _lay_out(self) -> None:
         """Decide for every group where it is read, and write all addresses."""
-        places = range(len(self._groups))
-        self._direct = np.array([self._is_direct(place) for place in places], dtype=bool)
-        others = np.flatnonzero(~self._direct)
-        rows = -(-self._num_bytes[others] // ROW_BYTES)
-        self._scratch = torch.empty(max(int(rows.sum()) * ROW_BYTES, 1), dtype=torch.uint8, device=self._copies.device)
-        begins = self._scratch.data_ptr() + (np.cumsum(rows) - rows) * ROW_BYTES
-        lines = np.zeros((len(self._groups), 2), dtype=np.int64)
-        lines[others] = begins[:, None]  # where a launch copies, these are copied onto themselves
-        for place in np.flatnonzero(self._direct).tolist():
-            lines[place] = self._direct_line(place)
-        self.before = self._gathered(others, begins)
-        self.after = None if self._targets is None else self._scattered(others, begins)
+        direct = self._extents.direct()
+        gathered = np.flatnonzero(~direct)
+        if self._gathered is None or not np.array_equal(gathered, self._gathered):
+            self._take_scratch(gathered)
+        begins = np.zeros(self.num_groups, dtype=np.int64)
+        rows = self._rows[gathered]
+        begins[gathered] = self._scratch.data_ptr() + (np.cumsum(rows) - rows) * ROW_BYTES
+        lines = np.where(direct[:, None], self._extents.lines(), begins[:, None])  # scratch is copied onto itself
         shares = self._shares(self.table.numbers())
         shares[:, :2] = lines[self._work.line] + (self._work.tile * ROW_BYTES)[:, None]
+        sources, places, targets, lengths = self._extents.pieces(~direct, begins)
+        self.before = self._copied(self.before, np.stack((sources, places, lengths), axis=1))
+        if self._copying:  # the very bytes that are digested
+            self.after = self._copied(self.after, np.stack((places, targets, lengths), axis=1))
 
-    def _point_direct(self, places: Sequence[int]) -> None:
-        shares = self._shares(self.table.numbers())
-        for place in places:
-            mine = slice(self._first[place], self._first[place + 1])
-            done = self._work.tile[mine] * ROW_BYTES
-            for column, address in enumerate(self._direct_line(place)):
-                shares[mine, column] = address + done
+    def _take_scratch(self, gathered: Numbers) -> None:
+        num_bytes = int(self._rows[gathered].sum()) * ROW_BYTES
+        self._scratch = torch.empty(num_bytes, dtype=torch.uint8, device=self._copies.device)
+        self._gathered = gathered
 
-    def _is_direct(self, place: int) -> bool:
-        """Say whether a group is one extent at a multiple of 16 (and goes to such a place)."""
-        extents = self._groups[place]
-        return len(extents) == 1 and extents[0][0] % 16 == 0 and all(to % 16 == 0 for to in self._targets_of(place))
+    def _copied(self, plan: CopyPlan | None, pieces: Numbers) -> CopyPlan | None:
+        """Return a plan of the pieces: ``plan``, pointed there, if it has room."""
+        if not len(pieces):
+            return None
+        if plan is None or plan.most_pieces < len(pieces):
+            return self._copies.plan(pieces)
+        plan.point(pieces)
+        return plan
 
-    def _direct_line(self, place: int) -> tuple[int, int]:
-        return self._groups[place][0][0], self._targets_of(place)[0]
 
-    def _targets_of(self, place: int) -> tuple[int, ...]:
-        """Return the group's targets; zeros where this plan does not copy."""
-        return (0,) * len(self._groups[place]) if self._targets is None else self._targets[place]
+class _Extents:
+    """All extents of all groups in one array: [address, target, bytes]; targets are 0 where nothing is copied."""
 
-    def _gathered(self, others: Numbers, begins: Numbers) -> CopyPlan | None:
-        pieces = []
-        for place, begin in zip(others.tolist(), begins.tolist(), strict=True):
-            for address, length in self._groups[place]:
-                pieces.append((address, begin, length))
-                begin += length
-        return self._copies.plan(pieces) if pieces else None
+    def __init__(self, groups: Sequence[Extents], targets: Sequence[Targets] | None) -> None:
+        self._groups = [tuple(extents) for extents in groups]
+        self._targets = None if targets is None else [tuple(addresses) for addresses in targets]
+        self._flatten()
 
-    def _scattered(self, others: Numbers, begins: Numbers) -> CopyPlan | None:
-        """Take to their targets the very bytes that are digested."""
-        pieces = []
-        for place, begin in zip(others.tolist(), begins.tolist(), strict=True):
-            for (_, length), target in zip(self._groups[place], self._targets_of(place), strict=True):
-                pieces.append((begin, target, length))
-                begin += length
-        return self._copies.plan(pieces) if pieces else None
+    def num_bytes(self) -> Numbers:
+        """Return the bytes of each group."""
+        found = np.zeros(len(self._groups), dtype=np.int64)
+        np.add.at(found, self._group, self._table[:, 2])
+        return found
+
+    def change(self, groups: Mapping[int, Extents], targets: Mapping[int, Targets]) -> None:
+        """Give some groups other extents, or other targets."""
+        for place, extents in groups.items():
+            self._groups[place] = tuple(extents)
+        if self._targets is not None:
+            for place, addresses in targets.items():
+                self._targets[place] = tuple(addresses)
+        if all(self._counts[place] == len(self._groups[place]) == 1 for place in (*groups, *targets)):
+            if groups:
+                self._table[self._first[list(groups)], ::2] = [extents[0] for extents in groups.values()]
+            if targets:
+                self._table[self._first[list(targets)], 1] = [addresses[0] for addresses in targets.values()]
+        else:
+            self._flatten()
+
+    def direct(self) -> NDArray[np.bool_]:
+        """Say which groups are one extent at a multiple of 16, and go to one."""
+        found = self._counts == 1
+        found[found] = (self._table[self._first[found], :2] % 16 == 0).all(axis=1)
+        return found
+
+    def lines(self) -> Numbers:
+        """Return the first extent's address and target of each group; zeros for a group without any."""
+        found = np.zeros((len(self._groups), 2), dtype=np.int64)
+        some = self._counts > 0
+        found[some] = self._table[self._first[some], :2]
+        return found
+
+    def pieces(self, which: NDArray[np.bool_], begins: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Return sources, places, targets and lengths of the extents of some groups, laid in a row from ``begins``."""
+        ends = np.cumsum(self._table[:, 2])
+        before = np.concatenate(([0], ends))[:-1]
+        inside = before - before[self._first[self._group]] if len(ends) else before
+        mine = which[self._group]
+        sources, targets, lengths = self._table[mine].T
+        return sources, begins[self._group[mine]] + inside[mine], targets, lengths
+
+    def _flatten(self) -> None:
+        self._counts = np.fromiter(map(len, self._groups), dtype=np.int64, count=len(self._groups))
+        self._first = np.cumsum(self._counts) - self._counts
+        self._group = np.repeat(np.arange(len(self._groups)), self._counts)
+        total = int(self._counts.sum())
+        numbers = chain.from_iterable(chain.from_iterable(self._groups))
+        self._table = np.zeros((total, 3), dtype=np.int64)
+        self._table[:, ::2] = np.fromiter(numbers, dtype=np.int64, count=2 * total).reshape(-1, 2)
+        if self._targets is not None:
+            self._table[:, 1] = np.fromiter(chain.from_iterable(self._targets), dtype=np.int64, count=total)
