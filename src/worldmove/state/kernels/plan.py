@@ -196,7 +196,7 @@ class _Extents:
 
     def direct(self) -> NDArray[np.bool_]:
         """Say which groups are one extent at a multiple of 16, and go to one."""
-        found = self._counts == 1
+        found: NDArray[np.bool_] = self._counts == 1
         found[found] = (self._table[self._first[found], :2] % 16 == 0).all(axis=1)
         return found
 
