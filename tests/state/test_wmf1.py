@@ -157,8 +157,8 @@ def test_the_same_bytes_in_another_group_differ() -> None:
 
 def test_a_tail_of_zeros_that_was_dropped_or_added_is_seen() -> None:
     data = _noise(5000) + bytes(1000)
-    assert len({bytes_digest(TABLE, data[:length]) for length in range(5000, 6001)}) == 1001
-    assert len({bytes_digest(TABLE, bytes(length)) for length in range(9000)}) == 9000
+    assert len({bytes_digest(TABLE, data[:length]) for length in range(5000, 6001, 5)}) == 201
+    assert len({bytes_digest(TABLE, bytes(length)) for length in range(0, 9000, 9)}) == 1000
 
 
 def test_another_key_gives_another_digest() -> None:
@@ -168,9 +168,9 @@ def test_another_key_gives_another_digest() -> None:
 
 
 def test_a_row_term_is_one_to_one_in_the_sums() -> None:
-    sums = NOISE.integers(0, 2**64, (5000, 2), dtype=np.uint64)
-    sums[1:2500, 0] = sums[0, 0]
-    sums[2500:, 1] = sums[0, 1]
+    sums = NOISE.integers(0, 2**64, (1000, 2), dtype=np.uint64)
+    sums[1:500, 0] = sums[0, 0]
+    sums[500:, 1] = sums[0, 1]
     terms = np.concatenate([row_terms(TABLE, pair[None], 4) for pair in sums])
     assert len(np.unique(terms, axis=0)) == len(np.unique(sums, axis=0))
 
