@@ -17,8 +17,8 @@ class Tuning:
     """Blocks of so many warps on each multiprocessor."""
     unroll: int = 4
     """Loads that each thread of a copy has on their way."""
-    copy_threads: int = 256
-    copy_blocks: int = 8
+    copy_threads: int = 512
+    copy_blocks: int = 2
 
     @property
     def constants(self) -> Mapping[str, int]:
