@@ -5,12 +5,9 @@ two sessions in one process, of a second process, and of a session that was inst
 """
 
 import argparse
-import hashlib
 import json
 import platform
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,19 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import scaled_dot_product_attention
-from torch.profiler import ProfilerActivity, profile
 
-from worldmove.engine.base import KeyChange
+from bench.gpu_kernels import attention, kernels
+from bench.gpu_twins import (
+    SEED,
+    captured_against_eager,
+    changes_of,
+    installed_copy,
+    played,
+    two_processes,
+    two_sessions,
+)
 from worldmove.engine.matrix import presets
-from worldmove.engine.matrix.actions import KEYS, plan
+from worldmove.engine.matrix.actions import plan
 from worldmove.engine.matrix.config import FRAMES_PER_LATENT
 from worldmove.engine.matrix.engine import MatrixEngine
 from worldmove.engine.matrix.session import Session
 from worldmove.engine.matrix.sizes import SCOPES, is_finite
-from worldmove.state.tree import flatten
 
 PRESETS: dict[str, Callable[[], presets.Preset]] = {
     "matrix-game-2": presets.matrix_game_2,
@@ -38,9 +39,6 @@ PRESETS: dict[str, Callable[[], presets.Preset]] = {
     "matrix-tiny": presets.tiny,
     "matrix-tiny-latents": lambda: presets.without_decoder(presets.tiny()),
 }
-ROOT = Path(__file__).parents[1]
-DIGESTED_AFTER = (1, 3, 12)
-SEED = 7
 Sample = dict[str, Any]
 
 
@@ -90,7 +88,7 @@ def parts(engine: MatrixEngine, session: Session, options: argparse.Namespace) -
         "pace_in_parts": lambda: pace_in_parts(engine, session, options.blocks),
         "kernels": lambda: kernels(engine, session),
         "attention": attention,
-        "captured_against_eager": lambda: captured_against_eager(engine, options),
+        "captured_against_eager": lambda: captured_against_eager(engine, PRESETS[options.preset]()),
         "finite": lambda: finite(engine, session, 10),
         "memory": memory,
     }
@@ -107,7 +105,7 @@ def parts(engine: MatrixEngine, session: Session, options: argparse.Namespace) -
         "finite": lambda: finite(engine, session, options.finite_blocks),
         "two_sessions": lambda: two_sessions(engine, options.twin_blocks),
         "installed_copy": lambda: installed_copy(engine, session),
-        "two_processes": lambda: two_processes(engine, options),
+        "two_processes": lambda: two_processes(engine, options.preset, options.twin_blocks),
         "memory": memory,
     }
 
@@ -120,12 +118,6 @@ def tried(part: Callable[[], Sample]) -> Sample:
     except Exception as error:  # noqa: BLE001
         found = {"error": f"{type(error).__name__}: {error}"[:2000]}
     return {**found, "took_s": round(time.perf_counter() - begin, 3)}
-
-
-def changes_of(block: int) -> tuple[KeyChange, ...]:
-    """A walk in which every key is pressed and let go of."""
-    key = KEYS[block // 2 % len(KEYS)]
-    return (KeyChange(number=block + 1, key=key, down=block % 2 == 0),)
 
 
 def pace(engine: MatrixEngine, session: Session, num_blocks: int) -> Sample:
@@ -175,57 +167,6 @@ def parts_of_step(engine: MatrixEngine, session: Session) -> dict[str, float]:
     return {"launch": launched - begin, "latents": made - begin, "pictures": drawn - made, "to_host": shown - drawn}
 
 
-def kernels(engine: MatrixEngine, session: Session) -> Sample:
-    """Where one block's time on the device goes: the longest kernels, microseconds and launches."""
-    if not torch.cuda.is_available():
-        return {}
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-        engine.step(session, ())
-    rows = sorted(profiled.key_averages(), key=lambda row: -row.self_device_time_total)
-    return {
-        "total_us": round(sum(row.self_device_time_total for row in rows)),
-        "longest": [[row.key[:90], round(row.self_device_time_total), row.count] for row in rows[:30]],
-    }
-
-
-def attention() -> Sample:
-    """One layer's self-attention by each kernel that there is, in microseconds."""
-    if not torch.cuda.is_available():
-        return {}
-    q = torch.randn(1, 2640, 12, 128, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
-    k = torch.randn(1, 5280, 12, 128, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
-    found: Sample = {}
-    for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
-        with sdpa_kernel(backend):
-            work = partial(scaled_dot_product_attention, q, k, k)
-            found[backend.name] = tried(lambda work=work: {"us": microseconds(work)})  # type: ignore[misc]
-    return found
-
-
-def microseconds(work: Callable[[], Any], times: int = 50) -> float:
-    """Of one of many calls in a row."""
-    for _ in range(3):
-        work()
-    torch.cuda.synchronize()
-    begin = time.perf_counter()
-    for _ in range(times):
-        work()
-    torch.cuda.synchronize()
-    return round(1e6 * (time.perf_counter() - begin) / times, 1)
-
-
-def captured_against_eager(engine: MatrixEngine, options: argparse.Namespace) -> Sample:
-    """The same world by an engine that was not warmed up, and so launches every kernel itself."""
-    other = MatrixEngine(PRESETS[options.preset]())
-    sessions = [(engine, engine.open(SEED)), (other, other.open(SEED))]
-    equal = []
-    for block in range(4):
-        one, two = (each.step(session, changes_of(block)).frames for each, session in sessions)
-        equal.append(bool((one == two).all()))
-    digests = [digest(each, session) for each, session in sessions]
-    return {"frames_equal": equal, "states_equal": digests[0] == digests[1]}
-
-
 def spread(samples: Sequence[float]) -> Sample:
     ordered = sorted(samples)
     return {
@@ -265,84 +206,6 @@ def finite(engine: MatrixEngine, session: Session, num_blocks: int) -> Sample:
         "largest_feature": [float(slot.abs().max()) for slot in session.features],
         "frames_std": contrast,
     }
-
-
-def two_sessions(engine: MatrixEngine, num_blocks: int) -> Sample:
-    """Two sessions of one seed, played in turn."""
-    one, two = engine.open(SEED), engine.open(SEED)
-    equal = []
-    for block in range(num_blocks):
-        frames = [engine.step(session, changes_of(block)).frames for session in (one, two)]
-        equal.append(bool((frames[0] == frames[1]).all()))
-    digests = [digest(engine, session) for session in (one, two)]
-    return {"frames_equal": equal, "states_equal": digests[0] == digests[1], "digest": digests[0]}
-
-
-def installed_copy(engine: MatrixEngine, session: Session) -> Sample:
-    """A copy of a session's state, installed fresh, goes on as the session does."""
-    engine.quiesce(session)
-    moved = engine.install(copied(engine.state(session)))
-    equal = []
-    for block in range(6):
-        frames = [engine.step(each, changes_of(block)).frames for each in (session, moved)]
-        equal.append(bool((frames[0] == frames[1]).all()))
-    return {"frames_equal": equal, "states_equal": digest(engine, session) == digest(engine, moved)}
-
-
-def copied(value: Any) -> Any:
-    """A tree that shares nothing with the one given."""
-    match value:
-        case Tensor():
-            return value.clone()
-        case torch.Generator():
-            return torch.Generator(value.device).set_state(value.get_state())
-        case dict():
-            return {name: copied(item) for name, item in value.items()}
-        case list():
-            return [copied(item) for item in value]
-    return value
-
-
-def two_processes(engine: MatrixEngine, options: argparse.Namespace) -> Sample:
-    """The same world in a process of its own."""
-    command = [sys.executable, "-m", "bench.gpu_engine", "--child", "--preset", options.preset]
-    command += ["--twin-blocks", str(options.twin_blocks)]
-    here = played(engine, options.twin_blocks)
-    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=90, check=False)
-    if child.returncode:
-        return {"error": child.stderr[-2000:]}
-    there = json.loads(child.stdout.splitlines()[-1])
-    return {
-        "frames_equal": [a == b for a, b in zip(here["frames"], there["frames"], strict=True)],
-        "states_equal": {name: here["states"][name] == there["states"][name] for name in here["states"]},
-        "num_threads": torch.get_num_threads(),
-    }
-
-
-def played(engine: MatrixEngine, num_blocks: int) -> Sample:
-    """Digests of a fresh world: of each block's frames, and of the whole state after some."""
-    session = engine.open(SEED)
-    frames, states = [], {}
-    for block in range(num_blocks):
-        frames.append(hashlib.sha256(engine.step(session, changes_of(block)).frames.tobytes()).hexdigest())
-        if block + 1 in DIGESTED_AFTER:
-            states[str(block + 1)] = digest(engine, session)
-    return {"frames": frames, "states": states}
-
-
-def digest(engine: MatrixEngine, session: Session) -> str:
-    """SHA-256 of every leaf of the complete state, with its path."""
-    engine.quiesce(session)
-    flat, hashed = flatten(engine.state(session), engine.state_types), hashlib.sha256()
-    for path, value in zip(flat.paths, flat.values, strict=True):
-        hashed.update(path.encode())
-        if isinstance(value, torch.Generator):
-            value = value.get_state()
-        if isinstance(value, Tensor):
-            hashed.update(value.contiguous().view(torch.uint8).cpu().numpy().data)
-        else:
-            hashed.update(repr(value).encode())
-    return hashed.hexdigest()
 
 
 def memory() -> Sample:

@@ -139,6 +139,12 @@ def test_an_engine_that_hangs_ends_the_audit(workplace: Workplace, engine: str, 
     assert f"was not through its blocks {where} within {limit_s} s" in str(raised.value)
 
 
+def test_the_matrix_engine_has_all_of_its_state_in_its_state(workplace: Workplace) -> None:
+    report = audit("reference:matrix-tiny", workplace, before=3, blocks=2, drops_leaves=False)
+    assert report.is_clean, report.sentence()
+    assert report.missing == ()
+
+
 @pytest.mark.parametrize("name", ["engine", "forgetful"])
 def test_the_document_shows_what_is_printed_of_the_example(workplace: Workplace, name: str) -> None:
     report = audit(f"examples.walker:{name}", workplace)

@@ -8,7 +8,7 @@ import torch
 
 from tests.engine.contract import EngineContract, addresses, copied, digest, play, trace, walk
 from worldmove.engine.base import Engine, KeyChange, Tree
-from worldmove.engine.matrix import tiny
+from worldmove.engine.matrix import tiny, tiny_latents
 from worldmove.engine.matrix.engine import MatrixEngine
 from worldmove.engine.matrix.presets import matrix_game_2
 from worldmove.engine.matrix.sizes import is_finite
@@ -157,12 +157,51 @@ def test_without_a_cuda_device_the_full_size_is_refused_in_one_sentence() -> Non
         MatrixEngine(matrix_game_2())
 
 
-def test_a_session_stays_finite_and_in_bounds_as_it_grows() -> None:
-    """A few blocks far from the beginning stand for a long session; ``bench.long_world`` plays thousands."""
+def test_whatever_the_memory_holds_it_is_in_bounds_again_when_the_window_has_passed() -> None:
+    """So nothing that is stored can grow with a session, however long it is."""
     engine = the_engine()
     session = engine.open(5)
     play(engine, session, walk(engine, 3))
     session.frame = 3_000_000
-    play(engine, session, walk(engine, 3))
+    for own in session.caches["self"] + session.caches["mouse"] + session.caches["keyboard"]:
+        for name in ("k", "v"):
+            own[name].fill_(1e4)
+    play(engine, session, walk(engine, 6))
     assert is_finite(engine.state(session))
     assert max(float(cache[name].abs().max()) for cache in session.caches["self"] for name in ("k", "v")) < 20
+    assert max(float(slot.abs().max()) for slot in session.features) < 20
+
+
+def test_without_a_decoder_a_session_is_its_caches_and_goes_on_bit_for_bit() -> None:
+    engine = tiny_latents()
+    session = engine.open(5)
+    assert session.features == []
+    inputs = walk(engine, 6)
+    play(engine, session, inputs[:3])
+    moved = engine.install(copied(engine, session))
+    assert play(engine, moved, inputs[3:]) == play(engine, session, inputs[3:])
+    small = engine.size(session, "complete").allocated - engine.size(session, "latents").allocated
+    assert small < 1000
+
+
+def test_what_is_live_grows_as_windows_fill_and_never_counts_dead_caches() -> None:
+    engine = the_engine()
+    session = engine.open(5)
+    live = [engine.size(session, "latents").live]
+    for _ in range(3):
+        engine.step(session, ())
+        live.append(engine.size(session, "latents").live)
+    dead = sum(
+        cache[name].nbytes for kind in ("mouse", "keyboard") for cache in session.caches[kind][2:] for name in "kv"
+    )
+    assert live[0] < live[1] < live[2] == live[3]
+    assert live[3] == engine.size(session, "latents").allocated - dead
+
+
+def test_the_scopes_differ_by_what_pixels_need() -> None:
+    engine = the_engine()
+    session = engine.open(5)
+    latents, complete = (engine.size(session, scope) for scope in ("latents", "complete"))
+    assert latents.num_leaves == 15 * 3
+    assert complete.num_leaves == latents.num_leaves + 32 + 4 + 5
+    assert complete.resident - complete.allocated == latents.resident - latents.allocated > 0

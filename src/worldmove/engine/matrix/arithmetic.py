@@ -47,12 +47,12 @@ class Arithmetic:
             torch.set_num_threads(self._num_threads)
         torch.set_flush_denormal(False)
         if self._stream is None:
-            with torch.inference_mode():
+            with torch.no_grad():
                 yield
             return
         with torch.cuda.device(self.device):
             self._stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(self._stream), torch.inference_mode():
+            with torch.cuda.stream(self._stream), torch.no_grad():
                 yield
 
     def to_host(self, result: Tensor) -> Tensor:

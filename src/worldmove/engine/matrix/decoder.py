@@ -14,10 +14,10 @@ from torch.nn import functional as F
 
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder_weights import (
+    REACH,
     BlockWeights,
     CausalWeights,
     DecoderWeights,
-    Mixes,
     StageWeights,
     slot_shapes,
 )
@@ -70,7 +70,7 @@ def _stage(weights: StageWeights, past: Past, x: Tensor) -> Tensor:
     if weights.time is not None:
         x = double_time(weights.time, past, x)
     if weights.space is not None:
-        x = double_space(*weights.space, x)
+        x = double_space(weights.space, x)
     return x
 
 
@@ -82,30 +82,27 @@ def _block(weights: BlockWeights, past: Past, x: Tensor) -> Tensor:
 
 
 def causal(weights: CausalWeights, past: Past, x: Tensor) -> Tensor:
-    """Mix each frame with the two before it, then its channels."""
-    seen = mixed(weights.mixes, past.before(x))
-    if weights.weight.dim() == 2:
-        return F.linear(seen, weights.weight, weights.bias)
-    return conv(weights.weight, weights.bias, seen)
+    """Mix each frame with its past, then its channels."""
+    seen = mixed(weights.share, past.before(x))
+    return F.linear(seen, weights.weight) if weights.weight.dim() == 2 else conv(weights.weight, seen)
 
 
-def mixed(mixes: Mixes, seen: Tensor) -> Tensor:
-    """Weigh a frame against the two before it: two frames less than ``seen``."""
-    oldest, middle, newest = (seen[age : len(seen) - 2 + age] for age in range(3))
-    return torch.lerp(torch.lerp(oldest, middle, mixes[0]), newest, mixes[1])
+def mixed(share: float, seen: Tensor) -> Tensor:
+    """Each frame with the one two before it: two frames less than ``seen``."""
+    return torch.lerp(seen[:-REACH], seen[REACH:], share)
 
 
-def double_time(phases: tuple[Mixes, Mixes], past: Past, x: Tensor) -> Tensor:
+def double_time(shares: tuple[float, float], past: Past, x: Tensor) -> Tensor:
     """Two frames from each and its past."""
     seen = past.before(x)
-    return torch.stack([mixed(mixes, seen) for mixes in phases], dim=1).flatten(0, 1)
+    return torch.stack([mixed(share, seen) for share in shares], dim=1).flatten(0, 1)
 
 
-def double_space(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    """Four pixels from each, then mixed with their neighbours."""
-    larger = F.interpolate(x.permute(0, 3, 1, 2), scale_factor=2, mode="nearest")
-    return conv(weight, bias, larger.permute(0, 2, 3, 1))
+def double_space(weight: Tensor, x: Tensor) -> Tensor:
+    """Four pixels from each and its neighbours."""
+    squares = conv(weight, x).unflatten(-1, (2, 2, -1)).permute(0, 1, 3, 2, 4, 5)
+    return squares.flatten(3, 4).flatten(1, 2)
 
 
-def conv(weight: Tensor, bias: Tensor, x: Tensor) -> Tensor:
-    return F.conv2d(x.permute(0, 3, 1, 2), weight, bias, padding=1).permute(0, 2, 3, 1)
+def conv(weight: Tensor, x: Tensor) -> Tensor:
+    return F.conv2d(x.permute(0, 3, 1, 2), weight, padding=1).permute(0, 2, 3, 1)

@@ -1,6 +1,6 @@
 """The decoder's shape and weights: 32 convolutions that see the past, and a feature cache slot for each.
 
-A causal convolution mixes three frames, and then all channels over 3x3 pixels or, the second one
+A causal convolution mixes a frame with the one two before it, and then all channels over 3x3 pixels or, the second one
 of a residual block, at one pixel: a fifth of the arithmetic of full kernels over time and space, and the same past to
 remember.
 """
@@ -13,14 +13,12 @@ from torch import Tensor
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.weights import Draw, Linear
 
-TAPS = 3
-"""Frames that a causal convolution sees, its own included."""
 BLOCKS_PER_STAGE = 3
 RGB = 3
 
 
-Mixes = tuple[float, float]
-"""How much of a frame, against what came before it, is taken for the middle and for the newest one of three frames."""
+REACH = 2
+"""Frames before its own that a causal convolution reaches back to, and keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +43,10 @@ def stages(width: int) -> tuple[StageShape, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausalWeights:
-    """``weight`` is [out, in, 3, 3], or [out, in] for one pixel; ``bias`` [out]."""
+    """``weight`` is [out, in, 3, 3], or [out, in] for one pixel. ``share``: the newer frame's in a mixture."""
 
-    mixes: Mixes
+    share: float
     weight: Tensor
-    bias: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +59,12 @@ class BlockWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageWeights:
-    """``time``: of two frames, where time is doubled. ``space``: where the picture is."""
+    """``time``: the shares of two frames, where it is doubled. ``space``: [4 * out, in, 3, 3], where the picture is."""
 
     gain: Tensor
     blocks: tuple[BlockWeights, ...]
-    time: tuple[Mixes, Mixes] | None
-    space: tuple[Tensor, Tensor] | None
+    time: tuple[float, float] | None
+    space: Tensor | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +95,8 @@ def _stage(draw: Draw, shape: StageShape) -> StageWeights:
     return StageWeights(
         gain=draw.gains(shape.into),
         blocks=tuple(_block(draw, channels, shape.out) for channels in into),
-        time=(_mixes(draw), _mixes(draw)) if shape.doubles_time else None,
-        space=_conv(draw, shape.out, shape.out // 2) if shape.doubles_space else None,
+        time=(_share(draw), _share(draw)) if shape.doubles_time else None,
+        space=_conv(draw, shape.out, 4 * (shape.out // 2)) if shape.doubles_space else None,
     )
 
 
@@ -111,18 +108,17 @@ def _block(draw: Draw, into: int, out: int) -> BlockWeights:
 
 
 def _causal(draw: Draw, into: int, out: int, *, side: int = 3, gain: float = 1.0) -> CausalWeights:
-    weight, bias = draw.linear(into, out, gain) if side == 1 else _conv(draw, into, out, gain)
-    return CausalWeights(mixes=_mixes(draw), weight=weight, bias=bias)
+    weight = draw.linear(into, out, gain).weight if side == 1 else _conv(draw, into, out, gain)
+    return CausalWeights(share=_share(draw), weight=weight)
 
 
-def _mixes(draw: Draw) -> Mixes:
-    middle, newest = draw.normal(2, std=0.2, mean=0.5).tolist()
-    return middle, newest
+def _share(draw: Draw) -> float:
+    return float(draw.normal(1, mean=0.6, std=0.1))
 
 
-def _conv(draw: Draw, into: int, out: int, gain: float = 1.0) -> tuple[Tensor, Tensor]:
+def _conv(draw: Draw, into: int, out: int, gain: float = 1.0) -> Tensor:
     weight = draw.normal(out, into, 3, 3, std=gain * (9 * into) ** -0.5)
-    return weight.contiguous(memory_format=torch.channels_last), draw.normal(out, std=0.02)
+    return weight.contiguous(memory_format=torch.channels_last)
 
 
 def slot_shapes(config: MatrixConfig) -> list[tuple[int, int, int, int]]:
@@ -134,9 +130,9 @@ def slot_shapes(config: MatrixConfig) -> list[tuple[int, int, int, int]]:
     if width is None:
         return []
     channels = [config.latent_channels] + 4 * [4 * width]
-    shapes = [(TAPS - 1, rows, columns, count) for count in channels]
+    shapes = [(REACH, rows, columns, count) for count in channels]
     for shape in stages(width):
         channels = [shape.into] + (2 * BLOCKS_PER_STAGE - 1) * [shape.out] + shape.doubles_time * [shape.out]
-        shapes += [(TAPS - 1, rows, columns, count) for count in channels]
+        shapes += [(REACH, rows, columns, count) for count in channels]
         rows, columns = rows << shape.doubles_space, columns << shape.doubles_space
-    return [*shapes, (TAPS - 1, rows, columns, width)]
+    return [*shapes, (REACH, rows, columns, width)]
