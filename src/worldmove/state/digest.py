@@ -145,11 +145,31 @@ def _all_groups(capture: Capture, of_host: Callable[[Group], bytes], key: bytes)
     )
 
 
+def prepare(capture: Capture) -> None:
+    """Work out how the device's digests are taken, before they are needed."""
+    groups(capture.manifest)
+    if capture.kit is not None and capture.manifest.on_device and not capture.plans:
+        capture.plans.append(capture.kit.plan(_device_parts(capture)))
+
+
+def carry_over(before: Capture, after: Capture) -> None:
+    """Take over what was prepared for an earlier capture, which is of no use any more, with the new addresses."""
+    if after.plans or not before.plans or after.kit is None or after.manifest.storages is not before.manifest.storages:
+        return
+    old, new = _device_parts(before), _device_parts(after)
+    changed = {place: parts for place, parts in enumerate(new) if parts != old[place]}
+    after.plans.append(after.kit.replan(before.plans.pop(), changed))
+
+
+def prepare_key(nonce: bytes, layout_digest: bytes) -> None:
+    """Draw the coefficients of an attempt's proof, before they are needed; the last few stay ready."""
+    wmf1.Table.of(wmf1.proof_key(nonce, layout_digest))
+
+
 def _device_digests(capture: Capture, key: bytes) -> Sequence[bytes]:
     """Return WMF1 of the device's groups, numbered among themselves; of a copy in host memory, by the twin."""
     if capture.kit is not None:
-        if not capture.plans:  # both passes of a source read the same memory
-            capture.plans.append(capture.kit.plan(_device_parts(capture)))
+        prepare(capture)  # once: both passes of a source read the same memory
         return capture.kit.fingerprints(capture.plans[0], key)
     table, number = wmf1.Table.of(key), count()
     records = capture.manifest.storages

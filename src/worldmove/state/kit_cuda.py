@@ -9,12 +9,13 @@ Rules:
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
 from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
+from worldmove.state.cuda_fields import device_fields
 from worldmove.state.kernels.copies import Copies, CopyPlan
 from worldmove.state.kernels.fingerprints import Fingerprints, Plan
 from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece
@@ -83,6 +84,11 @@ class CudaKit:
         self._stream = torch.cuda.Stream(self.device)
         self._copies = Copies(self.device)
         self._fingerprints = Fingerprints(self.device, copies=self._copies)
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Read the device, its libraries, and torch's settings for it."""
+        return device_fields(self._index)
 
     def holds(self, value: torch.Tensor | torch.Generator) -> bool:
         """Whether it lies on this very GPU. A generator of ``cuda`` says no number: it is the current device's."""
@@ -168,6 +174,14 @@ class CudaKit:
         """Lay the groups out for launches."""
         with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
             return self._fingerprints.plan(groups)
+
+    def replan(self, plan: object, changed: Mapping[int, Sequence[Part]]) -> object:
+        """Give some groups other addresses."""
+        assert isinstance(plan, Plan)
+        if changed:
+            with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
+                plan.point(changed)
+        return plan
 
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Launch once, and wait for the digests."""
