@@ -22,6 +22,7 @@ PURE = (
     "engine/base.py",
     "fleet/hosts.py",
     "fleet/notes.py",
+    "fleet/path_health.py",
     "fleet/ports.py",
     "fleet/reports.py",
     "fleet/views.py",

@@ -26,6 +26,7 @@ from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
+from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import prepare_key, state_digest
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof, prove
@@ -144,8 +145,9 @@ class Incoming:
         await self._slot.poison()
         with suppress(ManifestError):  # then the boundary's own is refused, or read whole
             self._preview = Manifest.from_bytes(self._layout.preview) if self._layout.preview else None
-        if self._preview is not None and self._preview.on_device:
-            prepare_key(self._offer.nonce, self._layout.digest)
+        arena = self._slot.arena
+        if isinstance(arena, DeviceArena):
+            await self._attempt.host.blocking(lambda: prepare_key(arena.kit, self._offer.nonce, self._layout.digest))
         async with asyncio.timeout(self._offer.lease_s):
             self._channel = await self._transport.connect(self._offer.ticket)
         self._reserved = True

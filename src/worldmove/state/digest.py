@@ -21,7 +21,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
-from worldmove.state.memory import Part
+from worldmove.state.memory import MemoryKit, Part
 from worldmove.state.storage import StorageRecord, leaf_runs
 
 GROUP_BYTES = 1 << 20
@@ -161,9 +161,9 @@ def carry_over(before: Capture, after: Capture) -> None:
     after.plans.append(after.kit.replan(before.plans.pop(), changed))
 
 
-def prepare_key(nonce: bytes, layout_digest: bytes) -> None:
-    """Draw the coefficients of an attempt's proof, before they are needed; the last few stay ready."""
-    wmf1.Table.of(wmf1.proof_key(nonce, layout_digest))
+def prepare_key(kit: MemoryKit, nonce: bytes, layout_digest: bytes) -> None:
+    """Draw the coefficients of an attempt's proof, before they are needed."""
+    kit.prepare_key(wmf1.proof_key(nonce, layout_digest))
 
 
 def _device_digests(capture: Capture, key: bytes) -> Sequence[bytes]:

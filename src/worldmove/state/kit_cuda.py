@@ -10,14 +10,14 @@ Rules:
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
 from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
-from worldmove.state.kernels.copies import Copies, CopyPlan
-from worldmove.state.kernels.fingerprints import Fingerprints, Plan
+from worldmove.state.kernels import CopyPlan, Fingerprints, Plan
 from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece
 from worldmove.state.wmf1 import Table
 
@@ -82,8 +82,9 @@ class CudaKit:
         self._index = index
         self._lock = threading.RLock()  # the copy thread and the engine's both come here
         self._stream = torch.cuda.Stream(self.device)
-        self._copies = Copies(self.device)
-        self._fingerprints = Fingerprints(self.device, copies=self._copies)
+        self._own: dict[bytes, DeviceMemory] = {}
+        self._fingerprints = Fingerprints(self.device)
+        self._copies = self._fingerprints.copies
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -107,10 +108,14 @@ class CudaKit:
 
     def export(self, memory: DeviceMemory) -> bytes:
         """Return the allocation's IPC handle. Raises TransportError."""
-        return cuda_driver.export(self._index, memory.address)
+        handle = cuda_driver.export(self._index, memory.address)
+        self._own[handle] = memory
+        return handle
 
     def open(self, handle: bytes, num_bytes: int) -> DeviceMemory:
         """Map another process's allocation and read its first and last byte. Raises TransportError."""
+        if handle in self._own:  # the driver maps no memory into the process that it is of
+            return replace(self._own[handle], release=lambda: None)
         memory = self._held(cuda_driver.open_handle(self._index, handle), num_bytes, cuda_driver.close_handle)
         try:
             for offset in (0, num_bytes - 1):
@@ -190,6 +195,11 @@ class CudaKit:
             pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
         return pending.result()
 
+    def prepare_key(self, key: bytes) -> None:
+        """Bring a key's coefficients to the GPU."""
+        with self._lock, torch.cuda.device(self.device):
+            self._fingerprints.prepare(Table.of(key), stream=self._stream)
+
     def save_generator(self, generator: torch.Generator) -> bytes:
         """Return seed and offset, 16 bytes."""
         return generator.get_state().numpy().tobytes()
@@ -205,6 +215,7 @@ class CudaKit:
 
         def release() -> None:
             if held:
+                self._own = {handle: memory for handle, memory in self._own.items() if memory.address != address}
                 give_back(self._index, held.pop())
 
         return DeviceMemory(address=address, num_bytes=num_bytes, release=release)

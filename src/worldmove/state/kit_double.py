@@ -137,6 +137,10 @@ class DoubleKit:
         table = wmf1.Table.of(key)
         return tuple(wmf1.group_digest(table, _joined(group), index) for index, group in enumerate(plan))
 
+    def prepare_key(self, key: bytes) -> None:
+        """Draw a key's coefficients; the last few stay ready."""
+        wmf1.Table.of(key)
+
     def save_generator(self, generator: torch.Generator) -> bytes:
         """Return the whole state."""
         return generator.get_state().numpy().tobytes()

@@ -132,6 +132,10 @@ class MemoryKit(Protocol):
         """Return WMF1 of each group of a plan, under a key of 32 bytes, from one pass over the memory."""
         ...
 
+    def prepare_key(self, key: bytes) -> None:
+        """Make ready for fingerprints under a key."""
+        ...
+
     def save_generator(self, generator: torch.Generator) -> bytes:
         """Return the whole state of a generator of this device."""
         ...

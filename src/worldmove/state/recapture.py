@@ -205,7 +205,7 @@ class _Again:
 
     def _values(self) -> tuple[Any, ...] | None:
         """Walk the tree; None where a container is not as it was."""
-        nodes = [self._tree]
+        nodes: list[Any] = [self._tree]
         for step in self._known.steps:
             node, kind, keys = nodes[step.at], step.kind, step.keys
             if type(node) is not kind:
