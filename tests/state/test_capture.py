@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.state.host import host_memory
 from worldmove.errors import StateRefused
 from worldmove.state import Extent, capture
 

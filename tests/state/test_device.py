@@ -1,5 +1,7 @@
 """A state of which some lies on a device: the double stands in for a GPU."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ KIT = DoubleKit(generators=True)
 SIZE = 4 << 20
 
 
-def tree(seed: int = 3) -> dict[str, object]:
+def tree(seed: int = 3) -> dict[str, Any]:
     """Large tensors that count as the device's, with a view and a strided window, and small ones that do not."""
     numbers = torch.Generator().manual_seed(seed)
     base = torch.randn(700, 600, generator=numbers)
@@ -92,7 +94,7 @@ def test_a_flipped_bit_of_device_memory_changes_its_own_group_and_names_its_leav
         storage = there.storages[group.storage]
         if isinstance(storage, DeviceStorage):
             at = storage.address + group.extents[0].offset + 11
-            KIT.write(at, KIT.read(storage.part(group.extents[0]))[11:12] ^ 1)
+            KIT.write(at, np.bitwise_xor(KIT.read(storage.part(group.extents[0]))[11:12], np.uint8(1)))
             after = group_digests(there, DIGESTER, b"n", b"l")
             assert [i for i, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]] == [group.index]
             before = after

@@ -9,6 +9,7 @@ import pytest
 import torch
 import xxhash
 
+from tests.state.host import host_memory
 from worldmove.state import (
     GROUP_BYTES,
     Arena,
