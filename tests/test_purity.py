@@ -46,6 +46,7 @@ PURE = (
     "serve/show.py",
     "serve/tempo.py",
     "serve/unwatched.py",
+    "state/by_id.py",
     "state/check.py",
     "state/checked_frame.py",
     "state/dtypes.py",

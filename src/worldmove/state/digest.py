@@ -138,8 +138,10 @@ def state_digest_of_bytes(
 def _all_groups(capture: Capture, of_host: Callable[[Group], bytes], key: bytes) -> tuple[bytes, ...]:
     if not capture.manifest.on_device:
         return tuple(of_host(group) for group in groups(capture.manifest))
-    of_device = iter(_device_digests(capture, key))
-    records = capture.manifest.storages
+    found, records = _device_digests(capture, key), capture.manifest.storages
+    if all(record.on_device for record in records):
+        return tuple(found)
+    of_device = iter(found)
     return tuple(
         next(of_device) if records[group.storage].on_device else of_host(group) for group in groups(capture.manifest)
     )

@@ -8,11 +8,13 @@ not encode to the very bytes it was read from is refused.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
 
 from worldmove.errors import ManifestError
+from worldmove.state.by_id import ById
 from worldmove.state.check import check_generators, check_value
 from worldmove.state.frame import frame, peek, unframe
 from worldmove.state.leaf import (
@@ -141,7 +143,7 @@ class Manifest:
     @property
     def num_bytes(self) -> int:
         """The used bytes of all storages: what must travel beside the manifest."""
-        return sum(storage.num_used_bytes for storage in self.storages)
+        return _num_used_bytes(ById(self.storages))
 
     @property
     def digest(self) -> bytes:
@@ -293,6 +295,12 @@ def _say(leaf: Leaf) -> str:
 def _generator(manifest: Manifest, leaf: LeafRecord) -> GeneratorRecord | None:
     index = getattr(leaf.content, "generator", None)
     return None if index is None else manifest.generators[index]
+
+
+# Asked for by every pass of a move, and from one boundary to the next the storages are mostly the same object.
+@lru_cache(maxsize=8)
+def _num_used_bytes(storages: ById[tuple[StorageRecord, ...]]) -> int:
+    return sum(storage.num_used_bytes for storage in storages.value)
 
 
 def _decode(kind: type[T], body: bytes) -> T:
