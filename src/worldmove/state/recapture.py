@@ -208,7 +208,8 @@ class _Again:
         nodes: list[Any] = [self._tree]
         for step in self._known.steps:
             node, kind, keys = nodes[step.at], step.kind, step.keys
-            if type(node) is not kind:
+            found: type = type(node)
+            if found is not kind:
                 return None
             if kind is dict:
                 if len(node) != len(keys) or not (all(map(is_, node, keys)) or _are_equal(tuple(node), keys)):
