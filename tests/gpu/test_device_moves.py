@@ -20,31 +20,10 @@ from worldmove.worker.messages import BlockDone, CheckDone
 ARENA_BYTES = 64 << 20
 
 
-class LocalHandles:
-    """CUDA does not open a handle in the process that made it: within one, a slot is had by its address."""
-
-    def __init__(self, kit: Any) -> None:
-        self._kit = kit
-        self.device_id = kit.device_id
-
-    def open(self, handle: bytes, num_bytes: int) -> Any:
-        from worldmove.state.memory import DeviceMemory
-
-        address = int.from_bytes(handle, "little")
-        return DeviceMemory(address=address, num_bytes=num_bytes, release=lambda: None)
-
-
-class LocalPeer(Peer):
-    async def export_device(self, arena: Any) -> bytes:
-        arena._handle = arena.address.to_bytes(64, "little")
-        return await super().export_device(arena)
-
-
 def peer(kit: Any) -> Peer:
     tokens = iter(range(1000))
     cards = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
-    local: Any = LocalHandles(kit)
-    return LocalPeer(kit=local, cards=cards, blocking=inline)
+    return Peer(kit=kit, cards=cards, blocking=inline)
 
 
 def a_move(path: Transport, rows: int = 4096) -> tuple[Ended, Pair]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.state.host import host_memory
 from worldmove.errors import StateRefused
 from worldmove.state import Extent, capture
 
@@ -22,7 +23,7 @@ def test_nobody_can_write_through_a_capture() -> None:
     state = capture({"x": torch.zeros(4)})
     assert state.storages[0].view(Extent(offset=0, length=4)).readonly
     with pytest.raises(ValueError, match="read-only"):
-        state.storages[0].memory[0] = 1
+        host_memory(state.storages[0])[0] = 1
 
 
 def test_a_capture_keeps_the_memory_that_it_shows() -> None:

@@ -1,13 +1,16 @@
 """A state of which some lies on a device: the double stands in for a GPU."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from worldmove.errors import ArenaFull, ManifestError, StateRefused
-from worldmove.state import Arena, Manifest, Xxh3Digester, capture, extents, gather, group_digests, materialise
+from worldmove.errors import ArenaFull, ManifestError, StateRefused, TransportError
+from worldmove.state import Arena, Extent, Manifest, Xxh3Digester, capture, extents, gather, group_digests, materialise
 from worldmove.state.capture import DeviceStorage, HostStorage
 from worldmove.state.device_arena import DeviceArena
+from worldmove.state.device_window import joined
 from worldmove.state.digest import group_paths, groups, state_digest, state_digest_of_bytes
 from worldmove.state.kit_double import DoubleKit
 from worldmove.state.leaf import DEVICE_KIND, DeviceTensorLeaf
@@ -18,7 +21,7 @@ KIT = DoubleKit(generators=True)
 SIZE = 4 << 20
 
 
-def tree(seed: int = 3) -> dict[str, object]:
+def tree(seed: int = 3) -> dict[str, Any]:
     """Large tensors that count as the device's, with a view and a strided window, and small ones that do not."""
     numbers = torch.Generator().manual_seed(seed)
     base = torch.randn(700, 600, generator=numbers)
@@ -92,7 +95,7 @@ def test_a_flipped_bit_of_device_memory_changes_its_own_group_and_names_its_leav
         storage = there.storages[group.storage]
         if isinstance(storage, DeviceStorage):
             at = storage.address + group.extents[0].offset + 11
-            KIT.write(at, KIT.read(storage.part(group.extents[0]))[11:12] ^ 1)
+            KIT.write(at, np.bitwise_xor(KIT.read(storage.part(group.extents[0]))[11:12], np.uint8(1)))
             after = group_digests(there, DIGESTER, b"n", b"l")
             assert [i for i, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]] == [group.index]
             before = after
@@ -149,3 +152,27 @@ def test_poison_is_nowhere_zero_and_what_travels_is_a_few_extents() -> None:
     state = capture(tree(), {}, KIT)
     runs = extents(state.manifest, gather(state, arena))
     assert sum(run.length for run in runs) == state.num_bytes
+
+
+def test_runs_that_lie_near_to_each_other_are_copied_as_one_and_far_ones_are_not() -> None:
+    runs = [
+        Extent(offset=0, length=8),
+        Extent(offset=256, length=8),
+        Extent(offset=9000, length=1),
+        Extent(offset=9001, length=0),
+    ]
+    assert joined(runs) == [Extent(offset=0, length=264), Extent(offset=9000, length=1)]
+
+
+def test_a_closed_window_takes_nothing_and_one_that_is_open_nothing_outside() -> None:
+    source, target = DeviceArena(SIZE, "source", KIT), DeviceArena(8192, "target", KIT)
+    window = target.lend()
+    with pytest.raises(TransportError, match="not all in the slot"):
+        window.start_copy(source.address, [Extent(offset=8000, length=500)])
+    window.close()
+    for late in (
+        lambda: window.start_copy(source.address, [Extent(offset=0, length=1)]),
+        lambda: window.write(0, np.zeros(1, dtype=np.uint8)),
+    ):
+        with pytest.raises(TransportError, match="closed"):
+            late()

@@ -9,6 +9,7 @@ import pytest
 import torch
 import xxhash
 
+from tests.state.host import host_memory
 from worldmove.state import (
     GROUP_BYTES,
     Arena,
@@ -73,7 +74,7 @@ def test_every_flipped_bit_changes_its_own_group_and_the_state_digest() -> None:
         group = chance.choice(groups(state.manifest))
         extent = chance.choice(group.extents)
         byte, bit = extent.offset + chance.randrange(extent.length), 1 << chance.randrange(8)
-        memory = state.storages[group.storage].memory
+        memory = host_memory(state.storages[group.storage])
         memory[byte] ^= bit
         changed = [i for i, (a, b) in enumerate(zip(before, _digests(state), strict=True)) if a != b]
         assert changed == [group.index]
@@ -85,7 +86,7 @@ def test_every_flipped_bit_changes_its_own_group_and_the_state_digest() -> None:
 def test_bytes_that_no_leaf_uses_are_not_in_the_digest() -> None:
     state = _landed()
     before = _digests(state), state_digest(state, DIGESTER)
-    state.storages[0].memory[2500] ^= 255
+    host_memory(state.storages[0])[2500] ^= 255
     assert (_digests(state), state_digest(state, DIGESTER)) == before
 
 
@@ -94,9 +95,9 @@ def test_first_and_last_byte_of_every_group_count() -> None:
     for group in groups(state.manifest):
         before = group_digest(state, group, DIGESTER, NONCE, LAYOUT)
         for byte in (group.extents[0].offset, group.extents[-1].end - 1):
-            state.storages[group.storage].memory[byte] ^= 1
+            host_memory(state.storages[group.storage])[byte] ^= 1
             assert group_digest(state, group, DIGESTER, NONCE, LAYOUT) != before
-            state.storages[group.storage].memory[byte] ^= 1
+            host_memory(state.storages[group.storage])[byte] ^= 1
 
 
 def test_groups_that_changed_places_are_seen() -> None:

@@ -27,7 +27,7 @@ class Bench:
     """A worker, and everything that it has sent."""
 
     worker: Worker
-    engine: Engine[Any]
+    engine: Any
     sent: list[Any] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
 

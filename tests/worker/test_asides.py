@@ -100,7 +100,7 @@ def test_an_account_is_not_put_off_for_ever() -> None:
 def test_a_state_that_cannot_be_carried_has_no_account_and_the_session_plays_on() -> None:
     async def run(trial: Bench) -> None:
         lists(trial, 0, account_after=0)
-        trial.engine.state = lambda session: {"number": object()}  # type: ignore[method-assign]
+        trial.engine.state = lambda session: {"number": object()}
         await trial.settle()
         lists(trial, 1)
 

@@ -9,7 +9,7 @@ from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine
 from worldmove.errors import ProtocolError
 from worldmove.move.hosts import Frozen
-from worldmove.state.arena import extents
+from worldmove.state.arena import Arena, extents
 from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Acknowledge, BlockDone, CheckDone, Open
 from worldmove.worker.session import SessionCopy
@@ -87,6 +87,7 @@ def test_what_has_left_the_slot_is_gathered_at_the_freeze() -> None:
         await trial.settle()
         frozen = await source.freeze()
         (only,) = extents(frozen.capture.manifest, frozen.placement)
+        assert isinstance(source.arena, Arena)
         there = bytes(source.arena.buffer[only.offset : only.end])
         assert there == bytes(copy.engine_session.numbers.numpy().data)
 

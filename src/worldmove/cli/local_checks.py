@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from worldmove.cli.device_paths import PathFound, devices, probe_all
 from worldmove.errors import WorldMoveError
-from worldmove.units import MIB
+from worldmove.units import MIB, bytes_text
 from worldmove.worker.engines import build_engine
 from worldmove.worker.warm_up import WarmUp, warm_up
 
@@ -42,7 +43,15 @@ def examine(engine: str, num_threads: int) -> Findings:
     checks.append(_tried("weights and engine", canary))
     if len(first) == 2:
         checks.append(_tried("the canary repeats", repeats))
+    checks += [_path_check(found) for found in probe_all(devices())]
     return Findings(environment=first[0].environment if first else {}, checks=checks)
+
+
+def _path_check(found: PathFound) -> dict[str, Any]:
+    """Say what a path between two devices carried, size by size."""
+    told = ", ".join(f"{bytes_text(size)} at {bytes_text(int(rate))}/s" for size, rate in found.rates.items())
+    name = f"the path from {found.source} to {found.destination}, process to process"
+    return {"name": name, "ok": not found.why, "detail": found.why or told}
 
 
 def _tried(name: str, work: Callable[[], str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ class PathName(StrEnum):
 
     SHM = "shm"
     TCP = "tcp"
+    PEER = "peer"
 
 
 Json = Annotated[bool, typer.Option("--json", help="Write JSON on standard output, errors too.")]

@@ -10,6 +10,8 @@ class FleetConfig:
     workers: tuple[str, ...] = ("worker-1", "worker-2")
     transport: str = "shm"
     """The path of every move: ``shm`` between workers of one host, ``tcp`` between any that reach each other."""
+    quarantine_s: float = 600.0
+    """How long a path that brought other bytes than were sent is not taken, if there is another."""
     tries: int = 1
     damaged_tries: int = 3
     """Tries of a move whose path damages what it carries: each is to fail, and the world to go on."""

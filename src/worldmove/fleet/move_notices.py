@@ -52,6 +52,11 @@ class MoveNotices:
             ends = {"source": plan.source.name, "destination": plan.destination.name, "path": plan.transport}
             self._ports.log("state_arrived_damaged", fields | ends)
 
+    def quarantined(self, plan: Plan, for_s: float) -> None:
+        """A path is not taken for a while, and another one instead."""
+        ends = {"source": plan.source.name, "destination": plan.destination.name, "path": plan.transport}
+        self._ports.log("path_quarantined", {"session": plan.session, "attempt": plan.attempt, "for_s": for_s, **ends})
+
     def ended(self, made: MoveReport) -> None:
         """A move has ended."""
         self._ports.counters.moved(made)

@@ -13,6 +13,7 @@ from worldmove.fleet.history import History
 from worldmove.fleet.movable import require_movable
 from worldmove.fleet.move_notices import MoveNotices, NoticePorts
 from worldmove.fleet.moving import CORRUPTING, path_rate, report, require, verdict_of
+from worldmove.fleet.path_health import PathHealth, available
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
@@ -63,6 +64,7 @@ class Mover:
         self._gateway = gateway
         self._history = history
         self._notices = MoveNotices(ports, gateway)
+        self._paths = PathHealth(quarantine_s=config.quarantine_s)
         self._whereabouts = Whereabouts(desk=desk, workers=workers, owner_s=config.owner_s, copy_s=config.copy_s)
 
     async def move(self, session: str, to: str, *, damage: bool) -> MoveReport:
@@ -137,7 +139,7 @@ class Mover:
             tries += 1
             plan = self._plan(record, source, destination, row, damage=damage)
             ending = await self._noted_try(record, plan, started_at)
-            self._notices.ended_try(plan, ending)
+            self._ended_try(plan, ending)
             again = tries < num_tries and ending.outcome is Outcome.ABORTED and ending.reason not in NO_FURTHER
         lives_at = await self._whereabouts.living_owner(record.name)
         after = self._desk.row(record.name)
@@ -157,11 +159,26 @@ class Mover:
             epoch=row.epoch,
             attempt=record.tried,
             nonce=self._ports.nonce(),
-            transport=(CORRUPTING if damage else "") + self._config.transport,
+            transport=self._transport(source, destination, damage=damage),
             strategy=pick(),
             source=source,
             destination=destination,
         )
+
+    def _transport(self, source: WorkerRecord, destination: WorkerRecord, *, damage: bool) -> str:
+        now = asyncio.get_running_loop().time()
+        rates = [worker.hello.rates if worker.hello else {} for worker in (source, destination)]
+        wanted = available(self._config.transport, *rates)
+        chosen = self._paths.choose((source.name, destination.name), wanted, now)
+        return (CORRUPTING if damage else "") + chosen
+
+    def _ended_try(self, plan: Plan, ending: Ending) -> None:
+        """Tell of a try's end. A path that lied by itself, and not for a trial, is not taken for a while."""
+        self._notices.ended_try(plan, ending)
+        if ending.reason == "mismatch" and not plan.transport.startswith(CORRUPTING):
+            pair = plan.source.name, plan.destination.name
+            if self._paths.lied(pair, plan.transport, asyncio.get_running_loop().time()):
+                self._notices.quarantined(plan, self._config.quarantine_s)
 
     async def _noted_try(self, record: SessionRecord, plan: Plan, started_at: float) -> Ending:
         """Note a try, so that a later server knows of it, and conduct it."""

@@ -13,10 +13,11 @@ closed before the verifying pass stays closed.
 """
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from worldmove.errors import TransportError
+from worldmove.errors import ManifestError, TransportError
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.damage import say_damage
 from worldmove.move.device_path import open_window
@@ -25,7 +26,8 @@ from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
-from worldmove.state.digest import state_digest
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.digest import prepare_key, state_digest
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof, prove
 from worldmove.transport.base import Channel
@@ -68,6 +70,7 @@ class Incoming:
         self._channel: Channel | None = None
         self._boundary: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
         self._proof: asyncio.Future[Proof] = asyncio.get_running_loop().create_future()
+        self._preview: Manifest | None = None
         self._reserved = False
         self._landed = False
 
@@ -140,6 +143,11 @@ class Incoming:
 
     async def _reserve(self) -> None:
         await self._slot.poison()
+        with suppress(ManifestError):  # then the boundary's own is refused, or read whole
+            self._preview = Manifest.from_bytes(self._layout.preview) if self._layout.preview else None
+        arena = self._slot.arena
+        if isinstance(arena, DeviceArena):
+            await self._attempt.host.blocking(lambda: prepare_key(arena.kit, self._offer.nonce, self._layout.digest))
         async with asyncio.timeout(self._offer.lease_s):
             self._channel = await self._transport.connect(self._offer.ticket)
         self._reserved = True
@@ -154,7 +162,7 @@ class Incoming:
             raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", otherwise) from error
 
     def _checked(self, boundary: Boundary) -> Manifest:
-        manifest = Manifest.from_bytes(boundary.manifest)
+        manifest = Manifest.from_bytes(boundary.manifest, self._preview)
         check_placement(manifest, boundary.placement, self._slot.arena.size)
         return manifest
 

@@ -16,7 +16,8 @@ from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
 from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Proof
 from worldmove.move.protocol import SourceEvent
-from worldmove.state.digest import state_digest
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.digest import prepare_key, state_digest
 from worldmove.state.proof import MoveProof, prove
 
 
@@ -42,6 +43,7 @@ class Outgoing:
 
     async def run(self) -> None:
         """Return when the proof may be sent. Raises GaveUpError(PASSES_DIFFER), StateRefused or ArenaFull."""
+        await self._prepare()
         frozen = self._frozen = await self._freeze()
         async with asyncio.TaskGroup() as beside:
             taken = beside.create_task(self._acknowledged(frozen.block))
@@ -93,6 +95,12 @@ class Outgoing:
             num_groups=len(self._proof.groups) if self._proof else 0,
             state_digest=self._state_digest if outcome == "committed" else "",
         )
+
+    async def _prepare(self) -> None:
+        """Make ready for the passes while the session is still played."""
+        arena = self._copy.arena
+        if isinstance(arena, DeviceArena):
+            await self.attempt.host.blocking(lambda: prepare_key(arena.kit, self._nonce, self._layout_digest))
 
     async def _freeze(self) -> Frozen:
         times = self.attempt.times

@@ -10,12 +10,14 @@ import os
 from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from worldmove.errors import ArenaFull, ManifestError, StateRefused
 from worldmove.state.array import Memory
+from worldmove.state.by_id import ById
 from worldmove.state.capture import Capture, DeviceStorage, HostStorage, Storage, storage_at
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
@@ -23,6 +25,7 @@ from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
 from worldmove.state.memory import MemoryKit, Piece
+from worldmove.state.storage import StorageRecord
 from worldmove.state.tree import NO_TYPES
 from worldmove.units import ALIGNMENT_BYTES, MIB, PAGE_BYTES, round_up
 
@@ -35,6 +38,7 @@ __all__ = [
     "adopt",
     "check_placement",
     "extents",
+    "foreseen",
     "gather",
     "landed",
     "landing",
@@ -116,6 +120,19 @@ def gather(capture: Capture, arena: AnyArena) -> Placement:
     whose arena is a device's never lies in it: it is *staged* there, anew each time, and its session goes on with it
     where it is.
     """
+    placement, moving = _placed(capture, arena)
+    if moving:
+        _bring([(capture.storages[index], placement[index]) for index in moving], arena)
+    return placement
+
+
+def foreseen(capture: Capture, arena: AnyArena) -> Placement:
+    """Return where ``gather`` would bring everything, and copy nothing. Raises ArenaFull."""
+    return _placed(capture, arena)[0]
+
+
+def _placed(capture: Capture, arena: AnyArena) -> tuple[Placement, list[int]]:
+    """Return a place for every storage, and which of them do not lie there."""
     begin, size = arena.address, arena.size
     places = {}
     for index, storage in enumerate(capture.storages):
@@ -123,19 +140,15 @@ def gather(capture: Capture, arena: AnyArena) -> Placement:
         if offset >= 0 and offset + storage.num_bytes <= size:
             places[index] = offset
     moving = [index for index in range(len(capture.storages)) if index not in places]
-    if moving:
-        _bring(capture, arena, places, moving)
-    return tuple(places[index] for index in range(len(capture.storages)))
-
-
-def _bring(capture: Capture, arena: AnyArena, places: dict[int, int], moving: list[int]) -> None:
-    """Find room for what lies elsewhere, and copy it there."""
     taken = sorted((at, at + capture.storages[index].num_bytes) for index, at in places.items())
     # The largest first: small ones fit into what is left.
     for index in sorted(moving, key=lambda index: -capture.storages[index].num_bytes):
         places[index] = _room(taken, arena.size, capture.storages[index])
         insort(taken, (places[index], places[index] + capture.storages[index].num_bytes))
-    moves = [(capture.storages[index], places[index]) for index in moving]
+    return tuple([places[index] for index in range(len(capture.storages))]), moving
+
+
+def _bring(moves: Sequence[tuple[Storage, int]], arena: AnyArena) -> None:
     if isinstance(arena, DeviceArena):
         _copy_to_device(moves, arena)
     else:
@@ -145,7 +158,13 @@ def _bring(capture: Capture, arena: AnyArena, places: dict[int, int], moving: li
 
 def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
     """Return what must travel, in arena offsets: sorted, disjoint, adjacent ones merged."""
-    pairs = zip(manifest.storages, placement, strict=True)
+    return _extents(ById(manifest.storages), tuple(placement))
+
+
+# Asked for when an offer is prepared for, and again inside the pause.
+@lru_cache(maxsize=8)
+def _extents(storages: ById[tuple[StorageRecord, ...]], placement: Placement) -> tuple[Extent, ...]:
+    pairs = zip(storages.value, placement, strict=True)
     runs = [(at + e.offset, at + e.end) for storage, at in pairs for e in storage.used]
     return to_extents(merge([NO_RUNS, np.array(runs, dtype=np.int64).reshape(-1, 2)]))
 

@@ -98,6 +98,19 @@ def version(device: int) -> int:
     return found.value
 
 
+def library_version(*names: str) -> str:
+    """Return the version of the first of some cuBLAS libraries that is there, or ``unknown``."""
+    for name in names:
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        parts = [ctypes.c_int() for _ in range(3)]
+        status = [library.cublasGetProperty(kind, ctypes.byref(part)) for kind, part in enumerate(parts)]
+        return "unknown" if any(status) else ".".join(str(part.value) for part in parts)
+    return "unknown"
+
+
 def _call(device: int, name: str, *arguments: object) -> None:
     function: Callable[..., int] = getattr(_library(), name)
     _check("cuCtxSetCurrent", _library().cuCtxSetCurrent(_context(device)))

@@ -21,7 +21,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
-from worldmove.state.memory import Part
+from worldmove.state.memory import MemoryKit, Part
 from worldmove.state.storage import StorageRecord, leaf_runs
 
 GROUP_BYTES = 1 << 20
@@ -138,18 +138,40 @@ def state_digest_of_bytes(
 def _all_groups(capture: Capture, of_host: Callable[[Group], bytes], key: bytes) -> tuple[bytes, ...]:
     if not capture.manifest.on_device:
         return tuple(of_host(group) for group in groups(capture.manifest))
-    of_device = iter(_device_digests(capture, key))
-    records = capture.manifest.storages
+    found, records = _device_digests(capture, key), capture.manifest.storages
+    if all(record.on_device for record in records):
+        return tuple(found)
+    of_device = iter(found)
     return tuple(
         next(of_device) if records[group.storage].on_device else of_host(group) for group in groups(capture.manifest)
     )
 
 
+def prepare(capture: Capture) -> None:
+    """Work out how the device's digests are taken, before they are needed."""
+    groups(capture.manifest)
+    if capture.kit is not None and capture.manifest.on_device and not capture.plans:
+        capture.plans.append(capture.kit.plan(_device_parts(capture)))
+
+
+def carry_over(before: Capture, after: Capture) -> None:
+    """Take over what was prepared for an earlier capture, which is of no use any more, with the new addresses."""
+    if after.plans or not before.plans or after.kit is None or after.manifest.storages is not before.manifest.storages:
+        return
+    old, new = _device_parts(before), _device_parts(after)
+    changed = {place: parts for place, parts in enumerate(new) if parts != old[place]}
+    after.plans.append(after.kit.replan(before.plans.pop(), changed))
+
+
+def prepare_key(kit: MemoryKit, nonce: bytes, layout_digest: bytes) -> None:
+    """Draw the coefficients of an attempt's proof, before they are needed."""
+    kit.prepare_key(wmf1.proof_key(nonce, layout_digest))
+
+
 def _device_digests(capture: Capture, key: bytes) -> Sequence[bytes]:
     """Return WMF1 of the device's groups, numbered among themselves; of a copy in host memory, by the twin."""
     if capture.kit is not None:
-        if not capture.plans:  # both passes of a source read the same memory
-            capture.plans.append(capture.kit.plan(_device_parts(capture)))
+        prepare(capture)  # once: both passes of a source read the same memory
         return capture.kit.fingerprints(capture.plans[0], key)
     table, number = wmf1.Table.of(key), count()
     records = capture.manifest.storages

@@ -11,12 +11,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import torch
 
+NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 VARIABLES = (
     "ATEN_CPU_CAPABILITY",
+    "CUBLASLT_WORKSPACE_SIZE",
+    "CUBLAS_WORKSPACE_CONFIG",
     "DNNL_DEFAULT_FPMATH_MODE",
     "DNNL_MAX_CPU_ISA",
     "GLIBC_TUNABLES",
@@ -27,6 +31,7 @@ VARIABLES = (
     "MKL_DYNAMIC",
     "MKL_ENABLE_INSTRUCTIONS",
     "MKL_NUM_THREADS",
+    "NVIDIA_TF32_OVERRIDE",
     "NPY_DISABLE_CPU_FEATURES",
     "OMP_DYNAMIC",
     "OMP_NUM_THREADS",
@@ -34,9 +39,11 @@ VARIABLES = (
     "ONEDNN_MAX_CPU_ISA",
     "OPENBLAS_CORETYPE",
     "OPENBLAS_NUM_THREADS",
+    "TORCH_BLAS_PREFER_CUBLASLT",
+    "TORCH_CUDNN_V8_API_DISABLED",
     "TORCH_DISABLE_MKLDNN",
 )
-"""The environment variables that can change a block's bytes on a CPU."""
+"""The environment variables that can change a block's bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +71,12 @@ class Environment:
         return tuple(FieldDifference(field=n, here=here, there=there) for n, here, there in pairs if here != there)
 
 
-def collect(engine_fields: Mapping[str, str]) -> Environment:
-    """Read this process's environment; the engine's own fields are added as ``engine.<name>``.
+def collect(engine_fields: Mapping[str, str], device_fields: Mapping[str, str] = NO_FIELDS) -> Environment:
+    """Read this process's environment; the engine's own fields are added as ``engine.<name>``, and the device's.
 
     Call it from the thread that will compute, after that thread's settings are made.
     """
-    fields = {**_machine(), **_software(), **_settings(), **_variables()}
+    fields = {**_machine(), **_software(), **_settings(), **_variables(), **device_fields}
     return Environment(fields=fields | {f"engine.{name}": value for name, value in engine_fields.items()})
 
 

@@ -9,14 +9,15 @@ Rules:
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
 from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
-from worldmove.state.kernels.copies import Copies, CopyPlan
-from worldmove.state.kernels.fingerprints import Fingerprints, Plan
+from worldmove.state.cuda_fields import device_fields
+from worldmove.state.kernels import CopyPlan, Fingerprints, Plan
 from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece
 from worldmove.state.wmf1 import Table
 
@@ -81,8 +82,14 @@ class CudaKit:
         self._index = index
         self._lock = threading.RLock()  # the copy thread and the engine's both come here
         self._stream = torch.cuda.Stream(self.device)
-        self._copies = Copies(self.device)
-        self._fingerprints = Fingerprints(self.device, copies=self._copies)
+        self._own: dict[bytes, DeviceMemory] = {}
+        self._fingerprints = Fingerprints(self.device)
+        self._copies = self._fingerprints.copies
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Read the device, its libraries, and torch's settings for it."""
+        return device_fields(self._index)
 
     def holds(self, value: torch.Tensor | torch.Generator) -> bool:
         """Whether it lies on this very GPU. A generator of ``cuda`` says no number: it is the current device's."""
@@ -101,10 +108,14 @@ class CudaKit:
 
     def export(self, memory: DeviceMemory) -> bytes:
         """Return the allocation's IPC handle. Raises TransportError."""
-        return cuda_driver.export(self._index, memory.address)
+        handle = cuda_driver.export(self._index, memory.address)
+        self._own[handle] = memory
+        return handle
 
     def open(self, handle: bytes, num_bytes: int) -> DeviceMemory:
         """Map another process's allocation and read its first and last byte. Raises TransportError."""
+        if handle in self._own:  # the driver maps no memory into the process that it is of
+            return replace(self._own[handle], release=lambda: None)
         memory = self._held(cuda_driver.open_handle(self._index, handle), num_bytes, cuda_driver.close_handle)
         try:
             for offset in (0, num_bytes - 1):
@@ -169,12 +180,25 @@ class CudaKit:
         with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
             return self._fingerprints.plan(groups)
 
+    def replan(self, plan: object, changed: Mapping[int, Sequence[Part]]) -> object:
+        """Give some groups other addresses."""
+        assert isinstance(plan, Plan)
+        if changed:
+            with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
+                plan.point(changed)
+        return plan
+
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Launch once, and wait for the digests."""
         assert isinstance(plan, Plan)
         with self._lock, torch.cuda.device(self.device):
             pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
         return pending.result()
+
+    def prepare_key(self, key: bytes) -> None:
+        """Bring a key's coefficients to the GPU."""
+        with self._lock, torch.cuda.device(self.device):
+            self._fingerprints.prepare(Table.of(key), stream=self._stream)
 
     def save_generator(self, generator: torch.Generator) -> bytes:
         """Return seed and offset, 16 bytes."""
@@ -191,6 +215,7 @@ class CudaKit:
 
         def release() -> None:
             if held:
+                self._own = {handle: memory for handle, memory in self._own.items() if memory.address != address}
                 give_back(self._index, held.pop())
 
         return DeviceMemory(address=address, num_bytes=num_bytes, release=release)

@@ -6,7 +6,7 @@ are memory files, which another process of the same user opens by this one's des
 
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -42,6 +42,11 @@ class DoubleKit:
         self._generators = generators
         self._room = capacity
         self._files: dict[int, int] = {}
+
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """It has one, that it is the double."""
+        return {"device.name": NAME}
 
     def holds(self, value: torch.Tensor | torch.Generator) -> bool:
         """Whether a tensor's storage is large enough to count as device memory."""
@@ -121,11 +126,20 @@ class DoubleKit:
         """Keep the groups."""
         return tuple(tuple(group) for group in groups)
 
+    def replan(self, plan: object, changed: Mapping[int, Sequence[Part]]) -> object:
+        """Exchange some of the groups."""
+        assert isinstance(plan, tuple)
+        return tuple(tuple(changed.get(place, group)) for place, group in enumerate(plan))
+
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Return what the numpy twin says."""
         assert isinstance(plan, tuple)
         table = wmf1.Table.of(key)
         return tuple(wmf1.group_digest(table, _joined(group), index) for index, group in enumerate(plan))
+
+    def prepare_key(self, key: bytes) -> None:
+        """Draw a key's coefficients; the last few stay ready."""
+        wmf1.Table.of(key)
 
     def save_generator(self, generator: torch.Generator) -> bytes:
         """Return the whole state."""

@@ -8,11 +8,13 @@ not encode to the very bytes it was read from is refused.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
 
 from worldmove.errors import ManifestError
+from worldmove.state.by_id import ById
 from worldmove.state.check import check_generators, check_value
 from worldmove.state.frame import frame, peek, unframe
 from worldmove.state.leaf import (
@@ -20,6 +22,7 @@ from worldmove.state.leaf import (
     ArrayLeaf,
     DeviceTensorLeaf,
     EnumLeaf,
+    GeneratorLeaf,
     GeneratorRecord,
     Leaf,
     NumpyScalarLeaf,
@@ -38,6 +41,8 @@ DEVICE_VERSION = 2
 """Of a state of which some lies on a device. Any other has the bytes that it always had."""
 MAX_MANIFEST_BYTES = 1 << 24
 MAX_LAYOUT_BYTES = 1 << 24
+LAYOUT_VERSION = 2
+MAX_PREVIEW_BYTES = 1 << 20
 
 T = TypeVar("T")
 
@@ -60,6 +65,8 @@ class _LayoutBody(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     leaves: tuple[LayoutLeaf, ...]
     storages: tuple[int, ...]
     arena_bytes: int
+    preview: bytes
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +119,17 @@ class Manifest:
         return self.encoded
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Manifest":
-        """Return the manifest. Raises ManifestError for anything but the canonical bytes of one."""
+    def from_bytes(cls, data: bytes, like: "Manifest | None" = None) -> "Manifest":
+        """Return the manifest. Raises ManifestError for anything but the canonical bytes of one.
+
+        ``like`` is one that it probably resembles: what is equal in both was checked there, and is not again.
+        """
         version = DEVICE_VERSION if peek(data)[1] == DEVICE_VERSION else VERSION
         body = _decode(_ManifestBody, unframe(MANIFEST_MAGIC, version, data, MAX_MANIFEST_BYTES))
+        if like is not None and body.structure == like.structure:
+            similar = _similar(body, like, data)
+            if similar is not None:
+                return similar
         paths = leaf_paths(body.structure)
         if len(paths) != len(body.leaves):
             raise ManifestError(f"the containers have places for {len(paths)} leaves, and {len(body.leaves)} are there")
@@ -129,7 +143,7 @@ class Manifest:
     @property
     def num_bytes(self) -> int:
         """The used bytes of all storages: what must travel beside the manifest."""
-        return sum(storage.num_used_bytes for storage in self.storages)
+        return _num_used_bytes(ById(self.storages))
 
     @property
     def digest(self) -> bytes:
@@ -170,33 +184,82 @@ class Layout:
     leaves: tuple[LayoutLeaf, ...]
     storages: tuple[int, ...]
     arena_bytes: int
+    preview: bytes = b""
+    """The manifest as it is now, so that the other end can make ready; empty where it is not told."""
+    places: tuple[int, ...] = ()
+    """Where in its slot each storage of the preview would lie."""
 
     @classmethod
-    def of(cls, manifest: Manifest, *, arena_bytes: int | None = None) -> "Layout":
-        """Return the layout. ``arena_bytes`` is the slot's; without it, what this very state needs."""
+    def of(
+        cls, manifest: Manifest, *, arena_bytes: int | None = None, places: tuple[int, ...] | None = None
+    ) -> "Layout":
+        """Return the layout. ``arena_bytes`` is the slot's; without it, what this very state needs.
+
+        With ``places`` the manifest goes along as a preview, unless it is too large for that.
+        """
         leaves = tuple(LayoutLeaf(leaf.path, leaf.kind, leaf.shape) for leaf in manifest.leaves)
         storages = tuple(storage.num_bytes for storage in manifest.storages)
         needed = round_up(sum(round_up(size, ALIGNMENT_BYTES) + ALIGNMENT_BYTES for size in storages), PAGE_BYTES)
-        return cls(leaves=leaves, storages=storages, arena_bytes=max(needed, PAGE_BYTES, arena_bytes or 0))
+        told = places is not None and len(manifest.encoded) <= MAX_PREVIEW_BYTES
+        return cls(
+            leaves=leaves,
+            storages=storages,
+            arena_bytes=max(needed, PAGE_BYTES, arena_bytes or 0),
+            preview=manifest.encoded if told else b"",
+            places=places if told and places is not None else (),
+        )
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes."""
-        body = _LayoutBody(self.leaves, self.storages, self.arena_bytes)
-        return frame(LAYOUT_MAGIC, VERSION, msgspec.msgpack.encode(body))
+        body = _LayoutBody(self.leaves, self.storages, self.arena_bytes, self.preview, self.places)
+        return frame(LAYOUT_MAGIC, LAYOUT_VERSION, msgspec.msgpack.encode(body))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Layout":
         """Return the layout. Raises ManifestError for anything but the canonical bytes of one."""
-        body = _decode(_LayoutBody, unframe(LAYOUT_MAGIC, VERSION, data, MAX_LAYOUT_BYTES))
-        sizes = [body.arena_bytes, *body.storages, *(size for leaf in body.leaves for size in leaf.shape)]
+        body = _decode(_LayoutBody, unframe(LAYOUT_MAGIC, LAYOUT_VERSION, data, MAX_LAYOUT_BYTES))
+        sizes = [body.arena_bytes, *body.storages, *body.places, *(size for leaf in body.leaves for size in leaf.shape)]
         if not body.arena_bytes or any(not 0 <= size <= MAX_STORAGE_BYTES for size in sizes):
             raise ManifestError("a size in a layout is out of range")
-        return cls(leaves=body.leaves, storages=body.storages, arena_bytes=body.arena_bytes)
+        return cls(
+            leaves=body.leaves,
+            storages=body.storages,
+            arena_bytes=body.arena_bytes,
+            preview=body.preview,
+            places=body.places,
+        )
 
     @property
     def digest(self) -> bytes:
         """SHA-256 of the canonical bytes: what a nonce is bound to."""
         return hashlib.sha256(self.to_bytes()).digest()
+
+
+def _similar(body: _ManifestBody, like: Manifest, data: bytes) -> Manifest | None:
+    """Return the manifest if only scalars, enum members, generators' states differ; None if that is not all."""
+    if len(body.leaves) != len(like.leaves) or len(body.generators) != len(like.generators):
+        return None
+    leaves = list(like.leaves)
+    for i, leaf in enumerate(body.leaves):
+        before = leaves[i].content
+        if leaf == before:
+            continue
+        if isinstance(leaf, _WITH_PLACES) or isinstance(before, _WITH_PLACES):
+            return None
+        check_value(leaf)
+        leaves[i] = LeafRecord(path=leaves[i].path, content=leaf)
+    if peek(data)[1] != version_of(body.leaves, body.generators):
+        return None
+    return Manifest(
+        structure=like.structure,
+        leaves=tuple(leaves),
+        storages=like.storages,
+        generators=body.generators,
+        encoded=data,
+    )
+
+
+_WITH_PLACES = (TensorLeaf, ArrayLeaf, GeneratorLeaf)
 
 
 def version_of(leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]) -> int:
@@ -232,6 +295,12 @@ def _say(leaf: Leaf) -> str:
 def _generator(manifest: Manifest, leaf: LeafRecord) -> GeneratorRecord | None:
     index = getattr(leaf.content, "generator", None)
     return None if index is None else manifest.generators[index]
+
+
+# Asked for by every pass of a move, and from one boundary to the next the storages are mostly the same object.
+@lru_cache(maxsize=8)
+def _num_used_bytes(storages: ById[tuple[StorageRecord, ...]]) -> int:
+    return sum(storage.num_used_bytes for storage in storages.value)
 
 
 def _decode(kind: type[T], body: bytes) -> T:

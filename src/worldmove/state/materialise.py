@@ -1,6 +1,6 @@
 """A tree made of a manifest and the memory that it speaks of."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Any
 
@@ -27,11 +27,23 @@ from worldmove.state.tree import rebuild
 
 def build(state: Capture, types: Mapping[str, type]) -> Any:
     """Make the tree. Its tensors and arrays are views of the capture's storages; its generators are new objects."""
+    return rebuild(state.manifest.structure, iter(make_leaves(state, types)), types)
+
+
+def make_leaves(state: Capture, types: Mapping[str, type]) -> list[Any]:
+    """Make the leaves alone."""
     maker = _Maker(state, types)
     # Not inference tensors, whatever mode the caller is in: the session will be written in any mode.
     with torch.inference_mode(mode=False):
-        values = [maker.value(leaf) for leaf in state.manifest.leaves]
-    return rebuild(state.manifest.structure, iter(values), types)
+        return [maker.value(leaf) for leaf in state.manifest.leaves]
+
+
+def make_changed(state: Capture, types: Mapping[str, type], which: Iterable[int]) -> dict[int, Any]:
+    """Make some leaves, and every generator."""
+    maker, leaves = _Maker(state, types), state.manifest.leaves
+    generators = (i for i, leaf in enumerate(leaves) if isinstance(leaf.content, GeneratorLeaf))
+    with torch.inference_mode(mode=False):
+        return {i: maker.value(leaves[i]) for i in (*which, *generators)}
 
 
 class _Maker:

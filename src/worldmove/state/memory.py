@@ -6,7 +6,7 @@ and its kind. Whoever orders byte work about never reads a byte of the device hi
 Two kits: ``kit_cuda`` for a GPU, ``kit_double`` for trials without one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -72,6 +72,11 @@ class MemoryKit(Protocol):
         """The device's own identity, the same in every process."""
         ...
 
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """What of the device decides a block's bytes: compared before a byte travels (``state.environment``)."""
+        ...
+
     def holds(self, value: torch.Tensor | torch.Generator) -> bool:
         """Whether a tensor or generator lies on this device."""
         ...
@@ -119,8 +124,16 @@ class MemoryKit(Protocol):
         """Prepare to read groups of parts, numbered from 0, as often as is wanted."""
         ...
 
+    def replan(self, plan: object, changed: Mapping[int, Sequence[Part]]) -> object:
+        """Return a plan of which some groups lie elsewhere; the old one is of no use any more."""
+        ...
+
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Return WMF1 of each group of a plan, under a key of 32 bytes, from one pass over the memory."""
+        ...
+
+    def prepare_key(self, key: bytes) -> None:
+        """Make ready for fingerprints under a key."""
         ...
 
     def save_generator(self, generator: torch.Generator) -> bytes:

@@ -72,6 +72,8 @@ def _mismatch(what: str, here: object, there: object) -> Mismatch | None:
 
 
 def _group_mismatches(here: MoveProof, there: MoveProof, manifest: Manifest) -> list[Mismatch]:
+    if here.groups == there.groups:
+        return []
     known = groups(manifest)
     found = []
     for index, (ours, theirs) in enumerate(zip(here.groups, there.groups, strict=False)):

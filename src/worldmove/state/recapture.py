@@ -205,13 +205,14 @@ class _Again:
 
     def _values(self) -> tuple[Any, ...] | None:
         """Walk the tree; None where a container is not as it was."""
-        nodes = [self._tree]
+        nodes: list[Any] = [self._tree]
         for step in self._known.steps:
             node, kind, keys = nodes[step.at], step.kind, step.keys
-            if type(node) is not kind:
+            found: type = type(node)
+            if found is not kind:
                 return None
             if kind is dict:
-                if len(node) != len(keys) or not all(map(is_, node, keys)):
+                if len(node) != len(keys) or not (all(map(is_, node, keys)) or _are_equal(tuple(node), keys)):
                     return None
                 nodes.extend(node.values())
             elif kind is list or kind is tuple:
@@ -344,6 +345,11 @@ class _Again:
             manifest=manifest, storages=storages, kit=known.capture.kit, plans=known.capture.plans if kept else []
         )
         return replace(known, capture=state, values=values, begins=begins, addresses=addresses, chunks=chunks)
+
+
+def _are_equal(keys: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    """Compare keys: ``True`` and ``1`` are not the same one."""
+    return keys == others and tuple(map(type, keys)) == tuple(map(type, others))
 
 
 def _array_head(count: int) -> bytes:

@@ -68,6 +68,14 @@ class DeviceTransport(Protocol):
         """Let ``arena`` be read by whoever holds the ticket returned (at most MAX_TICKET_BYTES)."""
         ...
 
+    async def withdraw(self, ticket: bytes) -> None:
+        """End an export. Channels already connected keep what they mapped. Idempotent."""
+        ...
+
+    async def connect(self, ticket: bytes) -> "Channel":
+        """Connect to an exported arena. Raises TransportError."""
+        ...
+
 
 class Transport(Protocol):
     """One kind of path between slots."""

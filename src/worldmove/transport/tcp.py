@@ -11,21 +11,27 @@ bytes is shown afterwards, as for every path: TCP's own checksum has 16 bits.
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
 
 from worldmove.errors import TransportError
-from worldmove.state.arena import Arena
+from worldmove.state.arena import AnyArena, Arena
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
+from worldmove.transport.base import Blocking
 from worldmove.transport.descriptors import TOKEN_BYTES
 from worldmove.transport.pieces import check_extents
+from worldmove.transport.staged import receive_runs
 from worldmove.transport.tcp_serving import Serving
 from worldmove.transport.tcp_stream import Stream
 from worldmove.transport.tcp_words import NUMBER_BYTES, hello, number_of, requests
 from worldmove.transport.tickets import read_ticket
+
+Take = Callable[[Sequence[Extent]], Awaitable[None]]
 
 
 class TcpTicket(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -58,12 +64,13 @@ class Tcp:
 
     name = "tcp"
 
-    def __init__(self, *, config: TcpConfig, tokens: Callable[[], bytes]) -> None:
-        """Take what it needs; ``tokens`` gives TOKEN_BYTES secret bytes, new each time."""
+    def __init__(self, *, config: TcpConfig, tokens: Callable[[], bytes], blocking: Blocking | None = None) -> None:
+        """Take what it needs; ``tokens`` gives TOKEN_BYTES secret bytes, new each time. ``blocking``: for devices."""
         self._config = config
         self._tokens = tokens
-        self._exports: dict[bytes, Arena] = {}
-        self._serving = Serving(self._exports, config.stall_s)
+        self._blocking = blocking
+        self._exports: dict[bytes, AnyArena] = {}
+        self._serving = Serving(self._exports, config.stall_s, blocking)
 
     async def start(self) -> None:
         """Listen. Raises TransportError if the address cannot be had."""
@@ -76,6 +83,15 @@ class Tcp:
 
     async def export(self, arena: Arena) -> bytes:
         """Let ``arena`` be read by whoever holds the ticket returned."""
+        return self._export(arena)
+
+    async def export_device(self, arena: DeviceArena) -> bytes:
+        """Let a slot on a device be read, through host memory."""
+        if self._blocking is None:
+            raise TransportError("this process reads no device's memory for others")
+        return self._export(arena)
+
+    def _export(self, arena: AnyArena) -> bytes:
         address = self._serving.address
         if address is None:
             raise TransportError("this process does not let its arenas be had: it was not started, or is closed")
@@ -99,7 +115,7 @@ class Tcp:
         except BaseException:
             stream.close()
             raise
-        return TcpChannel(stream, size)
+        return TcpChannel(stream, size, self._blocking)
 
     async def _dial(self, wanted: TcpTicket) -> Stream:
         family = socket.AF_INET6 if _address(wanted.host).version == 6 else socket.AF_INET
@@ -120,8 +136,9 @@ class Tcp:
 class TcpChannel:
     """A connection to one exported arena."""
 
-    def __init__(self, stream: Stream, size: int) -> None:
+    def __init__(self, stream: Stream, size: int, blocking: Blocking | None) -> None:
         self._stream = stream
+        self._blocking = blocking
         self._size = size
         self._one_at_a_time = asyncio.Lock()
 
@@ -132,12 +149,23 @@ class TcpChannel:
         is closed, and there is no next.
         """
         check_extents(extents, self._size, len(into))
+        await self._pull(extents, lambda runs: self._stream.receive_into([into[run.offset : run.end] for run in runs]))
+
+    async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
+        """Copy each extent to the same offset of a device's slot, through host memory. Raises TransportError."""
+        check_extents(extents, self._size, into.size)
+        blocking = self._blocking
+        if blocking is None:
+            raise TransportError("this process has no device")
+        await self._pull(extents, lambda runs: receive_runs(self._stream, runs, into, blocking))
+
+    async def _pull(self, extents: Sequence[Extent], take: Take) -> None:
         async with self._one_at_a_time:
             if self._stream.closed:
                 raise TransportError("the channel is closed")
             try:
                 for request, runs in requests(extents):
-                    await self._fetch(request, runs, into)
+                    await self._fetch(request, runs, take)
             except BaseException:
                 self._stream.close()
                 raise
@@ -146,12 +174,12 @@ class TcpChannel:
         """Close the connection. Idempotent."""
         self._stream.close()
 
-    async def _fetch(self, request: bytes, runs: Sequence[Extent], into: memoryview) -> None:
+    async def _fetch(self, request: bytes, runs: Sequence[Extent], take: Take) -> None:
         await self._stream.send([memoryview(request)])
         announced, expected = number_of(await self._stream.receive(NUMBER_BYTES)), sum(run.length for run in runs)
         if announced != expected:
             raise TransportError(f"the source announces {announced} bytes, where {expected} were asked for")
-        await self._stream.receive_into([into[run.offset : run.end] for run in runs])
+        await take(runs)
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

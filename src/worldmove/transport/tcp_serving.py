@@ -5,7 +5,9 @@ import socket
 from collections.abc import Mapping
 
 from worldmove.errors import TransportError
-from worldmove.state.arena import Arena
+from worldmove.state.arena import AnyArena, Arena
+from worldmove.transport.base import Blocking
+from worldmove.transport.staged import send_runs
 from worldmove.transport.tcp_stream import Stream
 from worldmove.transport.tcp_words import (
     HELLO_BYTES,
@@ -26,10 +28,11 @@ FULL_S = 0.05
 class Serving:
     """Answers whoever connects and says a token of ``exports``; anybody else hears an end."""
 
-    def __init__(self, exports: Mapping[bytes, Arena], stall_s: float) -> None:
+    def __init__(self, exports: Mapping[bytes, AnyArena], stall_s: float, blocking: Blocking | None = None) -> None:
         """``stall_s``: how long an asker may take for its hello, for a request once begun, and to take an answer."""
         self._exports = exports
         self._stall_s = stall_s
+        self._blocking = blocking
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._num_connections = 0
@@ -86,19 +89,22 @@ class Serving:
                     arena = self._exports.get(token_of(await stream.receive(HELLO_BYTES)))
                 if arena is not None:
                     await stream.send([memoryview(number(arena.size))])
-                    await _serve(stream, arena)
+                    await _serve(stream, arena, self._blocking)
         except (OSError, TimeoutError, TransportError):
             return
         finally:
             self._num_connections -= 1
 
 
-async def _serve(stream: Stream, arena: Arena) -> None:
+async def _serve(stream: Stream, arena: AnyArena, blocking: Blocking | None) -> None:
     while True:
         await stream.spoken()
         num_runs = num_runs_of(await stream.receive(NUMBER_BYTES))
-        memory = arena.buffer.toreadonly()
-        runs = runs_of(await stream.receive(num_runs * RUN_BYTES), len(memory))
+        runs = runs_of(await stream.receive(num_runs * RUN_BYTES), arena.size)
         answer = [memoryview(number(sum(run.length for run in runs)))]
-        answer += [memory[run.offset : run.end] for run in runs]
-        await stream.send(answer)
+        if isinstance(arena, Arena):
+            memory = arena.buffer.toreadonly()
+            await stream.send(answer + [memory[run.offset : run.end] for run in runs])
+        elif blocking is not None:
+            await stream.send(answer)
+            await send_runs(stream, runs, arena, blocking)

@@ -58,7 +58,7 @@ class CopyTable:
 
     def reserve(self, session: str, layout: Layout) -> Shadow:
         """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held')."""
-        return Shadow(self.add(session, SlotState.SHADOW, layout.arena_bytes), self._tools)
+        return Shadow(self.add(session, SlotState.SHADOW, layout.arena_bytes), self._tools, layout)
 
     def report(self, poll: int = 0) -> None:
         """Tell the server what is held."""

@@ -8,15 +8,25 @@ from collections.abc import Callable, Mapping
 
 from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
+from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
-from worldmove.transport.base import Transport
+from worldmove.state.memory import MemoryKit
+from worldmove.transport.base import DeviceChannel, DeviceTransport, Transport
 from worldmove.units import MIB
 
 SAMPLE_BYTES = 4 * MIB
+DEVICE_SAMPLE_BYTES = 64 * MIB
 
 
-async def path_rates(transports: Mapping[str, Transport], clock: Callable[[], float]) -> dict[str, float]:
-    """Return the bytes per second of each path by ``NAME_bytes_per_s``. One that fails has none."""
+async def path_rates(
+    transports: Mapping[str, Transport], clock: Callable[[], float], kit: MemoryKit | None = None
+) -> dict[str, float]:
+    """Return the bytes per second of each path by ``NAME_bytes_per_s``. One that fails has none.
+
+    With a kit, between two slots on its device; of the paths for trials, which wrap others, then none is measured.
+    """
+    if kit is not None:
+        return await _device_path_rates(transports, clock, kit)
     arena = Arena(SAMPLE_BYTES, "worldmove-sample")
     rates = {}
     try:
@@ -42,6 +52,46 @@ async def _rate(transport: Transport, arena: Arena, clock: Callable[[], float]) 
             begin = clock()
             await channel.pull(whole, into)
             return SAMPLE_BYTES / max(clock() - begin, 1e-9)
+        finally:
+            await channel.close()
+    finally:
+        await transport.withdraw(ticket)
+
+
+async def _device_path_rates(
+    transports: Mapping[str, Transport], clock: Callable[[], float], kit: MemoryKit
+) -> dict[str, float]:
+    source, target = (DeviceArena(DEVICE_SAMPLE_BYTES, "worldmove-sample", kit) for _ in range(2))
+    rates = {}
+    try:
+        source.poison()
+        for name, transport in transports.items():
+            if isinstance(transport, DeviceTransport) and "-" not in name:
+                try:
+                    rates[f"{name}_bytes_per_s"] = await _device_rate(transport, source, target, clock)
+                except TransportError:
+                    continue
+    finally:
+        source.close()
+        target.close()
+    return rates
+
+
+async def _device_rate(
+    transport: DeviceTransport, source: DeviceArena, target: DeviceArena, clock: Callable[[], float]
+) -> float:
+    """Pull a sample from one slot to another twice; the second time counts. Raises TransportError."""
+    whole = [Extent(offset=0, length=DEVICE_SAMPLE_BYTES)]
+    ticket = await transport.export_device(source)
+    try:
+        channel = await transport.connect(ticket)
+        try:
+            if not isinstance(channel, DeviceChannel):
+                raise TransportError("this path brings nothing to a device")
+            await channel.pull_to_device(whole, target.lend())
+            begin = clock()
+            await channel.pull_to_device(whole, target.lend())
+            return DEVICE_SAMPLE_BYTES / max(clock() - begin, 1e-9)
         finally:
             await channel.close()
     finally:

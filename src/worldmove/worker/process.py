@@ -72,16 +72,17 @@ async def serve(config: WorkerConfig) -> int:
     uplink = Uplink()
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
+    kit = kit_of(engine.spec.device)
     transports = LocalTransports(
         _socket_path(config),
         copy_thread,
         tcp=TcpConfig(host=config.tcp_host),
-        kit=kit_of(engine.spec.device),
+        kit=kit,
         random_bytes=os.urandom,
         rng=random.Random(),
     )
     await transports.start()
-    rates = await path_rates(transports.by_name, time.perf_counter)
+    rates = await path_rates(transports.by_name, time.perf_counter, kit)
     warm = replace(warm, rates={**warm.rates, **rates})
     edges = Edges(
         engine_thread=engine_thread,

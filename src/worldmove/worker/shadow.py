@@ -1,23 +1,27 @@
 """A slot that waits for a session, as the driver of its move sees it (``move.hosts.ShadowSlot``)."""
 
+from contextlib import suppress
 from functools import partial
 
-from worldmove.errors import ProtocolError
+from worldmove.errors import ProtocolError, WorldMoveError
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
-from worldmove.state.manifest import Manifest
+from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.rehearsal import Rehearsal
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import Built, install_tree, tree_in
+from worldmove.worker.states import Built, install_tree, rehearse_in, tree_in
 from worldmove.worker.turns import Turn
 
 
 class Shadow:
     """Orders one copy about on behalf of a move's destination."""
 
-    def __init__(self, copy: SessionCopy, tools: Tools) -> None:
+    def __init__(self, copy: SessionCopy, tools: Tools, layout: Layout) -> None:
         self._copy = copy
+        self._layout = layout
+        self._rehearsal: Rehearsal | None = None
         self._tools = tools
         self._built: Built | None = None
         tools.courtesy.shadow_reserved()
@@ -28,10 +32,15 @@ class Shadow:
 
     async def poison(self) -> None:
         await self._tools.copying(self.arena.poison)
+        with suppress(WorldMoveError):  # what is wrong with it will be said of the state itself
+            async with self._tools.turns.take(Turn.OPEN) as engine_thread:
+                job = partial(rehearse_in, self._tools.engine, self._layout, self.arena)
+                self._rehearsal = await engine_thread(job)
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
-            job = partial(tree_in, self._tools.engine, manifest, placement, self.arena)
+            rehearsal, self._rehearsal = self._rehearsal, None
+            job = partial(tree_in, self._tools.engine, manifest, placement, self.arena, rehearsal)
             self._built = await engine_thread(job)
 
     async def install(self) -> Capture:
@@ -59,7 +68,7 @@ class Shadow:
     def discard(self) -> None:
         """Drop the session. The slot is in quarantine until ``release``."""
         self._tools.courtesy.shadow_ended()
-        self._copy.engine_session = None
+        self._copy.engine_session = self._built = self._rehearsal = None
         self._copy.slot.enter(SlotState.QUARANTINED)
         if not self._copy.is_freeing:  # its session was closed meanwhile
             self._copy.enter(CopyPhase.FREEING)

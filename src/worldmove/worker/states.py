@@ -11,14 +11,15 @@ from typing import Any
 
 from worldmove.engine.base import Engine, Tree
 from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
-from worldmove.state.arena import AnyArena, Landing, Placement, adopt, gather, landing
+from worldmove.state.arena import AnyArena, Landing, Placement, adopt, foreseen, gather, landing
 from worldmove.state.capture import Capture, capture
-from worldmove.state.digest import Xxh3Digester, state_digest
+from worldmove.state.digest import Xxh3Digester, carry_over, prepare, state_digest
 from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.materialise import build
 from worldmove.state.recapture import Known, recapture, remember
+from worldmove.state.rehearsal import Rehearsal, rehearse
 
 DIGESTER = Xxh3Digester()
 
@@ -41,13 +42,28 @@ class Built:
 
     tree: Tree
     landing: Landing
+    known: Known | None = None
+    """What was resolved of it before it was there."""
 
 
-def tree_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: AnyArena) -> Built:
+def tree_in(
+    engine: Engine[Any], manifest: Manifest, placement: Placement, arena: AnyArena, rehearsal: Rehearsal | None = None
+) -> Built:
     """Make a tree of what will lie in an arena, for an engine to install. Raises StateRefused."""
     with engine_asked("be given its state"):
+        tree = None if rehearsal is None else rehearsal.tree(manifest, placement, engine.state_types)
+        if rehearsal is not None and tree is not None:
+            return Built(tree=tree, landing=rehearsal.landing, known=rehearsal.known)
         state = landing(manifest, placement, arena)
         return Built(tree=build(state.capture, engine.state_types), landing=state)
+
+
+def rehearse_in(engine: Engine[Any], layout: Layout, arena: AnyArena) -> Rehearsal | None:
+    """Make ready for a state that is offered: all of it that will not change. None where the offer does not tell it."""
+    if not layout.preview:
+        return None
+    with engine_asked("be given its state"):
+        return rehearse(Manifest.from_bytes(layout.preview), layout.places, arena, engine.state_types)
 
 
 def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
@@ -56,7 +72,11 @@ def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
         built.landing.settle()
         session = engine.install(built.tree)
         engine.quiesce(session)
-        return session, captured_of(engine, session)
+        if built.known is None:
+            return session, captured_of(engine, session)
+        captured = recapture(built.known, engine.state(session)).capture
+        carry_over(built.known.capture, captured)
+        return session, captured
 
 
 def captured_of(engine: Engine[Any], session: Any) -> Capture:
@@ -72,7 +92,9 @@ def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layou
     with engine_asked("describe its state"):
         engine.quiesce(session)
         known = remember(engine.state(session), engine.state_types, kit_of(engine.spec.device))
-        return Layout.of(known.capture.manifest, arena_bytes=arena.size), known
+        prepare(known.capture)
+        places = foreseen(known.capture, arena)
+        return Layout.of(known.capture.manifest, arena_bytes=arena.size, places=places), known
 
 
 def freeze_in(
@@ -81,7 +103,11 @@ def freeze_in(
     """Quiesce a session, resolve its state, and bring into the arena what has left it."""
     with engine_asked("give away its state"):
         engine.quiesce(session)
-        captured = captured_of(engine, session) if known is None else recapture(known, engine.state(session)).capture
+        if known is None:
+            captured = captured_of(engine, session)
+        else:
+            captured = recapture(known, engine.state(session)).capture
+            carry_over(known.capture, captured)
         return captured, gather(captured, arena)
 
 

@@ -33,7 +33,7 @@ class LocalTransports:
             return random_bytes(TOKEN_BYTES)
 
         self._shm = SharedMemory(config=ShmConfig(path=socket_path), blocking=copy_thread, tokens=token)
-        self._tcp = Tcp(config=tcp, tokens=token)
+        self._tcp = Tcp(config=tcp, tokens=token, blocking=None if kit is None else copy_thread)
         paths: list[Transport] = []
         bases: list[Transport] = [self._shm, self._tcp]
         if kit is not None:

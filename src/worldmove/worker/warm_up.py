@@ -13,10 +13,11 @@ import numpy as np
 
 from worldmove.engine.base import Engine
 from worldmove.state.arena import new_arena
-from worldmove.state.environment import collect
+from worldmove.state.environment import NO_FIELDS, collect
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout
 from worldmove.units import MIB, PAGE_BYTES, round_up
+from worldmove.worker.device_rates import device_rates
 from worldmove.worker.states import DIGESTER, captured_of, digest_of, open_in
 
 CANARY_SEED = 20_070_607
@@ -57,9 +58,11 @@ def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
     }
     del session
     arena.close()
+    kit = kit_of(spec.device)
+    environment = collect(fields, kit.fields if kit else NO_FIELDS)
     return WarmUp(
-        environment={name: str(value) for name, value in collect(fields).fields.items()},
-        rates={"block_s": block_s, **_hash_rate(clock)},
+        environment={name: str(value) for name, value in environment.fields.items()},
+        rates={"block_s": block_s, **(_hash_rate(clock) if kit is None else device_rates(kit, clock))},
         arena_bytes=arena_bytes,
     )
 

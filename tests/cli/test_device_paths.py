@@ -1,0 +1,42 @@
+"""What ``doctor`` finds of paths between devices: the double stands in for one, in two processes."""
+
+import pytest
+
+from worldmove.cli import device_paths
+from worldmove.cli.device_paths import probe, probe_all
+from worldmove.cli.device_source import TILE_BYTES, tile
+from worldmove.state.extent import Extent
+from worldmove.state.kit_double import Done
+from worldmove.state.kits import kit_of
+
+SIZES = (4096, TILE_BYTES + 8192)
+
+
+def test_a_whole_path_is_measured_in_each_size() -> None:
+    (found,) = probe_all(["double"], SIZES)
+    assert (found.source, found.destination, found.why) == ("double", "double", "")
+    assert list(found.rates) == list(SIZES)
+    assert all(rate > 0 for rate in found.rates.values())
+
+
+def test_a_path_that_reports_success_and_brings_nothing_or_something_else_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kit = kit_of("double")
+    assert kit is not None
+    real = kit.start_copy
+    monkeypatch.setattr(kit, "start_copy", lambda pieces: Done())
+    assert "byte 0 is another one" in probe("double", "double", [4096]).why
+    monkeypatch.setattr(kit, "start_copy", lambda pieces: real([p._replace(length=p.length - 1) for p in pieces]))
+    assert "byte 4,095 is another one" in probe("double", "double", [4096]).why
+
+
+def test_a_device_that_no_process_can_use_is_a_finding_and_no_crash() -> None:
+    assert "no process could hold" in probe("cpu", "double", [4096]).why
+
+
+def test_no_two_parts_of_the_pattern_are_alike_and_none_depends_on_the_process() -> None:
+    assert tile(1).tobytes() != tile(2).tobytes()
+    assert tile(1).tobytes() == tile(1).tobytes()
+    assert Extent(offset=0, length=len(tile(0))).end == TILE_BYTES
+    assert device_paths.SIZES[-1] == 1 << 30
