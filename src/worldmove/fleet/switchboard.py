@@ -16,6 +16,7 @@ from worldmove.worker.messages import (
     CheckDone,
     Close,
     Copies,
+    Copy,
     Described,
     Failed,
     Freed,
@@ -116,10 +117,7 @@ class Switchboard:
             if self._has_ended(copy.session):
                 self._books.workers.send(worker.name, Close(session=copy.session))
             else:
-                row = self._books.desk.row(copy.session)
-                owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
-                sends = owns and copy.phase not in ("shadow", "freeing")
-                self._books.gateway().left(copy.session, copy.left, copy.block, sends=sends)
+                self._books.gateway().left(copy.session, copy.left, copy.block, sends=self._sends(worker, copy))
             if copy.phase == "live":  # it may lack a list, and never send the block that would be refused
                 self._fence(worker, copy.session, copy.epoch)
         self._books.workers.has_reported(worker.name, worker.incarnation)
@@ -130,6 +128,12 @@ class Switchboard:
         """Whether a session is unknown, being closed, or lost."""
         record, row = self._books.sessions.find(session), self._books.desk.row(session)
         return record is None or record.closing or (row is not None and row.lost)
+
+    def _sends(self, worker: WorkerRecord, copy: Copy) -> bool:
+        """Whether a copy is the owner's, which sends again what is not acknowledged."""
+        row = self._books.desk.row(copy.session)
+        owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
+        return owns and copy.phase not in ("shadow", "freeing")
 
     def _linked_again(self, hello: Hello) -> None:
         """A worker has made a new link: lists and acknowledgements may have been lost with the old one."""
