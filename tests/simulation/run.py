@@ -137,7 +137,8 @@ def _logging_to(trace: Trace) -> Iterator[None]:
         raise structlog.DropEvent
 
     before = structlog.get_config()
-    structlog.configure(processors=[keep], cache_logger_on_first_use=False)
+    every_level = structlog.make_filtering_bound_logger(0)  # whatever else in this process has made it stricter
+    structlog.configure(processors=[keep], wrapper_class=every_level, cache_logger_on_first_use=False)
     try:
         yield
     finally:
