@@ -32,17 +32,16 @@ REPEATS = 40
 KEY = bytes(range(32))
 
 ROW_VARIANTS = [
-    Tuning(stages=stages, warps=warps, blocks=blocks)
-    for stages, warps, blocks in (
-        (6, 8, 1), (5, 8, 1), (4, 8, 1), (3, 8, 1), (2, 8, 1), (6, 9, 1), (4, 9, 1), (7, 7, 1), (6, 4, 2), (3, 4, 2),
-        (5, 10, 1), (4, 12, 1),
+    Tuning(stages=stages, warps=warps, blocks=blocks, share_rows=share_rows)
+    for stages, warps, blocks, share_rows in (
+        (3, 8, 1, 4), (3, 8, 1, 0), (3, 8, 1, 2), (3, 8, 1, 6), (3, 8, 1, 8), (2, 8, 1, 4), (4, 8, 1, 4), (6, 8, 1, 4),
+        (3, 4, 2, 4), (3, 1, 8, 4),
     )
 ]  # fmt: skip
 COPY_VARIANTS = [
     Tuning(unroll=unroll, copy_threads=threads, copy_blocks=blocks)
     for unroll, threads, blocks in (
-        (4, 256, 8), (4, 256, 4), (8, 256, 4), (8, 256, 2), (4, 512, 4), (8, 512, 2), (4, 512, 2), (4, 1024, 2),
-        (8, 128, 8), (4, 128, 16), (2, 512, 4),
+        (4, 512, 2), (4, 512, 3), (8, 512, 2), (4, 1024, 1), (4, 1024, 2), (8, 1024, 1), (2, 1024, 2), (4, 512, 4),
     )
 ]  # fmt: skip
 
@@ -302,7 +301,7 @@ def take(out: Path, budget_s: float) -> dict[str, Any]:
     attempt(record, "host", lambda: time_host(device, leaves))
 
     def shape(tuning: Tuning) -> str:
-        return f"stages={tuning.stages} warps={tuning.warps} blocks={tuning.blocks}"
+        return f"stages={tuning.stages} warps={tuning.warps} blocks={tuning.blocks} share={tuning.share_rows}"
 
     def copy_shape(tuning: Tuning) -> str:
         return f"unroll={tuning.unroll} threads={tuning.copy_threads} blocks={tuning.copy_blocks}"
@@ -334,9 +333,8 @@ def table_of(record: dict[str, Any]) -> str:
         elif "median_ms" in found:
             wrong = [key for key, value in found.items() if value is False]
             rate = record["num_bytes"] / found["median_ms"] / 1e9
-            lines.append(
-                f"{name:60} {found['median_ms']:.4f} ms {rate:.2f} TB/s (idle {found.get('idle_ms', 0):.4f}) {wrong or ''}"
-            )
+            times = f"{found['median_ms']:.4f} ms {rate:.2f} TB/s (idle {found.get('idle_ms', 0):.4f})"
+            lines.append(f"{name:60} {times} {wrong or ''}")
         else:
             lines.append(f"{name:60} {found}")
     return "\n".join(lines)

@@ -39,10 +39,11 @@ def test_without_its_package_the_kernels_say_what_is_missing(monkeypatch: pytest
         launcher(CPU, {})
 
 
+@pytest.mark.parametrize("overhead", [0, 3])
 @pytest.mark.parametrize("num_programs", [1, 2, 3, 7, 528])
 @pytest.mark.parametrize("tiles", [[], [0], [1], [5, 0, 0, 3], [0, 0, 9], [1] * 50, [1000, 1, 1000]])
-def test_a_deal_covers_every_tile_once_and_is_even(tiles: list[int], num_programs: int) -> None:
-    work = deal(np.array(tiles, dtype=np.int64), num_programs)
+def test_a_deal_covers_every_tile_once_and_is_even(tiles: list[int], num_programs: int, overhead: int) -> None:
+    work = deal(np.array(tiles, dtype=np.int64), num_programs, overhead=overhead)
     assert len(work.line) <= len(tiles) + num_programs
     assert work.bounds[0] == 0
     assert work.bounds[-1] == len(work.line)
@@ -53,7 +54,16 @@ def test_a_deal_covers_every_tile_once_and_is_even(tiles: list[int], num_program
     ]
     assert dealt == [(line, tile) for line, count in enumerate(tiles) for tile in range(count)]
     each = [int(work.num_tiles[b:e].sum()) for b, e in zip(work.bounds[:-1], work.bounds[1:], strict=True)]
-    assert max(each) - min(each) <= 1
+    most = sum(tiles) / num_programs + overhead * np.count_nonzero(tiles) / num_programs + 1
+    assert max(each) <= most
+
+
+def test_small_lines_are_dealt_to_many_programs() -> None:
+    """A warp takes far longer for a hundred small groups than for as many rows of one."""
+    work = deal(np.array([4000] + [1] * 180, dtype=np.int64), 10, overhead=3)
+    shares = np.diff(work.bounds)
+    rows = [int(work.num_tiles[b:e].sum()) for b, e in zip(work.bounds[:-1], work.bounds[1:], strict=True)]
+    assert max(row + 3 * share for row, share in zip(rows, shares, strict=True)) <= 472 + 6
 
 
 def test_leaf_bytes_are_the_elements_in_row_major_order() -> None:

@@ -22,7 +22,8 @@ class CopyPlan:
         self.done = new_event(copies.device)
         self.most_pieces = len(pieces)
         self._blocks = copies.num_blocks
-        self._tile = copies.tile
+        self._tile = copies.tuning.copy_threads
+        self._overhead = copies.tuning.share_loads
         self.table = Mirror(self._blocks + 1 + 4 * (3 * len(pieces) + self._blocks), copies.device)
         shares = self.table.address + 8 * (self._blocks + 1)
         self.call = copies.launcher.call(
@@ -41,7 +42,7 @@ class CopyPlan:
         table = np.asarray(pieces, dtype=np.int64).reshape(-1, 3)
         self.num_bytes = int(table[:, 2].sum())
         lines = _lines(table)
-        work = deal(-(-lines[:, 2] // self._tile), self._blocks)
+        work = deal(-(-lines[:, 2] // self._tile), self._blocks, overhead=self._overhead)
         shares = lines[work.line]
         done = work.tile * self._tile
         shares[:, :2] += (done * shares[:, 3])[:, None]
@@ -61,7 +62,6 @@ class Copies:
         self.tuning = tuning or Tuning()
         self.launcher = launcher_ or launcher(device, self.tuning.constants)
         self.num_blocks = self.launcher.num_processors * self.tuning.copy_blocks
-        self.tile = self.tuning.copy_threads * self.tuning.unroll
 
     def plan(self, pieces: Sequence[Piece] | Numbers) -> CopyPlan:
         """Prepare a launch. Pieces may have any alignment and length; no target may overlap another piece."""

@@ -40,7 +40,7 @@ class Plan:
         self._num_bytes = self._extents.num_bytes()
         self._rows = -(-self._num_bytes // ROW_BYTES)
         self.num_blocks = copies.launcher.num_processors * tuning.blocks
-        self._work = deal(self._rows, self.num_blocks * tuning.warps)
+        self._work = deal(self._rows, self.num_blocks * tuning.warps, overhead=tuning.share_rows)
         self._sums = torch.zeros(3 * max(self.num_groups, 1), dtype=torch.int64, device=device)
         self.digests = torch.zeros(2 * max(self.num_groups, 1), dtype=torch.int64, pin_memory=device.type == "cuda")
         self.empty = np.flatnonzero(self._rows == 0)

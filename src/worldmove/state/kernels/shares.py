@@ -18,17 +18,23 @@ class Deal:
     bounds: NDArray[np.int32]
 
 
-def deal(tiles: Numbers, num_programs: int) -> Deal:
-    """Deal lines of ``tiles`` tiles each. There are at most ``len(tiles) + num_programs`` shares."""
-    ends = np.cumsum(tiles)
+def deal(tiles: Numbers, num_programs: int, *, overhead: int = 0) -> Deal:
+    """Deal lines of ``tiles`` tiles each. There are at most ``len(tiles) + num_programs`` shares.
+
+    ``overhead``: how many tiles a line costs beside its own, so that a program that gets small lines gets few.
+    """
+    costs = np.where(tiles > 0, tiles + overhead, 0)
+    ends = np.cumsum(costs)
     total = int(ends[-1]) if len(ends) else 0
     turns = total * np.arange(num_programs + 1, dtype=np.int64) // num_programs
     cuts = np.unique(np.concatenate((turns, ends)))
-    begins = cuts[:-1]
-    line = np.searchsorted(ends, begins, side="right")
+    line = np.searchsorted(ends, cuts[:-1], side="right")
+    inside = np.stack((cuts[:-1], cuts[1:])) - (ends - costs)[line]
+    first, last = np.maximum(inside - overhead, 0)
+    some = last > first
     return Deal(
-        line=line,
-        tile=begins - (ends - tiles)[line],
-        num_tiles=np.diff(cuts),
-        bounds=np.searchsorted(begins, turns).astype(np.int32),
+        line=line[some],
+        tile=first[some],
+        num_tiles=(last - first)[some],
+        bounds=np.searchsorted(cuts[:-1][some], turns).astype(np.int32),
     )

@@ -10,7 +10,7 @@ from worldmove.state.wmf1 import ROW_BYTES
 class Tuning:
     """Measured on an H200; any values give the same bytes."""
 
-    stages: int = 6
+    stages: int = 3
     """Rows that each warp has on their way."""
     warps: int = 8
     blocks: int = 1
@@ -19,6 +19,10 @@ class Tuning:
     """Loads that each thread of a copy has on their way."""
     copy_threads: int = 512
     copy_blocks: int = 2
+    share_rows: int = 4
+    """How many rows' time a group costs a warp beside its rows: 180 leaves of 8 bytes made one warp the last by far."""
+    share_loads: int = 1
+    """How many rounds of loads a piece costs a block of a copy beside its own."""
 
     @property
     def constants(self) -> Mapping[str, int]:
