@@ -83,5 +83,9 @@ def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks
     config = WorkerConfig(
         engine="none", worker=host.get("worker", "w-1"), incarnation=1, num_slots=num_slots, check_blocks=check_blocks
     )
-    warm = WarmUp(environment={"field": "value"}, rates={"block_s": 0.01}, arena_bytes=host.get("arena_bytes", 1 << 14))
+    warm = WarmUp(
+        environment=host.get("environment", {"field": "value"}),
+        rates={"block_s": 0.01},
+        arena_bytes=host.get("arena_bytes", 1 << 14),
+    )
     return Bench(worker=assemble(config, engine, warm, edges).worker, engine=engine, sent=sent, failures=failures)
