@@ -37,8 +37,11 @@ def peer(kind: type[AnyPeer] = Peer) -> AnyPeer:  # type: ignore[assignment]
 def moved(path: Transport, trial: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         pair = Pair(engines=(DeviceEngine(), DeviceEngine()), transports={"path": path}, arena_bytes=ARENA_BYTES)
-        await pair.open_on_a(3)
-        await trial(pair)
+        try:
+            await pair.open_on_a(3)
+            await trial(pair)
+        finally:
+            await pair.close()
         assert pair.benches["a"].failures == pair.benches["b"].failures == []
 
     asyncio.run(run())
@@ -153,6 +156,7 @@ def test_another_device_is_refused_before_a_byte_travels_and_each_differing_fiel
         await pair.open_on_a(3)
         await pair.offer("path")
         declined: Declined = await pair.hears(Declined)
+        await pair.close()
         return declined
 
     declined = asyncio.run(run())
