@@ -1,5 +1,7 @@
 """What ``doctor`` finds of paths between devices: the double stands in for one, in two processes."""
 
+from pathlib import Path
+
 import pytest
 
 from worldmove.cli import device_paths
@@ -10,6 +12,12 @@ from worldmove.state.kit_double import Done
 from worldmove.state.kits import kit_of
 
 SIZES = (4096, TILE_BYTES + 8192)
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(SOURCE))
 
 
 def test_a_whole_path_is_measured_in_each_size() -> None:

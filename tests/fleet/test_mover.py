@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -18,6 +19,7 @@ from worldmove.fleet.mover import Mover
 from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
+from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.views import SessionState
 from worldmove.move.ledger_messages import Failover, Lose
 from worldmove.move.ledger_row import OpenedFor, Row
@@ -141,3 +143,31 @@ def test_a_cancel_at_any_moment_ends_the_move_and_returns_its_report() -> None:
         cancelled, made = asyncio.run(run(first_s))
         assert cancelled is made
         assert (made.outcome, made.reason, made.runs_at) == (Outcome.REFUSED, "cancelled", "a")
+
+
+class LyingPath:
+    """A try over a path that brought other bytes than were sent."""
+
+    taken: ClassVar[list[str]] = []
+
+    def __init__(self, plan: Plan, **_: object) -> None:
+        self.plan = plan
+
+    async def run(self) -> Ending:
+        self.taken.append(self.plan.transport)
+        return Ending(outcome=Outcome.ABORTED, reason="mismatch", detail="group 3 arrived damaged")
+
+
+def test_a_path_that_lied_is_left_by_the_next_move_and_a_trial_blames_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldmove.fleet.mover.Attempt", LyingPath)
+    LyingPath.taken.clear()
+
+    async def run() -> list[str]:
+        server = await server_of("a", "b")
+        mover = mover_of(server, [f"s{number}" for number in range(9)])
+        await mover.move("s", "b", damage=True)
+        for _ in range(3):
+            await mover.move("s", "b", damage=False)
+        return LyingPath.taken
+
+    assert asyncio.run(run()) == ["corrupting-shm"] * 3 + ["shm", "tcp", "tcp"]

@@ -43,6 +43,7 @@ def a_move(path: Transport, rows: int = 4096) -> tuple[Ended, Pair]:
                 pair.acknowledge(name, 4)
             await pair.benches["a"].rest()
             await pair.benches["a"].rest()
+        await pair.close()
         return ended, pair
 
     return asyncio.run(run())

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from tests.worker.counting import CountingEngine
 from worldmove.engine.base import Engine
 from worldmove.worker.assemble import Edges, assemble
+from worldmove.worker.background import Background
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.messages import BlockDone, Change, CheckDone, Copies, Inputs
 from worldmove.worker.warm_up import WarmUp
@@ -28,6 +29,7 @@ class Bench:
 
     worker: Worker
     engine: Any
+    background: Background
     sent: list[Any] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
 
@@ -83,5 +85,10 @@ def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks
     config = WorkerConfig(
         engine="none", worker=host.get("worker", "w-1"), incarnation=1, num_slots=num_slots, check_blocks=check_blocks
     )
-    warm = WarmUp(environment={"field": "value"}, rates={"block_s": 0.01}, arena_bytes=host.get("arena_bytes", 1 << 14))
-    return Bench(worker=assemble(config, engine, warm, edges).worker, engine=engine, sent=sent, failures=failures)
+    warm = WarmUp(
+        environment=host.get("environment", {"field": "value"}),
+        rates={"block_s": 0.01},
+        arena_bytes=host.get("arena_bytes", 1 << 14),
+    )
+    made = assemble(config, engine, warm, edges)
+    return Bench(worker=made.worker, engine=engine, background=made.background, sent=sent, failures=failures)

@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
 
 import pytest
 
@@ -12,29 +12,36 @@ from tests.worker.device_engine import DeviceEngine
 from tests.worker.test_move_between_workers import Pair
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Declined, Ended
+from worldmove.state.device_window import DeviceWindow
+from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
-from worldmove.transport.peer import Peer
+from worldmove.transport.peer import Peer, PeerChannel
 from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
 from worldmove.worker.messages import BlockDone, CheckDone
 
 ARENA_BYTES = 1 << 20
 
+AnyPeer = TypeVar("AnyPeer", bound=Peer)
 
-def peer() -> Peer:
+
+def peer(kind: type[AnyPeer] = Peer) -> AnyPeer:  # type: ignore[assignment]
     tokens = iter(range(1000))
     cards = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
     kit = kit_of("double")
     assert kit is not None
-    return Peer(kit=kit, cards=cards, blocking=inline)
+    return kind(kit=kit, cards=cards, blocking=inline)
 
 
 def moved(path: Transport, trial: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         pair = Pair(engines=(DeviceEngine(), DeviceEngine()), transports={"path": path}, arena_bytes=ARENA_BYTES)
-        await pair.open_on_a(3)
-        await trial(pair)
+        try:
+            await pair.open_on_a(3)
+            await trial(pair)
+        finally:
+            await pair.close()
         assert pair.benches["a"].failures == pair.benches["b"].failures == []
 
     asyncio.run(run())
@@ -73,6 +80,90 @@ def test_damage_on_the_way_to_a_device_moves_nothing_and_the_source_plays_on(dam
         assert pair.benches["b"].of(BlockDone) == []
 
     moved(Corrupting(peer(), rng=random.Random(3), plan=DamagePlan(damage=damage)), trial)
+
+
+class Lying(Peer):
+    """A peer whose channels do what ``lie`` does instead of a pull, and report success."""
+
+    lie: Callable[[int, Sequence[Extent], DeviceWindow], None]
+
+    async def connect(self, ticket: bytes) -> PeerChannel:
+        honest, lie = await super().connect(ticket), self.lie
+
+        class LyingChannel(PeerChannel):
+            async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
+                assert honest._memory is not None
+                lie(honest._memory.address, extents, into)
+
+        assert honest._memory is not None
+        return LyingChannel(honest._memory, inline)
+
+
+def nothing(source: int, extents: Sequence[Extent], into: DeviceWindow) -> None:
+    """Write nothing."""
+
+
+def elsewhere(source: int, extents: Sequence[Extent], into: DeviceWindow) -> None:
+    """Write what belongs to another place."""
+    into.start_copy(source + 256, [Extent(offset=e.offset, length=max(e.length - 256, 0)) for e in extents])
+
+
+class Unfinished:
+    """A copy that is still under way."""
+
+    def is_done(self) -> bool:
+        return False
+
+    def wait(self) -> None:
+        return
+
+
+def late(source: int, extents: Sequence[Extent], into: DeviceWindow) -> None:
+    """Write, and go on writing."""
+    into.start_copy(source, extents)
+    into._started.append(Unfinished())
+
+
+@pytest.mark.parametrize(("lie", "reason"), [(nothing, "mismatch"), (elsewhere, "mismatch"), (late, "transport")])
+def test_a_peer_that_reports_success_and_lies_moves_nothing(lie: Any, reason: str) -> None:
+    async def trial(pair: Pair) -> None:
+        await pair.start_move("path")
+        ended: Ended = await pair.hears(Ended)
+        assert (ended.outcome, ended.reason) == ("aborted", reason)
+        assert pair.benches["b"].of(BlockDone) == []
+
+    path = peer(Lying)
+    path.lie = lie
+    moved(path, trial)
+
+
+def test_another_device_is_refused_before_a_byte_travels_and_each_differing_field_is_named() -> None:
+    here = {
+        "device.name": "NVIDIA H200",
+        "device.num_processors": "132",
+        "device.driver": "13000",
+        "cuda.cudnn": "91200",
+    }
+    there = here | {"device.num_processors": "114", "cuda.cudnn": "91300"}
+
+    async def run() -> Declined:
+        pair = Pair(
+            engines=(DeviceEngine(), DeviceEngine()),
+            transports={"path": peer()},
+            arena_bytes=ARENA_BYTES,
+            environments={"a": here, "b": there},
+        )
+        await pair.open_on_a(3)
+        await pair.offer("path")
+        declined: Declined = await pair.hears(Declined)
+        await pair.close()
+        return declined
+
+    declined = asyncio.run(run())
+    assert declined.reason == "environment"
+    assert "device.num_processors is 114 here and 132 there" in declined.detail
+    assert "cuda.cudnn" in declined.detail
+    assert "device.name" not in declined.detail
 
 
 def test_a_path_between_hosts_memories_declines_a_slot_on_a_device() -> None:

@@ -28,6 +28,7 @@ class Pair:
         engines: Sequence[Engine[Any]] = (),
         transports: Mapping[str, Transport] | None = None,
         arena_bytes: int = 1 << 14,
+        environments: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         tokens = iter(range(1000))
         path = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
@@ -43,6 +44,7 @@ class Pair:
                 transports=transports or {"loopback": path},
                 send=self._sender(name),
                 arena_bytes=arena_bytes,
+                environment=dict((environments or {}).get(name, {"field": "value"})),
             )
 
     def _sender(self, name: str) -> Callable[[Any], None]:
@@ -63,6 +65,12 @@ class Pair:
         _, answer = await self.ledger.ask(message.operation, self.facts)
         if answer is not None:
             self.benches[name].worker.take(LedgerAnswer(request=message.request, answer=answer))
+
+    async def close(self) -> None:
+        """End every task, as a worker's process does: once cancelled is not always enough before Python 3.13."""
+        for each in self.benches.values():
+            await each.background.stop()
+        await asyncio.gather(*self.tasks)
 
     async def settle(self) -> None:
         for each in self.benches.values():
@@ -94,8 +102,15 @@ class Pair:
 
     async def start_move(self, transport: str = "loopback") -> None:
         """Conduct the move up to its start, as a controller would."""
-        a, b = self.benches["a"].worker, self.benches["b"].worker
-        head = HEAD
+        await self.offer(transport)
+        await self.hears(Reserved)
+        opened = OpenAttempt(session="s-1", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1)
+        await self.ledger.ask(opened, self.facts)
+        start = Start(to="a", destination="b", destination_incarnation=1, nonce=bytes(32), **HEAD)  # type: ignore[arg-type]
+        self.benches["a"].worker.take(start)
+
+    async def offer(self, transport: str) -> None:
+        b, head = self.benches["b"].worker, HEAD
         self.prepare(transport)
         prepared: Prepared = await self.hears(Prepared)
         b.take(
@@ -113,18 +128,16 @@ class Pair:
                 **head,  # type: ignore[arg-type]
             )
         )
-        await self.hears(Reserved)
-        opened = OpenAttempt(session="s-1", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1)
-        await self.ledger.ask(opened, self.facts)
-        start = Start(to="a", destination="b", destination_incarnation=1, nonce=bytes(32), **head)  # type: ignore[arg-type]
-        a.take(start)
 
 
 def moved(trial: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         pair = Pair()
-        await pair.open_on_a(3)
-        await trial(pair)
+        try:
+            await pair.open_on_a(3)
+            await trial(pair)
+        finally:
+            await pair.close()
         assert pair.benches["a"].failures == pair.benches["b"].failures == []
 
     asyncio.run(run())

@@ -18,6 +18,11 @@ from worldmove.errors import MessageError
 from worldmove.serve.frames import unpack
 from worldmove.serve.server import serving
 from worldmove.serve.server_config import ServerConfig
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.extent import Extent
+from worldmove.state.kit_double import NAME as DOUBLE
+from worldmove.state.kits import kit_of
+from worldmove.state.memory import MemoryKit
 
 PAUSE_GOAL_FACTOR, PAUSE_GOAL_MS = 3.0, 10.0
 KEY_EVERY_S = 0.4
@@ -40,6 +45,10 @@ class Measured:
     checks: int
     checks_unequal: int
     blocks_late: int
+    phase_ms: dict[str, list[float]] = field(default_factory=dict)
+    """How long each phase of a committed move took, by its end and name."""
+    starts_ms: dict[str, list[float]] = field(default_factory=dict)
+    """When it began, from the freeze on."""
 
     def fields(self) -> dict[str, Any]:
         """Return everything, for programs."""
@@ -55,6 +64,8 @@ class Measured:
             "checks": self.checks,
             "checks_unequal": self.checks_unequal,
             "blocks_late": self.blocks_late,
+            "phases_ms": {name: summary(values) for name, values in self.phase_ms.items()},
+            "phase_starts_ms": {name: summary(values) for name, values in self.starts_ms.items()},
             "misses": self.misses(),
         }
 
@@ -163,16 +174,25 @@ async def _measure(config: ServerConfig, num_moves: int, stage: Callable[[str], 
 async def _moves(
     client: Client, opened: dict[str, Any], seen: Seen, num_moves: int, stage: Callable[[str], None]
 ) -> tuple[list[dict[str, Any]], list[float]]:
-    reports, copies = [], []
+    reports, copies, kit = [], [], await asyncio.to_thread(_kit_of_workers, client)
     for number in range(1, num_moves + 1):
         stage(f"move {number} of {num_moves}")
         await _frames_later(seen, 8)
-        copies.append(await asyncio.to_thread(copy_ms, opened["num_bytes"]))
+        copies.append(await asyncio.to_thread(copy_ms, opened["num_bytes"], kit))
         with suppress(ServerError):  # a refused move is in the list too
             await asyncio.to_thread(client.post, "sessions", opened["session"], "move", body={})
         reports.append((await asyncio.to_thread(client.get, "moves"))["moves"][-1])
     await _frames_later(seen, 16)
     return reports, copies
+
+
+def _kit_of_workers(client: Client) -> MemoryKit | None:
+    """Return a kit of the device on which the workers' sessions lie, if they lie on one."""
+    workers = client.get("environment")["workers"].values()
+    names = [fields.get("device.name") for fields in workers]
+    if not names or names[0] is None:
+        return None
+    return kit_of(DOUBLE if names[0] == DOUBLE else "cuda")
 
 
 async def _frames_later(seen: Seen, count: int) -> None:
@@ -201,21 +221,41 @@ async def _walk(socket: ClientConnection, seen: Seen) -> None:
         step += 1
 
 
-def copy_ms(num_bytes: int) -> float:
-    """Return how long one copy of so many bytes takes, pages there."""
+def copy_ms(num_bytes: int, kit: MemoryKit | None = None) -> float:
+    """Return how long one flat copy of so many bytes takes where sessions lie, pages there. It verifies nothing."""
     if num_bytes <= 0:
         raise MessageError("the session has no bytes to copy")
+    if kit is not None:
+        return _device_copy_ms(num_bytes, kit)
     source, copied = np.ones(num_bytes, dtype=np.uint8), np.zeros(num_bytes, dtype=np.uint8)
     begin = time.perf_counter()
     np.copyto(copied, source)
     return (time.perf_counter() - begin) * 1000
 
 
+def _device_copy_ms(num_bytes: int, kit: MemoryKit) -> float:
+    arenas = [DeviceArena(num_bytes, "worldmove-bench", kit) for _ in range(2)]
+    try:
+        took_ms = 0.0
+        for _ in range(2):
+            window, begin = arenas[1].lend(), time.perf_counter()
+            window.start_copy(arenas[0].address, [Extent(offset=0, length=num_bytes)]).wait()
+            took_ms = (time.perf_counter() - begin) * 1000
+            window.close()
+        return took_ms
+    finally:
+        for arena in arenas:
+            arena.close()
+
+
 def _measured(opened: dict[str, Any], reports: list[dict[str, Any]], copies: list[float], seen: Seen) -> Measured:
     outcomes: dict[str, int] = {}
     for report in reports:
         outcomes[report["outcome"]] = outcomes.get(report["outcome"], 0) + 1
+    committed = [report for report in reports if report["outcome"] == "committed"]
     return Measured(
+        phase_ms=_of_phases(committed, lambda phase, _: phase["end_ms"] - phase["start_ms"]),
+        starts_ms=_of_phases(committed, lambda phase, frozen_ms: phase["start_ms"] - frozen_ms),
         num_bytes=opened["num_bytes"],
         outcomes=outcomes,
         pause_ms=[report["pause_ms"] for report in reports if report["pause_ms"] is not None],
@@ -229,3 +269,15 @@ def _measured(opened: dict[str, Any], reports: list[dict[str, Any]], copies: lis
         checks_unequal=seen.unequal,
         blocks_late=seen.late,
     )
+
+
+def _of_phases(
+    reports: list[dict[str, Any]], number: Callable[[dict[str, Any], float], float]
+) -> dict[str, list[float]]:
+    """Return a number of each phase, move by move. The second argument is when the freeze began, in ms."""
+    found: dict[str, list[float]] = {}
+    for report in reports:
+        frozen_ms = next((p["start_ms"] for p in report["phases"] if p["name"] == "freeze"), 0.0)
+        for phase in report["phases"]:
+            found.setdefault(f"{phase['side']} {phase['name']}", []).append(number(phase, frozen_ms))
+    return found

@@ -14,13 +14,13 @@ from worldmove.state.kits import kit_of
 from worldmove.state.memory import HostBytes
 
 TILE_BYTES = 1 << 24
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+_STEP = 0x9E3779B97F4A7C15
 
 
 def tile(number: int) -> HostBytes:
     """Return the pattern's part of a number: random words, different in every part, and the same in every process."""
     words = np.random.Generator(np.random.PCG64(20_070_607)).integers(0, 2**64, TILE_BYTES // 8, dtype=np.uint64)
-    return cast("HostBytes", (words ^ (np.uint64(number) * _STEP)).view(np.uint8))
+    return cast("HostBytes", (words ^ np.uint64(number * _STEP % 2**64)).view(np.uint8))
 
 
 def main() -> None:

@@ -158,8 +158,14 @@ def carry_over(before: Capture, after: Capture) -> None:
     """Take over what was prepared for an earlier capture, which is of no use any more, with the new addresses."""
     if after.plans or not before.plans or after.kit is None or after.manifest.storages is not before.manifest.storages:
         return
-    old, new = _device_parts(before), _device_parts(after)
-    changed = {place: parts for place, parts in enumerate(new) if parts != old[place]}
+    moved = [i for i, pair in enumerate(zip(before.storages, after.storages, strict=True)) if pair[0] is not pair[1]]
+    places = _device_places(ById(after.manifest.storages))
+    changed = {}
+    for index in moved:
+        storage = after.storages[index]
+        if isinstance(storage, DeviceStorage):
+            for place, group in places[index]:
+                changed[place] = [storage.part(extent) for extent in group.extents]
     after.plans.append(after.kit.replan(before.plans.pop(), changed))
 
 
@@ -177,6 +183,16 @@ def _device_digests(capture: Capture, key: bytes) -> Sequence[bytes]:
     records = capture.manifest.storages
     mine = (group for group in groups(capture.manifest) if records[group.storage].on_device)
     return [wmf1.group_digest(table, _group_bytes(capture, group), next(number)) for group in mine]
+
+
+@lru_cache(maxsize=8)
+def _device_places(storages: ById[tuple[StorageRecord, ...]]) -> dict[int, list[tuple[int, Group]]]:
+    """Return each storage's groups of the device, with their places among all of the device's."""
+    found: dict[int, list[tuple[int, Group]]] = {index: [] for index in range(len(storages.value))}
+    mine = (group for group in _groups(storages) if storages.value[group.storage].on_device)
+    for place, group in enumerate(mine):
+        found[group.storage].append((place, group))
+    return found
 
 
 def _device_parts(capture: Capture) -> list[list[Part]]:
