@@ -6,13 +6,14 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median, quantiles
 from typing import Any
 
 import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 
+from worldmove.cli.bench_peers import measure_peers, medians
 from worldmove.cli.client import Client, ServerError
 from worldmove.errors import MessageError
 from worldmove.serve.frames import unpack
@@ -49,6 +50,8 @@ class Measured:
     """How long each phase of a committed move took, by its end and name."""
     starts_ms: dict[str, list[float]] = field(default_factory=dict)
     """When it began, from the freeze on."""
+    peer_ms: dict[str, float | str] = field(default_factory=dict)
+    """What other ways took with as many bytes in as many tensors: the median, or why there is none."""
 
     def fields(self) -> dict[str, Any]:
         """Return everything, for programs."""
@@ -66,13 +69,15 @@ class Measured:
             "blocks_late": self.blocks_late,
             "phases_ms": {name: summary(values) for name, values in self.phase_ms.items()},
             "phase_starts_ms": {name: summary(values) for name, values in self.starts_ms.items()},
+            "peers_ms": self.peer_ms,
             "misses": self.misses(),
         }
 
     def rows(self) -> list[tuple[object, ...]]:
         """Return the table, for people."""
         named = {"pause (ms)": self.pause_ms, "gap (ms)": self.gap_ms, "copy of as much (ms)": self.copy_ms}
-        return [(name, *(summary(values) or {}).values()) for name, values in named.items() if values]
+        peers = [(f"{name} (ms)", median_ms, "", "") for name, median_ms in self.peer_ms.items()]
+        return [*((name, *(summary(values) or {}).values()) for name, values in named.items() if values), *peers]
 
     def misses(self) -> list[str]:
         """Return the goals that were not met."""
@@ -164,11 +169,15 @@ async def _measure(config: ServerConfig, num_moves: int, stage: Callable[[str], 
             tasks = [asyncio.create_task(_watch(socket, seen)), asyncio.create_task(_walk(socket, seen))]
             try:
                 reports, copies = await _moves(client, opened, seen, num_moves, stage)
+                leaves = await asyncio.to_thread(client.get, "sessions", opened["session"], "leaves")
+                kit = await asyncio.to_thread(_kit_of_workers, client)
             finally:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-    return _measured(opened, reports, copies, seen)
+    sizes = [leaf["num_bytes"] for leaf in leaves["leaves"]]
+    peers = medians(measure_peers(sizes, "cpu" if kit is None or kit.name == DOUBLE else "cuda", stage))
+    return replace(_measured(opened, reports, copies, seen), peer_ms=peers)
 
 
 async def _moves(
