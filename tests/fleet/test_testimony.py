@@ -94,9 +94,10 @@ def test_a_destination_that_has_the_session_back_after_its_source_had_it_was_not
 
         await ask(OpenAttempt(session="s", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1))
         await ask(CommitAttempt(session="s", attempt=ATTEMPT, epoch=1, boundary=5, worker="b", incarnation=1))
-        server.workers.get("b").suspected = True
+        a, b = server.workers.get("a"), server.workers.get("b")
+        b.suspected = True
         await ask(Reclaim(session="s", epoch=2, worker="a", incarnation=1, acknowledged=5, computed=5))
-        server.workers.get("b").suspected, server.workers.get("a").suspected = False, True
+        b.suspected, a.suspected = False, True
         await ask(Reclaim(session="s", epoch=3, worker="b", incarnation=1, acknowledged=5, computed=5))
         said.take(word("destination", "committed"))
         return said.ending(), server.desk.row("s")
