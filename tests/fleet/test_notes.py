@@ -166,6 +166,7 @@ RECLAIMED = replace(ROW, owner="a", epoch=3, granted_by="reclaim")
         ((GRANTED, FAILED_OVER), Outcome.COMMITTED),
         ((GRANTED, RECLAIMED), Outcome.ABORTED),
         ((GRANTED, RECLAIMED, replace(FAILED_OVER, epoch=4)), Outcome.ABORTED),
+        ((GRANTED, RECLAIMED, replace(RECLAIMED, owner="b", epoch=4)), Outcome.ABORTED),
         ((GRANTED, FAILED_OVER, replace(RECLAIMED, epoch=4)), Outcome.COMMITTED),
         ((replace(GRANTED, granted_by="failover"), FAILED_OVER), Outcome.ABORTED),
         ((replace(GRANTED, session="t"), FAILED_OVER), Outcome.ABORTED),

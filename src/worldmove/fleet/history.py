@@ -5,10 +5,11 @@ from collections.abc import Callable
 import msgspec
 
 from worldmove.errors import LedgerError
+from worldmove.fleet.grants import is_granted
 from worldmove.fleet.notes import MoveNote, Notes
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.tries import Plan
-from worldmove.move.ledger_row import BY_RECLAIM, Row
+from worldmove.move.ledger_row import Row
 
 ENDED = "the server ended in the middle of it, and the ledger does not say yet how it ended"
 
@@ -63,7 +64,7 @@ class History:
     def row_changed(self, row: Row) -> bool:
         """Mark what a row says of the moves without a report. Whether a mark is to be kept (``keep_marks``)."""
         for number, note in self._begun.items():
-            granted = is_granted(note, row)
+            granted = is_granted(note, row, before=note.granted)
             if note.session == row.session and granted != note.granted:
                 self._begun[number] = msgspec.structs.replace(note, granted=granted)
                 self._marked[number] = None
@@ -127,10 +128,3 @@ class History:
             self._notes.drop_move(number)
         except LedgerError as error:
             self._log("move_not_dropped", {"number": number, "why": str(error)})
-
-
-def is_granted(note: MoveNote, row: Row) -> bool:
-    """Whether a move was granted and not taken back, by what is noted of it and by its session's row."""
-    if row.granted_by == note.attempt:
-        return True
-    return note.granted and (row.granted_by, row.epoch) != (BY_RECLAIM, note.epoch + 2)

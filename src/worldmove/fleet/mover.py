@@ -9,6 +9,7 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.grants import is_granted
 from worldmove.fleet.history import History
 from worldmove.fleet.movable import require_movable
 from worldmove.fleet.move_notices import MoveNotices, NoticePorts
@@ -25,7 +26,7 @@ from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
 from worldmove.move.strategy import pick
 
-NO_FURTHER = ("cancelled", "worker_gone")
+NO_FURTHER = ("cancelled", "worker_gone", "reclaimed")
 """Why a try was aborted after which no other is made."""
 
 
@@ -143,10 +144,16 @@ class Mover:
             again = tries < num_tries and ending.outcome is Outcome.ABORTED and ending.reason not in NO_FURTHER
         lives_at = await self._whereabouts.living_owner(record.name)
         after = self._desk.row(record.name)
-        ending = by_row(plan, ending, after, missing=self._whereabouts.missing(after))
+        granted = self._is_granted(record, after)
+        ending = by_row(plan, ending, after, granted=granted, missing=self._whereabouts.missing(after))
         took_s = loop.time() - begun
         made = report(plan, ending, epoch=(after or row).epoch, tries=tries, started_at=started_at, took_s=took_s)
         return replace(made, runs_at=lives_at)
+
+    def _is_granted(self, record: SessionRecord, row: Row | None) -> bool:
+        """Whether the last try's grant stands. Rows are noted also once no try listens to them any more."""
+        note = None if record.move_number is None else self._history.unfinished(record.move_number)
+        return note is not None and row is not None and is_granted(note, row, before=note.granted)
 
     def _plan(
         self, record: SessionRecord, source: WorkerRecord, destination: WorkerRecord, row: Row, *, damage: bool

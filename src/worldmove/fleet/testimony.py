@@ -1,8 +1,9 @@
 """What the row and the two ends have said of how a try ended, and what follows from it."""
 
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.grants import is_granted
 from worldmove.fleet.reports import Outcome
-from worldmove.fleet.tries import Ending, Plan
+from worldmove.fleet.tries import Ending, Plan, taken_back
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Ended
@@ -16,6 +17,7 @@ class Testimony:
         self._desk = desk
         self._ended: dict[str, Ended] = {}
         self._granted = False
+        self._taken_back = False
         self._cut: dict[str, None] = {}
         """Ends whose words may be lost."""
 
@@ -29,7 +31,9 @@ class Testimony:
 
     def row_changed(self, row: Row) -> None:
         """The session's row was written. What made an epoch is not in it any more once the next one has begun."""
-        self._granted = self._granted or row.granted_by == self._plan.attempt
+        granted = is_granted(self._plan, row, before=self._granted)
+        self._taken_back = self._taken_back or (self._granted and not granted)
+        self._granted = granted
 
     @property
     def is_complete(self) -> bool:
@@ -55,19 +59,13 @@ class Testimony:
     def _outcome(self, row: Row | None) -> tuple[Outcome, str, str]:
         if row is None or row.lost:
             return Outcome.LOST, "lost", "no copy is left"
-        if self._was_granted(row):
+        if is_granted(self._plan, row, before=self._granted):
             return Outcome.COMMITTED, "done", ""
+        if self._taken_back:
+            return Outcome.ABORTED, "reclaimed", taken_back(self._plan, row)
         if row.attempt is None:
             return Outcome.ABORTED, *self._why_aborted()
         return Outcome.IN_DOUBT, "silent", "an end has not said how the move ended"
-
-    def _was_granted(self, row: Row) -> bool:
-        """Whether the destination has owned the session by this attempt, and the source did not get it back unshown."""
-        source, destination = self._ended.get("source"), self._ended.get("destination")
-        if source is not None and source.reason == "reclaimed":
-            return False
-        told = any(end is not None and end.outcome == "committed" for end in (source, destination))
-        return told or self._granted or row.granted_by == self._plan.attempt
 
     def _why_aborted(self) -> tuple[str, str]:
         """Say of an end that could not say how it ended that it is dead, or does not answer; else what an end said.

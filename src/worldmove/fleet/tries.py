@@ -4,9 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from worldmove.errors import MoveRefused
+from worldmove.fleet.grants import is_taken_back
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.workers import WorkerRecord
-from worldmove.move.ledger_row import BY_RECLAIM, Row
+from worldmove.move.ledger_row import Row
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Declined, Ended
 from worldmove.move.strategy import Strategy
 
@@ -83,22 +84,30 @@ def refuse(event: Heard) -> None:
             raise MoveRefused("cancelled", "it was cancelled")
 
 
-def by_row(plan: Plan, ending: Ending, row: Row | None, *, missing: str) -> Ending:
+def by_row(plan: Plan, ending: Ending, row: Row | None, *, granted: bool, missing: str) -> Ending:
     """Return how a try ended as the row has it by now: a session whose owner is missing goes on nowhere.
 
+    ``granted``: whether its grant stands, by every row so far (``grants``).
     ``missing``: "worker_gone" or "silent" where the owner is dead, or does not answer; else empty.
     """
     if row is None or row.lost:
         return replace(ending, outcome=Outcome.LOST, reason="lost", detail="no copy is left")
-    if (row.granted_by, row.epoch, row.owner) == (BY_RECLAIM, plan.epoch + 2, plan.source.name):
-        detail = f"{plan.destination.name} ended before it had shown a block, and the source went on"
-        return replace(ending, outcome=Outcome.ABORTED, reason="reclaimed", detail=detail)
-    if row.granted_by == plan.attempt:
+    if granted:
         return replace(ending, outcome=Outcome.COMMITTED, reason="done", detail="")
-    if missing and ending.outcome is not Outcome.COMMITTED:
+    if ending.outcome is Outcome.COMMITTED or ending.reason == "reclaimed":
+        return replace(ending, outcome=Outcome.ABORTED, reason="reclaimed", detail=taken_back(plan, row))
+    if missing:
         what = "ended" if missing == "worker_gone" else "does not answer"
         detail = f"{row.owner} {what} and no copy has taken over yet"
         return replace(ending, outcome=Outcome.IN_DOUBT, reason=missing, detail=detail)
     if ending.outcome is Outcome.IN_DOUBT and row.attempt is None:
         return replace(ending, outcome=Outcome.ABORTED, detail="an end has not answered, and the move was closed")
     return ending
+
+
+def taken_back(plan: Plan, row: Row) -> str:
+    """Return the sentence for a try whose grant did not stand."""
+    silent = f"{plan.destination.name} ended or did not answer before it had shown a block"
+    if is_taken_back(plan, row):
+        return f"{silent}, and {row.owner} went on"
+    return f"{silent}; another copy had the session back, and {row.owner} has it since"

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from worldmove.fleet.closing import closing
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.history import History, is_granted
+from worldmove.fleet.grants import is_granted
+from worldmove.fleet.history import History
 from worldmove.fleet.notes import MoveNote
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.views import WorkerState
@@ -58,7 +59,7 @@ class Unfinished:
 def outcome_of(note: MoveNote, row: Row, lives_at: str | None, *, may_commit: bool) -> MoveReport:
     """Return what the row says of a move. While its owner is dead, or may die, a late commit may still be granted."""
     known = replace(note.unfinished(""), epoch=row.epoch, runs_at=lives_at)
-    if is_granted(note, row):
+    if is_granted(note, row, before=note.granted):
         return replace(known, outcome=Outcome.COMMITTED, detail=f"Moved to {note.destination}")
     if row.lost:
         return replace(known, outcome=Outcome.LOST, detail="no copy is left")

@@ -1,0 +1,120 @@
+"""What became of a try, by its session's rows; what the two ends say explains it and does not decide it."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.fleet.fakes import Server, server_of
+from worldmove.fleet import testimony
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.tries import Ending, Plan, by_row
+from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt, Operation, Reclaim
+from worldmove.move.ledger_row import Row
+from worldmove.move.messages import Ended
+from worldmove.move.strategy import Strategy
+
+ATTEMPT = "00000001-x"
+ROW = Row(session="s", owner="a", incarnation=1, epoch=1, last_attempt=ATTEMPT)
+GRANTED = replace(ROW, owner="b", epoch=2, granted_by=ATTEMPT)
+RECLAIMED = replace(ROW, owner="a", epoch=3, granted_by="reclaim")
+FAILED_OVER = replace(ROW, owner="a", epoch=3, granted_by="failover")
+BACK_AGAIN = replace(ROW, owner="b", epoch=4, granted_by="reclaim")
+
+
+def plan_of(server: Server) -> Plan:
+    return Plan(
+        session="s",
+        epoch=1,
+        attempt=ATTEMPT,
+        nonce=bytes(32),
+        transport="shm",
+        strategy=Strategy.BOUNDARY_COPY,
+        source=server.workers.get("a"),
+        destination=server.workers.get("b"),
+    )
+
+
+def word(side: str, outcome: str, reason: str = "done", num_groups: int = 1) -> Ended:
+    return Ended(
+        to="controller",
+        sender="a" if side == "source" else "b",
+        incarnation=1,
+        session="s",
+        attempt=ATTEMPT,
+        epoch=1,
+        side=side,
+        outcome=outcome,
+        reason=reason,
+        detail=reason,
+        phases=(),
+        clock=0.0,
+        num_bytes=1,
+        num_leaves=1,
+        num_groups=num_groups,
+        state_digest="",
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome", "reason"),
+    [
+        ((GRANTED,), Outcome.COMMITTED, "done"),
+        ((GRANTED, FAILED_OVER), Outcome.COMMITTED, "done"),
+        ((GRANTED, FAILED_OVER, BACK_AGAIN), Outcome.COMMITTED, "done"),
+        ((GRANTED, RECLAIMED), Outcome.ABORTED, "reclaimed"),
+        ((GRANTED, RECLAIMED, BACK_AGAIN), Outcome.ABORTED, "reclaimed"),
+        ((replace(GRANTED, granted_by="failover"),), Outcome.ABORTED, "silent"),
+    ],
+)
+def test_a_try_ended_as_the_rows_say_in_turn_whatever_an_end_says_of_it(
+    rows: tuple[Row, ...], outcome: Outcome, reason: str
+) -> None:
+    async def run() -> Ending:
+        server = await server_of("a", "b")
+        said = testimony.Testimony(plan_of(server), server.desk)
+        said.take(word("destination", "committed"))
+        for row in rows:
+            said.row_changed(row)
+        server.desk._rows["s"] = rows[-1]
+        return said.ending()
+
+    ending = asyncio.run(run())
+    assert (ending.outcome, ending.reason) == (outcome, reason)
+
+
+def test_a_destination_that_has_the_session_back_after_its_source_had_it_was_not_given_it_by_the_move() -> None:
+    async def run() -> tuple[Ending, Row | None]:
+        server = await server_of("a", "b")
+        said = testimony.Testimony(plan_of(server), server.desk)
+
+        async def ask(operation: Operation) -> None:
+            await server.desk.ask(operation)
+            said.row_changed(server.rows[-1])
+
+        await ask(OpenAttempt(session="s", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1))
+        await ask(CommitAttempt(session="s", attempt=ATTEMPT, epoch=1, boundary=5, worker="b", incarnation=1))
+        a, b = server.workers.get("a"), server.workers.get("b")
+        b.suspected = True
+        await ask(Reclaim(session="s", epoch=2, worker="a", incarnation=1, acknowledged=5, computed=5))
+        b.suspected, a.suspected = False, True
+        await ask(Reclaim(session="s", epoch=3, worker="b", incarnation=1, acknowledged=5, computed=5))
+        said.take(word("destination", "committed"))
+        return said.ending(), server.desk.row("s")
+
+    ending, row = asyncio.run(run())
+    assert row is not None
+    assert (row.owner, row.epoch) == ("b", 4)
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "reclaimed")
+    assert ending.detail.endswith("another copy had the session back, and b has it since")
+
+
+@pytest.mark.parametrize(("row", "owner"), [(RECLAIMED, "a"), (BACK_AGAIN, "b")])
+def test_a_grant_that_is_taken_back_after_the_try_is_not_reported_as_one(row: Row, owner: str) -> None:
+    async def run() -> Ending:
+        committed = Ending(outcome=Outcome.COMMITTED, reason="done", detail="")
+        return by_row(plan_of(await server_of("a", "b")), committed, row, granted=False, missing="silent")
+
+    ending = asyncio.run(run())
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "reclaimed")
+    assert owner in ending.detail.rpartition("and")[2]
