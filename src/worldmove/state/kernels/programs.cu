@@ -84,19 +84,23 @@ __device__ __forceinline__ void put(char* target, uint4 words, long long left) {
     }
 }
 
-// Adds one share's terms to its group; who brings the last row writes the digest and leaves zeros for the next launch.
+// Adds one share's terms to its group. Who brings the last rows writes the digest and leaves zeros for the next launch;
+// a share that is a whole group needs nobody else's sums.
 __device__ void arrive(u64* sums, const long long* group, u64 x, u64 y, u64 num_rows, u64 k0, u64* digest) {
-    atomicAdd(sums, x);
-    atomicAdd(sums + 1, y);
-    __threadfence();
-    u64 before = atomicAdd(sums + 2, num_rows);
-    if (before + num_rows == static_cast<u64>(group[0])) {
+    const u64 all_rows = static_cast<u64>(group[0]);
+    if (num_rows < all_rows) {
+        atomicAdd(sums, x);
+        atomicAdd(sums + 1, y);
         __threadfence();
-        u64 length = mixed(static_cast<u64>(group[1]) + k0);
-        digest[0] = mixed(atomicExch(sums, 0ull) + length);
-        digest[1] = mixed(atomicExch(sums + 1, 0ull) + length);
+        if (atomicAdd(sums + 2, num_rows) + num_rows < all_rows) return;
+        __threadfence();
+        x = atomicExch(sums, 0ull);
+        y = atomicExch(sums + 1, 0ull);
         atomicExch(sums + 2, 0ull);
     }
+    const u64 length = mixed(static_cast<u64>(group[1]) + k0);
+    digest[0] = mixed(x + length);
+    digest[1] = mixed(y + length);
 }
 
 // A share is [address, target, group, number of its first row, bytes]; a group is [rows, bytes].
