@@ -34,14 +34,14 @@ KEY = bytes(range(32))
 ROW_VARIANTS = [
     Tuning(stages=stages, warps=warps, blocks=blocks, share_rows=share_rows)
     for stages, warps, blocks, share_rows in (
-        (3, 8, 1, 4), (3, 8, 1, 0), (3, 8, 1, 2), (3, 8, 1, 6), (3, 8, 1, 8), (2, 8, 1, 4), (4, 8, 1, 4), (6, 8, 1, 4),
-        (3, 4, 2, 4), (3, 1, 8, 4),
+        (3, 8, 1, 8), (2, 8, 1, 8), (2, 8, 1, 4), (2, 8, 1, 12), (3, 8, 1, 12), (3, 8, 1, 16), (4, 8, 1, 12),
+        (3, 8, 1, 4),
     )
 ]  # fmt: skip
 COPY_VARIANTS = [
-    Tuning(unroll=unroll, copy_threads=threads, copy_blocks=blocks)
-    for unroll, threads, blocks in (
-        (4, 512, 2), (4, 512, 3), (8, 512, 2), (4, 1024, 1), (4, 1024, 2), (8, 1024, 1), (2, 1024, 2), (4, 512, 4),
+    Tuning(copy_threads=threads, copy_blocks=blocks, share_loads=loads)
+    for threads, blocks, loads in (
+        (512, 2, 1), (512, 2, 4), (512, 2, 8), (512, 2, 16), (1024, 1, 4), (1024, 1, 8), (512, 4, 8),
     )
 ]  # fmt: skip
 
@@ -307,7 +307,7 @@ def take(out: Path, budget_s: float) -> dict[str, Any]:
         return f"stages={tuning.stages} warps={tuning.warps} blocks={tuning.blocks} share={tuning.share_rows}"
 
     def copy_shape(tuning: Tuning) -> str:
-        return f"unroll={tuning.unroll} threads={tuning.copy_threads} blocks={tuning.copy_blocks}"
+        return f"threads={tuning.copy_threads} blocks={tuning.copy_blocks} share={tuning.share_loads}"
 
     parts: list[tuple[str, Callable[[], dict[str, Any]]]] = []
     for tuning in ROW_VARIANTS:

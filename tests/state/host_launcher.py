@@ -54,10 +54,11 @@ def _shares(num_programs: int, shares: int, bounds: int, width: int) -> np.ndarr
 
 
 def _fingerprint(num_programs: int, arguments: Sequence[int], *, copying: bool) -> None:
-    shares, bounds, groups, table, sums, digests = arguments
+    shares, bounds, table, sums, digests = arguments
     numbers = _at(table, 2051, ctypes.c_uint64)
     coefficients = Table(key=b"", a=numbers[:1024], b=numbers[1024:2048], k=numbers[2048:], _limbs=np.empty(0))
-    for source, target, group, number, num_bytes in _shares(num_programs, shares, bounds, 5).tolist():
+    for line in _shares(num_programs, shares, bounds, 8).tolist():
+        source, target, group, number, num_bytes, rows, length, _ = line
         assert num_bytes > 0
         assert source % 16 == 0
         data = _at(source, num_bytes, ctypes.c_uint8)
@@ -68,7 +69,6 @@ def _fingerprint(num_programs: int, arguments: Sequence[int], *, copying: bool) 
         total = _at(sums + 24 * group, 3, ctypes.c_uint64)
         total[:2] += terms.sum(axis=0)
         total[2] += len(terms)
-        rows, length = _at(groups + 16 * group, 2).tolist()
         assert total[2] <= rows
         if total[2] == rows:
             found = finalised(coefficients, total[None, :2], np.array([length], dtype=np.uint64))

@@ -11,7 +11,7 @@ extern "C" void start(int program, int blocks, const int64_t* arguments) {
                 if (program == 2)
                     copy_pieces(at(0), at(1));
                 else
-                    (program ? fingerprint_and_copy : fingerprint)(at(0), at(1), at(2), table(3), table(4), table(5));
+                    (program ? fingerprint_and_copy : fingerprint)(at(0), at(1), table(2), table(3), table(4));
             });
         for (auto& thread : warp) thread.join();
     }

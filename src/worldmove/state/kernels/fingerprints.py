@@ -44,8 +44,7 @@ class Pending:
 
     def result(self) -> tuple[bytes, ...]:
         """Wait, and return the digest of each group."""
-        joined = self.joined()
-        return tuple(joined[begin : begin + 16] for begin in range(0, len(joined), 16))
+        return tuple(np.frombuffer(self.joined(), dtype="V16").tolist())
 
 
 class Fingerprints:

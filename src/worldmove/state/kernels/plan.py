@@ -19,7 +19,7 @@ Extents = Sequence[tuple[int, int]]
 Targets = Sequence[int]
 """Where a launch that copies takes each extent."""
 
-_SHARE = 5
+_SHARE = 8
 
 
 class Plan:
@@ -92,7 +92,6 @@ class Plan:
                 arguments=(
                     base + 8 * self._shares_at,
                     base,
-                    base + 8 * self._groups_at,
                     table,
                     self._sums.data_ptr(),
                     self.digests.data_ptr(),
@@ -114,22 +113,22 @@ class Plan:
         self.launches += 1
 
     def _write_table(self, numbers: Numbers) -> None:
-        """Lay bounds, groups and shares out in one table, all but the addresses."""
+        """Lay bounds and shares out in one table, all but the addresses."""
         work = self._work
-        self._groups_at = len(work.bounds)
-        self._shares_at = self._groups_at + 2 * len(self._rows)
+        self._shares_at = -(-len(work.bounds) // _SHARE) * _SHARE
         self.table = Mirror(self._shares_at + _SHARE * len(work.line), self._copies.device)
         table = self.table.numbers()
-        table[: self._groups_at] = work.bounds
-        table[self._groups_at : self._shares_at] = np.stack((self._rows, self._num_bytes), axis=1).reshape(-1)
+        table[: len(work.bounds)] = work.bounds
         shares = self._shares(table)
         shares[:, 2] = work.line
         shares[:, 3] = numbers[work.line] + work.tile
         most = work.num_tiles * ROW_BYTES
         shares[:, 4] = np.minimum(self._num_bytes[work.line] - work.tile * ROW_BYTES, most)
+        shares[:, 5] = self._rows[work.line]
+        shares[:, 6] = self._num_bytes[work.line]
 
     def _shares(self, table: Numbers) -> Numbers:
-        """[source, target, group, number of the first row, bytes] of each share, to be written."""
+        """Return the lines of the shares, as ``programs.cu`` has them, to be written."""
         end = self._shares_at + _SHARE * len(self._work.line)
         return table[self._shares_at : end].reshape(-1, _SHARE)
 

@@ -45,8 +45,8 @@ struct Fetcher {
 
     __device__ __forceinline__ void begin_share() {
         if (share < end) {
-            source = reinterpret_cast<const char*>(shares[5 * share]);
-            left = shares[5 * share + 4];
+            source = reinterpret_cast<const char*>(shares[8 * share]);
+            left = shares[8 * share + 4];
         }
     }
 
@@ -84,25 +84,42 @@ __device__ __forceinline__ void put(char* target, uint4 words, long long left) {
     }
 }
 
-// Adds one share's terms to its group; who brings the last row writes the digest and leaves zeros for the next launch.
-__device__ void arrive(u64* sums, const long long* group, u64 x, u64 y, u64 num_rows, u64 k0, u64* digest) {
-    atomicAdd(sums, x);
-    atomicAdd(sums + 1, y);
-    __threadfence();
-    u64 before = atomicAdd(sums + 2, num_rows);
-    if (before + num_rows == static_cast<u64>(group[0])) {
+// Adds one share's terms to its group. Who brings the last rows writes the digest and leaves zeros for the next launch;
+// a share that is a whole group needs nobody else's sums.
+__device__ void arrive(u64* sums, u64 x, u64 y, u64 num_rows, u64 all_rows, u64 all_bytes, u64 k0, u64* digest) {
+    if (num_rows < all_rows) {
+        atomicAdd(sums, x);
+        atomicAdd(sums + 1, y);
         __threadfence();
-        u64 length = mixed(static_cast<u64>(group[1]) + k0);
-        digest[0] = mixed(atomicExch(sums, 0ull) + length);
-        digest[1] = mixed(atomicExch(sums + 1, 0ull) + length);
+        if (atomicAdd(sums + 2, num_rows) + num_rows < all_rows) return;
+        __threadfence();
+        x = atomicExch(sums, 0ull);
+        y = atomicExch(sums + 1, 0ull);
         atomicExch(sums + 2, 0ull);
     }
+    const u64 length = mixed(all_bytes + k0);
+    digest[0] = mixed(x + length);
+    digest[1] = mixed(y + length);
 }
 
-// A share is [address, target, group, number of its first row, bytes]; a group is [rows, bytes].
+// [address, target, group, number of its first row, bytes, rows of the group, bytes of the group, 0]; the first and the
+// fifth are the fetcher's.
+struct Share {
+    char* target;
+    long long group;
+    u64 number;
+    long long num_bytes;
+    u64 all_rows;
+    u64 all_bytes;
+
+    __device__ __forceinline__ explicit Share(const long long* line)
+        : target(reinterpret_cast<char*>(line[1])), group(line[2]), number(static_cast<u64>(line[3])),
+          num_bytes(line[4]), all_rows(static_cast<u64>(line[5])), all_bytes(static_cast<u64>(line[6])) {}
+};
+
 template <bool COPY>
-__device__ __forceinline__ void fingerprint_shares(const long long* shares, const long long* bounds, const long long* groups,
-                                                   const u64* table, u64* sums, u64* digests) {
+__device__ __forceinline__ void fingerprint_shares(const long long* shares, const long long* bounds, const u64* table,
+                                                   u64* sums, u64* digests) {
     extern __shared__ __align__(128) uint4 rings[];
     const int lane = threadIdx.x % 32;
     const int warp = threadIdx.x / 32;
@@ -134,12 +151,11 @@ __device__ __forceinline__ void fingerprint_shares(const long long* shares, cons
     const u64 k2 = table[2050];
 
     int slot = 0;
+    Share next(shares + 8 * begin);
     for (int share = begin; share < end; ++share) {
-        const int group = static_cast<int>(shares[5 * share + 2]);
-        const u64 number = static_cast<u64>(shares[5 * share + 3]);
-        const long long num_bytes = shares[5 * share + 4];
-        const int num_rows = static_cast<int>((num_bytes + ROW_BYTES - 1) / ROW_BYTES);
-        char* target = reinterpret_cast<char*>(shares[5 * share + 1]);
+        const Share now = next;
+        if (share + 1 < end) next = Share(shares + 8 * (share + 1));  // small shares would wait for nothing else
+        const int num_rows = static_cast<int>((now.num_bytes + ROW_BYTES - 1) / ROW_BYTES);
         u64 total_x = 0, total_y = 0, kept = 0;
 #pragma unroll 1
         for (int row = 0; row < num_rows; ++row) {
@@ -160,7 +176,7 @@ __device__ __forceinline__ void fingerprint_shares(const long long* shares, cons
                 }
                 if (COPY) {
                     const long long offset = static_cast<long long>(row) * ROW_BYTES + 512 * j + 16 * lane;
-                    put(target + offset, chunk, num_bytes - offset);
+                    put(now.target + offset, chunk, now.num_bytes - offset);
                 }
             }
             fetcher.next(ring + slot * ROW_CHUNKS, lane);
@@ -177,7 +193,7 @@ __device__ __forceinline__ void fingerprint_shares(const long long* shares, cons
             // Sixteen rows are mixed at a time, a row in each lane.
             if (row % 16 == 15 || row == num_rows - 1) {
                 const u64 other = __shfl_xor_sync(ALL, kept, 16);
-                const u64 row_number = number + (row - row % 16) + place;
+                const u64 row_number = now.number + (row - row % 16) + place;
                 u64 mixed_y = mixed((upper ? kept : other) + (row_number + 1) * 0x9E3779B97F4A7C15ull + k0);
                 u64 mixed_x = mixed((upper ? other : kept) + mixed_y + k1);
                 if (place <= row % 16) {
@@ -191,20 +207,20 @@ __device__ __forceinline__ void fingerprint_shares(const long long* shares, cons
             total_x += __shfl_xor_sync(ALL, total_x, step);
             total_y += __shfl_xor_sync(ALL, total_y, step);
         }
-        if (lane == 0) arrive(sums + 3 * group, groups + 2 * group, total_x, total_y, num_rows, k0, digests + 2 * group);
+        if (lane == 0)
+            arrive(sums + 3 * now.group, total_x, total_y, num_rows, now.all_rows, now.all_bytes, k0,
+                   digests + 2 * now.group);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
-    fingerprint(const long long* shares, const long long* bounds, const long long* groups, const u64* table, u64* sums,
-                u64* digests) {
-    fingerprint_shares<false>(shares, bounds, groups, table, sums, digests);
+    fingerprint(const long long* shares, const long long* bounds, const u64* table, u64* sums, u64* digests) {
+    fingerprint_shares<false>(shares, bounds, table, sums, digests);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
-    fingerprint_and_copy(const long long* shares, const long long* bounds, const long long* groups, const u64* table,
-                         u64* sums, u64* digests) {
-    fingerprint_shares<true>(shares, bounds, groups, table, sums, digests);
+    fingerprint_and_copy(const long long* shares, const long long* bounds, const u64* table, u64* sums, u64* digests) {
+    fingerprint_shares<true>(shares, bounds, table, sums, digests);
 }
 
 template <typename Unit>

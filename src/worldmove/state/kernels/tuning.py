@@ -19,9 +19,9 @@ class Tuning:
     """Loads that each thread of a copy has on their way."""
     copy_threads: int = 512
     copy_blocks: int = 2
-    share_rows: int = 4
+    share_rows: int = 8
     """How many rows' time a group costs a warp beside its rows: 180 leaves of 8 bytes made one warp the last by far."""
-    share_loads: int = 1
+    share_loads: int = 4
     """How many rounds of loads a piece costs a block of a copy beside its own."""
 
     @property
