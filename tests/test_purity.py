@@ -56,6 +56,7 @@ PURE = (
     "state/leaf.py",
     "state/leaf_sizes.py",
     "state/manifest.py",
+    "state/room.py",
     "state/saved.py",
     "state/storage.py",
     "state/structure.py",

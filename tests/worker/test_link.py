@@ -4,6 +4,7 @@ import asyncio
 import struct
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from worldmove.errors import MessageError
@@ -98,5 +99,36 @@ def test_a_message_that_no_frame_may_hold_is_refused_where_it_is_sent(tmp_path: 
         server.close()
         worker.close()
         listening.close()
+
+    asyncio.run(run())
+
+
+def followed(body: bytes) -> bytes:
+    """A frame that says that pictures follow it."""
+    head = link.frame(body)
+    length = len(body) | 1 << 31
+    return struct.pack(">II", length, length ^ 0xFFFFFFFF) + head[8:]
+
+
+BLOCK = BlockDone(session="s-1", epoch=1, block=0, frames=b"", frame_sha256=(), notes=(), compute_s=0.1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        followed(msgspec.msgpack.encode(Close(session="s-1"))) + link.frame(b"pictures"),
+        followed(msgspec.msgpack.encode(msgspec.structs.replace(BLOCK, frames=b"x"))) + link.frame(b"pictures"),
+        followed(msgspec.msgpack.encode(BLOCK)) + followed(b"pictures"),
+        followed(msgspec.msgpack.encode(BLOCK)) + link.frame(b"pictures")[:-1] + b"!",
+    ],
+    ids=["no block", "a block with pictures", "pictures that are followed", "damaged pictures"],
+)
+def test_pictures_that_follow_what_they_should_not_end_the_link(data: bytes) -> None:
+    async def run() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(data)
+        decoder = msgspec.msgpack.Decoder(ToServer | ToWorker)
+        with pytest.raises(MessageError):
+            await link.Link(reader, None, decoder).take()  # type: ignore[arg-type]
 
     asyncio.run(run())

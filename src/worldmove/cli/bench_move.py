@@ -14,10 +14,10 @@ import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 
 from worldmove.cli.bench_peers import measure_peers, medians
+from worldmove.cli.bench_server import served
 from worldmove.cli.client import Client, ServerError
 from worldmove.errors import MessageError
 from worldmove.serve.frames import unpack
-from worldmove.serve.server import serving
 from worldmove.serve.server_config import ServerConfig
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
@@ -161,7 +161,7 @@ def measure(config: ServerConfig, num_moves: int, stage: Callable[[str], None]) 
 
 
 async def _measure(config: ServerConfig, num_moves: int, stage: Callable[[str], None]) -> Measured:
-    async with serving(config, stage) as url:
+    async with served(config, stage) as url:
         client, seen = Client(url), Seen()
         opened = await asyncio.to_thread(client.post, "sessions", body={"seed": 1})
         address = f"{url.replace('http', 'ws', 1)}/api/sessions/{opened['session']}/play"

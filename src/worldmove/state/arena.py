@@ -7,7 +7,6 @@ it for reading only: the seals are in the kernel's hands, not in ours.
 import fcntl
 import mmap
 import os
-from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from worldmove.errors import ArenaFull, ManifestError, StateRefused
+from worldmove.errors import ManifestError, StateRefused
 from worldmove.state.array import Memory
 from worldmove.state.by_id import ById
 from worldmove.state.capture import Capture, DeviceStorage, HostStorage, Storage, storage_at
@@ -25,6 +24,7 @@ from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
 from worldmove.state.memory import MemoryKit, Piece
+from worldmove.state.room import Room
 from worldmove.state.storage import StorageRecord
 from worldmove.state.tree import NO_TYPES
 from worldmove.units import ALIGNMENT_BYTES, MIB, PAGE_BYTES, round_up
@@ -132,20 +132,18 @@ def foreseen(capture: Capture, arena: AnyArena) -> Placement:
 
 
 def _placed(capture: Capture, arena: AnyArena) -> tuple[Placement, list[int]]:
-    """Return a place for every storage, and which of them do not lie there."""
-    begin, size = arena.address, arena.size
-    places = {}
-    for index, storage in enumerate(capture.storages):
-        offset = storage.address - begin
-        if offset >= 0 and offset + storage.num_bytes <= size:
-            places[index] = offset
-    moving = [index for index in range(len(capture.storages)) if index not in places]
-    taken = sorted((at, at + capture.storages[index].num_bytes) for index, at in places.items())
-    # The largest first: small ones fit into what is left.
-    for index in sorted(moving, key=lambda index: -capture.storages[index].num_bytes):
-        places[index] = _room(taken, arena.size, capture.storages[index])
-        insort(taken, (places[index], places[index] + capture.storages[index].num_bytes))
-    return tuple([places[index] for index in range(len(capture.storages))]), moving
+    """Return a place for every storage, and which of them do not lie there. Raises ArenaFull."""
+    begin, size, storages = arena.address, arena.size, capture.storages
+    places = [storage.address - begin for storage in storages]
+    ends = [place + storage.num_bytes for place, storage in zip(places, storages, strict=True)]
+    moving = [index for index, place in enumerate(places) if place < 0 or ends[index] > size]
+    if moving:
+        kept = sorted(pair for pair in zip(places, ends, strict=True) if pair[0] >= 0 and pair[1] <= size)
+        room = Room(kept, size)
+        # The largest first: small ones fit into what is left.
+        for index in sorted(moving, key=lambda index: -storages[index].num_bytes):
+            places[index] = room.take(storages[index].num_bytes, storages[index].address % ALIGNMENT_BYTES)
+    return tuple(places), moving
 
 
 def _bring(moves: Sequence[tuple[Storage, int]], arena: AnyArena) -> None:
@@ -193,9 +191,11 @@ class Landing:
 
     def settle(self) -> None:
         """Copy to host memory what was staged. Once, when every byte has landed."""
-        for place, extent, memory in self.staged:
-            if isinstance(self.arena, DeviceArena):
-                np.copyto(memory[extent.offset : extent.end], self.arena.read(place + extent.offset, extent.length))
+        if not isinstance(self.arena, DeviceArena) or not self.staged:
+            return
+        parts = [self.arena.part(place + extent.offset, extent.length) for place, extent, _ in self.staged]
+        for (_, extent, memory), data in zip(self.staged, self.arena.kit.read_all(parts), strict=True):
+            np.copyto(memory[extent.offset : extent.end], data)
 
 
 def landing(manifest: Manifest, placement: Placement, arena: AnyArena) -> Landing:
@@ -231,18 +231,6 @@ def materialise(manifest: Manifest, placement: Placement, arena: AnyArena, types
     return build(landed(manifest, placement, arena), types)
 
 
-def _room(taken: Sequence[tuple[int, int]], size: int, storage: Storage) -> int:
-    """Return the first free place with the storage's own remainder modulo 256."""
-    remainder = storage.address % ALIGNMENT_BYTES
-    free = 0
-    for begin, end in (*taken, (size, size)):
-        place = round_up(free - remainder, ALIGNMENT_BYTES) + remainder
-        if place + storage.num_bytes <= begin:
-            return place
-        free = max(free, end)
-    raise ArenaFull(storage.num_bytes, size - sum(end - begin for begin, end in taken))
-
-
 def _aligned(num_bytes: int, remainder: int) -> Memory:
     """Return new host memory at an address with a remainder modulo 256."""
     memory: Memory = np.zeros(num_bytes + 2 * ALIGNMENT_BYTES, dtype=np.uint8)
@@ -252,16 +240,19 @@ def _aligned(num_bytes: int, remainder: int) -> Memory:
 
 def _copy_to_device(moves: Sequence[tuple[Storage, int]], arena: DeviceArena) -> None:
     """Copy device memory by one launch for all of it, and stage what lies in host memory."""
-    pieces = []
+    pieces, staged = [], []
     for storage, place in moves:
         for extent in storage.used:
+            target = arena.address + place + extent.offset
             if isinstance(storage, DeviceStorage):
-                target = arena.address + place + extent.offset
                 pieces.append(Piece(storage.address + extent.offset, target, extent.length))
             else:
-                arena.write(place + extent.offset, storage.memory[extent.offset : extent.end])
-    if pieces:
-        arena.kit.start_copy(pieces).wait()
+                staged.append((target, storage.memory[extent.offset : extent.end]))
+    started = [arena.kit.start_copy(pieces)] if pieces else []
+    if staged:
+        arena.kit.write_all(staged)
+    for copy in started:
+        copy.wait()
 
 
 def _copy(storage: Storage, arena: Arena, place: int) -> None:

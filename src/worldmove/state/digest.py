@@ -138,13 +138,10 @@ def state_digest_of_bytes(
 def _all_groups(capture: Capture, of_host: Callable[[Group], bytes], key: bytes) -> tuple[bytes, ...]:
     if not capture.manifest.on_device:
         return tuple(of_host(group) for group in groups(capture.manifest))
-    found, records = _device_digests(capture, key), capture.manifest.storages
-    if all(record.on_device for record in records):
-        return tuple(found)
-    of_device = iter(found)
-    return tuple(
-        next(of_device) if records[group.storage].on_device else of_host(group) for group in groups(capture.manifest)
-    )
+    found = list(_device_digests(capture, key))
+    for group in _host_groups(ById(capture.manifest.storages)):  # few, and in order
+        found.insert(group.index, of_host(group))
+    return tuple(found)
 
 
 def prepare(capture: Capture) -> None:
@@ -183,6 +180,11 @@ def _device_digests(capture: Capture, key: bytes) -> Sequence[bytes]:
     records = capture.manifest.storages
     mine = (group for group in groups(capture.manifest) if records[group.storage].on_device)
     return [wmf1.group_digest(table, _group_bytes(capture, group), next(number)) for group in mine]
+
+
+@lru_cache(maxsize=8)
+def _host_groups(storages: ById[tuple[StorageRecord, ...]]) -> tuple[Group, ...]:
+    return tuple(group for group in _groups(storages) if not storages.value[group.storage].on_device)
 
 
 @lru_cache(maxsize=8)

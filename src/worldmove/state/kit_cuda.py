@@ -11,6 +11,7 @@ Rules:
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import torch
 
@@ -21,9 +22,9 @@ from worldmove.state.kernels import CopyPlan, Fingerprints, Plan
 from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece
 from worldmove.state.wmf1 import Table
 
-FLAT_PIECES = 4
-"""Up to so many pieces are copied one by one: a launch costs as much as a few."""
-TILE_BYTES = 1 << 20
+FLAT_PIECES = 64
+"""Up to so many pieces are copied one by one: planning a launch costs as much."""
+TILE_BYTES = 1 << 26
 
 GiveBack = Callable[[int, int], None]
 
@@ -158,20 +159,35 @@ class CudaKit:
 
     def read(self, part: Part) -> HostBytes:
         """Copy to host memory."""
-        data = torch.empty(part.length, dtype=torch.uint8, pin_memory=True)
-        with self._lock:
-            cuda_driver.copy(self._index, (part.address, data.data_ptr(), part.length), self._stream.cuda_stream)
-            pending = self._finished(data)
-        pending.wait()
-        found: HostBytes = data.numpy()
-        return found
+        return self.read_all([part])[0]
 
     def write(self, address: int, data: HostBytes) -> None:
         """Copy from host memory."""
-        pinned = torch.empty(len(data), dtype=torch.uint8, pin_memory=True)
-        pinned.numpy()[:] = data
+        self.write_all([(address, data)])
+
+    def read_all(self, parts: Sequence[Part]) -> list[HostBytes]:
+        """Copy to host memory, through one pinned page or as many as it takes."""
+        ends = list(accumulate(part.length for part in parts))
+        pinned = torch.empty(max(ends[-1], 1), dtype=torch.uint8, pin_memory=True)
         with self._lock:
-            cuda_driver.copy(self._index, (pinned.data_ptr(), address, len(data)), self._stream.cuda_stream)
+            for part, end in zip(parts, ends, strict=True):
+                target = pinned.data_ptr() + end - part.length
+                cuda_driver.copy(self._index, (part.address, target, part.length), self._stream.cuda_stream)
+            pending = self._finished(pinned)
+        pending.wait()
+        found: HostBytes = pinned.numpy()
+        return [found[end - part.length : end] for part, end in zip(parts, ends, strict=True)]
+
+    def write_all(self, runs: Sequence[tuple[int, HostBytes]]) -> None:
+        """Copy from host memory, through one pinned page or as many as it takes."""
+        ends = list(accumulate(len(data) for _, data in runs))
+        pinned = torch.empty(max(ends[-1], 1), dtype=torch.uint8, pin_memory=True)
+        held: HostBytes = pinned.numpy()
+        with self._lock:
+            for (address, data), end in zip(runs, ends, strict=True):
+                held[end - len(data) : end] = data
+                source = pinned.data_ptr() + end - len(data)
+                cuda_driver.copy(self._index, (source, address, len(data)), self._stream.cuda_stream)
             pending = self._finished(pinned)
         pending.wait()
 

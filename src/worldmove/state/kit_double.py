@@ -122,6 +122,15 @@ class DoubleKit:
         """Copy from host memory."""
         np.copyto(_writable(Part(address, len(data))), data)
 
+    def read_all(self, parts: Sequence[Part]) -> list[HostBytes]:
+        """Copy to host memory."""
+        return [self.read(part) for part in parts]
+
+    def write_all(self, runs: Sequence[tuple[int, HostBytes]]) -> None:
+        """Copy from host memory."""
+        for address, data in runs:
+            self.write(address, data)
+
     def plan(self, groups: Sequence[Sequence[Part]]) -> object:
         """Keep the groups."""
         return tuple(tuple(group) for group in groups)

@@ -120,6 +120,14 @@ class MemoryKit(Protocol):
         """Copy host bytes to the device; return when they are there."""
         ...
 
+    def read_all(self, parts: Sequence[Part]) -> list[HostBytes]:
+        """Return several runs of device bytes, copied to host memory, after one wait."""
+        ...
+
+    def write_all(self, runs: Sequence[tuple[int, HostBytes]]) -> None:
+        """Copy several runs of host bytes to addresses of the device; return when all are there."""
+        ...
+
     def plan(self, groups: Sequence[Sequence[Part]]) -> object:
         """Prepare to read groups of parts, numbered from 0, as often as is wanted."""
         ...

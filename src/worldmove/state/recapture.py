@@ -33,11 +33,11 @@ _FACTS: tuple[Callable[[torch.Tensor], Any], ...] = (
     _tensor.size,
     _tensor.stride,
     _tensor.storage_offset,
-    _tensor.get_device,
     _tensor.is_neg,
     attrgetter("dtype"),
 )
-"""What can change about a tensor that is the same object as before, but for where its storage lies."""
+"""What can change about a tensor that is the same object as before, but for where its storage lies. Not the device:
+no two have an address in common."""
 _EMPTY = tuple(map(attrgetter, ("requires_grad", "__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")))
 """What no tensor of a state has. Not compared with what was: the objects are the same, and may have been filled."""
 _gradient = attrgetter("grad")

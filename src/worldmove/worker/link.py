@@ -1,7 +1,8 @@
 """The edge between a worker and its server: typed messages over one ordered stream.
 
 A frame is 4 bytes of length, the same 4 bytes with every bit the other way, 8 bytes of xxh3_64 of what follows (all
-big endian), and a msgpack message of the direction's tagged union. A frame that arrives as another, is too long, or
+big endian), and a msgpack message of the direction's tagged union. The highest bit of the length: a second frame has
+the pictures of this block. A frame that arrives as another, is too long, or
 is no message of ours ends the link: nothing after it could be trusted. A damaged message may decode to another one.
 
 The order is part of the contract (``fleet.hosts.Hosts``): a message is handed over in its turn or never.
@@ -17,15 +18,20 @@ import msgspec
 import xxhash
 
 from worldmove.errors import MessageError
-from worldmove.worker.messages import ToServer, ToWorker
+from worldmove.move.messages import MAX_BLOB_BYTES
+from worldmove.worker.messages import BlockDone, ToServer, ToWorker
 
 MAX_FRAME_BYTES = (16 << 20) + (4 << 20)
 """A manifest of the longest with its placement; a proof of as many groups as there may be."""
 READ_INTO = 8
 """How many times its frame's longest length a message may take once it is read: every list in one is bounded."""
 MAX_UNSENT_BYTES = 256 << 20
+LARGE_BYTES = 1 << 18
+"""Pictures of so many bytes follow their message in a frame of their own, copied into nothing: encoded, they would keep
+Python's lock for milliseconds, right when a session is frozen."""
 _HEAD = struct.Struct(">II8s")
 _ALL_BITS = (1 << 32) - 1
+_FOLLOWED = 1 << 31
 
 SentT = TypeVar("SentT")
 TakenT = TypeVar("TakenT")
@@ -33,7 +39,12 @@ TakenT = TypeVar("TakenT")
 
 def frame(body: bytes) -> bytes:
     """Return an encoded message as it travels."""
-    return _HEAD.pack(len(body), len(body) ^ _ALL_BITS, xxhash.xxh3_64_digest(body)) + body
+    return _head(body) + body
+
+
+def _head(body: bytes, flag: int = 0) -> bytes:
+    length = len(body) | flag
+    return _HEAD.pack(length, length ^ _ALL_BITS, xxhash.xxh3_64_digest(body))
 
 
 class Link(Generic[SentT, TakenT]):
@@ -53,31 +64,50 @@ class Link(Generic[SentT, TakenT]):
         """Queue a message; never waits. A dead link drops it, and one whose reader stalls is closed."""
         if self._writer.is_closing():
             return
+        pictures = b""
+        if isinstance(message, BlockDone) and len(message.frames) > LARGE_BYTES:
+            pictures = message.frames
+            message = msgspec.structs.replace(message, frames=b"")
         body = self._encoder.encode(message)
-        if len(body) > MAX_FRAME_BYTES:
-            raise MessageError(f"a message of {len(body):,} bytes is longer than {MAX_FRAME_BYTES:,}")
+        if len(body) + len(pictures) > MAX_FRAME_BYTES:
+            raise MessageError(f"a message of {len(body) + len(pictures):,} bytes is longer than {MAX_FRAME_BYTES:,}")
         # In one piece: the other end is woken once.
-        self._writer.write(frame(body))
+        self._writer.write(_head(body, _FOLLOWED if pictures else 0) + body)
+        if pictures:
+            self._writer.write(_head(pictures))
+            self._writer.write(pictures)
         if self._writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
             self._writer.transport.abort()
 
     async def take(self) -> TakenT | None:
         """Return the next message, or None once the other end is gone. Raises MessageError."""
         try:
-            length, again, checksum = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
-            if length != again ^ _ALL_BITS:
-                raise MessageError("not the beginning of a frame")
-            if length > MAX_FRAME_BYTES:
-                raise MessageError(f"a frame of {length:,} bytes is longer than {MAX_FRAME_BYTES:,}")
-            body = await self._reader.readexactly(length)
+            body, is_followed = await self._frame()
+            pictures, is_more = await self._frame() if is_followed else (b"", False)
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
-        if xxhash.xxh3_64_digest(body) != checksum:
-            raise MessageError("a frame arrived damaged")
         try:
-            return self._decoder.decode(body)
+            message = self._decoder.decode(body)
         except msgspec.DecodeError as error:
             raise MessageError(f"not a message of ours: {error}") from error
+        if not is_followed:
+            return message
+        if not isinstance(message, BlockDone) or message.frames or is_more or len(pictures) > MAX_BLOB_BYTES:
+            raise MessageError("pictures follow what is no block without any, or too many")
+        return msgspec.structs.replace(message, frames=pictures)
+
+    async def _frame(self) -> tuple[bytes, bool]:
+        """Return what the next frame carries, and whether another one belongs to it. Raises MessageError."""
+        length, again, checksum = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
+        if length != again ^ _ALL_BITS:
+            raise MessageError("not the beginning of a frame")
+        is_followed, length = bool(length & _FOLLOWED), length & ~_FOLLOWED
+        if length > MAX_FRAME_BYTES:
+            raise MessageError(f"a frame of {length:,} bytes is longer than {MAX_FRAME_BYTES:,}")
+        body = await self._reader.readexactly(length)
+        if xxhash.xxh3_64_digest(body) != checksum:
+            raise MessageError("a frame arrived damaged")
+        return body, is_followed
 
     async def take_all(self, on_message: Callable[[TakenT], None]) -> None:
         """Hand each message to ``on_message`` until the other end is gone."""

@@ -36,6 +36,10 @@ from worldmove.worker.warm_up import warm_up
 RECONNECT_S = 0.2
 SPARE_NICENESS = 10
 """How far check blocks and throw-away copies step back where a player's block, in any process, wants the core."""
+GC_THRESHOLDS = 50_000, 20, 100
+"""A state has thousands of small parts: at the default of 700 a collection would run every few hundred of them."""
+DEVICE_SWITCH_INTERVAL_S = 0.0001
+"""The same where an engine launches kernels from Python all the time: its thread rarely lets go by itself."""
 SWITCH_INTERVAL_S = 0.0005
 """How long one thread may keep Python's lock while another wants it.
 
@@ -73,6 +77,8 @@ async def serve(config: WorkerConfig) -> int:
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
     kit = kit_of(engine.spec.device)
+    if kit is not None:
+        sys.setswitchinterval(DEVICE_SWITCH_INTERVAL_S)
     transports = LocalTransports(
         _socket_path(config),
         copy_thread,
@@ -124,6 +130,7 @@ def _settle() -> None:
     """Look no more through what lives as long as the process: a collection in the pause would double a capture."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
 async def stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
