@@ -147,7 +147,7 @@ class Sequencer:
         self.release()
 
     def position(self, block: int) -> tuple[int, tuple[str, ...]]:
-        """Return the newest change's number by the lists before ``block``, and which keys are, or may be, down by them."""
+        """Return the newest number by the lists before ``block``, and which keys are, or may be, down by them."""
         newest, down = self._began
         held = dict.fromkeys(down)
         for closed in self._log[: block - self._first]:
