@@ -7,7 +7,7 @@ import resource
 import socket
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from worldmove.serve.player import CloseCode
 
 FEW = Pace(burst=20, per_s=20)
 QUICK = HttpLimits(request_s=0.3, control_frames=FEW)
+QUIET = HttpLimits(max_connections=12, quiet_s=0.5)
 MASK = b"\1\2\3\4"
 PING, TEXT, CONT = 9, 1, 0
 
@@ -220,6 +221,29 @@ def test_connections_beyond_the_limit_are_closed_unread_and_those_inside_go_on()
         assert (await site.http.get("/healthz")).status_code == 200
 
     on_site(work, http=HttpLimits(max_connections=16))
+
+
+def test_who_stays_and_says_nothing_locks_nobody_out_and_costs_nobody_who_speaks_a_place() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        ask = f"GET /api/sessions/{session}/record?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        async with AsyncExitStack() as stack:
+            for _ in range(6):
+                _, writer = await stack.enter_async_context(raw(site))
+                writer.write(ask)
+            for _ in range(5):
+                await stack.enter_async_context(raw_play(site, session))
+            await asyncio.sleep(1.2 * QUIET.quiet_s)
+            async with site.play(session, "?watch=true") as speaking:
+                for number in range(12):
+                    await speaking.send(json.dumps({"type": "ping", "t": number}))
+                    async with raw_play(site, session), raw(site) as (reader, writer):
+                        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                        assert b"200 OK" in await ended(reader)
+                    await asyncio.sleep(QUIET.quiet_s / 5)
+                assert (await message(speaking, "pong"))["t"] == 0
+
+    on_site(work, http=QUIET)
 
 
 def test_new_connections_come_no_faster_than_announced() -> None:

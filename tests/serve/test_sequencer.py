@@ -210,3 +210,13 @@ def test_a_position_is_the_newest_number_and_the_keys_down_by_the_lists_before_i
     assert again.position(3) == (3, ("left",))
     again.close()
     assert again.position(4) == (3, ())
+
+
+def test_every_key_may_be_down_at_a_position_before_the_log_that_began_again_has_released_it() -> None:
+    sequencer = Sequencer()
+    sequencer.begin_again(3, ("up", "left"), life=5_000)
+    sequencer.resume(5, {4: (KeyChange(number=3, key="left", down=False),)})
+    assert sequencer.position(4) == (3, ("up", "left"))
+    assert sequencer.position(5) == (3, ("up",))
+    sequencer.close()
+    assert sequencer.position(6) == (5_000, ())

@@ -2,6 +2,7 @@
 
     a client that                    is held up or ended by
     opens too many, too fast         ``connection_made``: closed unread
+    stays and says nothing           ``Guard.has_room``: cut where its place is needed
     never finishes a request         a timer from the first moment that it is awaited: 408
     never reads                      a timer from the moment that nothing more can be written: aborted
     asks too often                   ``on_response_complete``: its next request waits
@@ -35,6 +36,29 @@ class Guard:
         self.limits = limits
         self.refused = on_refused
         self.new_connections = Allowance(limits.new_connections)
+        self._heard: dict[asyncio.BaseTransport, float] = {}
+        """When each connection last said something, the quietest first."""
+
+    def has_room(self, num_open: int, now: float) -> bool:
+        """Whether one more may come; where every place is taken, in that of whoever has been quiet for longest."""
+        if num_open < self.limits.max_connections:
+            return True
+        quietest, heard_at = next(iter(self._heard.items()), (None, now))
+        if not isinstance(quietest, asyncio.Transport) or now - heard_at < self.limits.quiet_s:
+            return False
+        self.forget(quietest)
+        self.refused("quiet")
+        quietest.abort()
+        return True
+
+    def hear(self, transport: asyncio.BaseTransport, now: float) -> None:
+        """A connection has come, or says something."""
+        self.forget(transport)
+        self._heard[transport] = now
+
+    def forget(self, transport: asyncio.BaseTransport) -> None:
+        """A connection is gone."""
+        self._heard.pop(transport, None)
 
     def http(self) -> type[H11Protocol]:
         """Return the class of this server's HTTP connections."""
@@ -56,10 +80,10 @@ class _GuardedHttp(H11Protocol):
         self._turned_away = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        guard = self.guard
-        room = len(self.connections) < guard.limits.max_connections
-        if room and guard.new_connections.take(self.loop.time()):
+        guard, now = self.guard, self.loop.time()
+        if guard.new_connections.take(now) and guard.has_room(len(self.connections), now):
             super().connection_made(transport)
+            guard.hear(transport, now)
             self._await_request()
             return
         guard.refused("connections")
@@ -69,9 +93,11 @@ class _GuardedHttp(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         _cancel(self._timer, self._stalled)
         if not self._turned_away:
+            self.guard.forget(self.transport)
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self.guard.hear(self.transport, self.loop.time())
         super().data_received(data)
         self._look()
 
@@ -140,6 +166,7 @@ class _GuardedWebSocket(WebSocketsSansIOProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         _cancel(self._stalled)
+        self.guard.forget(self.transport)
         super().connection_lost(exc)
 
     async def run_asgi(self) -> None:
@@ -170,6 +197,7 @@ class _GuardedWebSocket(WebSocketsSansIOProtocol):
             super().handle_cont(event)
 
     def data_received(self, data: bytes) -> None:
+        self.guard.hear(self.transport, self.loop.time())
         super().data_received(data)
         if not self.handshake_initiated and not self.transport.is_closing():
             # Headers that HTTP takes and a handshake does not: nobody would ever answer.

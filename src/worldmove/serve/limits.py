@@ -26,7 +26,9 @@ class HttpLimits:
     """Of one connection, and of all together. Seconds and bytes."""
 
     max_connections: int = 512
-    """Open at once, play connections among them. What comes beyond is closed unread."""
+    """Open at once, play connections among them. What comes beyond is closed unread, unless one of them is quiet."""
+    quiet_s: float = 30.0
+    """Who has said nothing for so long makes room where no place is left: nobody locks others out by staying."""
     new_connections: Pace = field(default_factory=partial(Pace, burst=512, per_s=100))
     """Of all clients together: a handshake takes the loop a millisecond."""
     requests: Pace = field(default_factory=partial(Pace, burst=100, per_s=50))

@@ -50,7 +50,7 @@ class Sequencer:
         self._first = 0
         """The block of the log's first list."""
         self._began: tuple[int, tuple[str, ...]] = (0, ())
-        """The newest number before it, and the keys that were down."""
+        """The newest number before it, and the keys that were down, or may have been."""
         self._max_list = max_list
         self._max_waiting = max_waiting
         self._max_gap = max_gap
@@ -102,10 +102,12 @@ class Sequencer:
     def begin_again(self, newest: int, keys: Iterable[str], *, life: int) -> None:
         """Take numbers on from an earlier server's, of which ``newest`` is known, and release every key.
 
-        Which keys were down is not known here, and who held them is gone. ``life``: this server's life number.
+        Which keys were down is not known here, so each counts as down until the log releases it; who held them is
+        gone. ``life``: this server's life number.
         """
+        keys = tuple(keys)
         self._newest = life if newest < life else newest + NUMBER_GAP
-        self._began = (newest, ())
+        self._began = (newest, keys)
         for key in keys:
             self._append(KeyChange(number=self._newest, key=key, down=False))
 
@@ -145,7 +147,7 @@ class Sequencer:
         self.release()
 
     def position(self, block: int) -> tuple[int, tuple[str, ...]]:
-        """Return the newest change's number by the lists before ``block``, and which keys are down by them."""
+        """Return the newest number by the lists before ``block``, and which keys are, or may be, down by them."""
         newest, down = self._began
         held = dict.fromkeys(down)
         for closed in self._log[: block - self._first]:
