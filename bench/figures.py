@@ -12,7 +12,7 @@ from bench.record import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "figures.md"
-NAMES = ("pause", "soak", "movable")
+NAMES = ("pause", "soak", "movable", "wmf1")
 
 Results = Mapping[str, Mapping[str, Any]]
 """By measurement."""

@@ -6,6 +6,7 @@ from typing import Any
 from bench.figures_movable import movable
 from bench.figures_pause import pause
 from bench.figures_soak import soak
+from bench.figures_wmf1 import wmf1
 from bench.markdown import paragraph, table
 
 Result = Mapping[str, Any]
@@ -31,6 +32,8 @@ def page(machines: Mapping[str, Mapping[str, Result]]) -> str:
 
 
 def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
+    if "wmf1" in results:
+        return wmf1(machine, results["wmf1"])
     hardware = next(iter(results.values()))["hardware"]
     processor, cores, memory = hardware["processor"], hardware["usable_cores"], hardware["memory_gib"]
     parts = [
