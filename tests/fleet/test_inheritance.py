@@ -134,6 +134,23 @@ def test_a_session_goes_on_once_its_owner_and_every_noted_holder_have_reported()
     left_behind(work, ROW, notes=(noted("s", ("a", 4), ("b", 4)),))
 
 
+def test_of_what_a_dead_process_had_sent_its_blocks_and_copies_count_no_more_and_what_it_knew_does() -> None:
+    async def work(later: Later) -> None:
+        later.hosts.on_gone["a"](None)
+        await asyncio.sleep(0.01)
+        assert (later.told("may_show"), later.told("may_close")) == ([False], ["s"])
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=7, left=5))
+        later.hosts.adopted["a"](BLOCK)
+        assert [worker.copies for worker in later.controller.workers()] == [(), ()]
+        assert (later.told("take"), later.told("held"), later.told("left")) == (
+            [Left(session="s", block=BLOCK)],
+            [5],
+            [],
+        )
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4)),))
+
+
 def test_what_was_being_closed_is_closed_and_what_was_never_named_is_too() -> None:
     async def work(later: Later) -> None:
         assert later.controller.sessions() == ()

@@ -89,6 +89,8 @@ class Copy:
         self.unacknowledged: dict[int, str] = {}
         self.taken = asyncio.Event()
         self.released = False
+        self.retired_by: str | None = None
+        """The attempt that it was retired by, or none; None while it is not retired."""
         self.after_install: Callable[[Copy], None] = lambda copy: None
         self.checked: list[tuple[int, bool]] = []
         self.after_freeze: Callable[[Copy], None] = lambda copy: None
@@ -128,7 +130,7 @@ class Copy:
         self.plays = Plays.SUPERSEDED
 
     def retire(self, attempt: str = "") -> None:
-        self.plays = Plays.RETIRED
+        self.plays, self.retired_by = Plays.RETIRED, attempt
 
     def replay(self, epoch: int, block: int) -> None:
         while self.world.block < block:

@@ -451,6 +451,34 @@ def test_r5_the_loser_of_a_suspicion_reclaims_back_when_the_winner_is_gone() -> 
     tell(story)
 
 
+def test_a_frozen_source_that_another_copy_has_replaced_never_says_that_its_move_was_committed() -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.workers["C"] = Worker(fleet, "C")
+        fleet.owner.passed = checks_are_owed  # type: ignore[assignment,method-assign]
+        await fleet.move("B")
+        await fleet.play(4)
+        await fleet.wait(1.0)
+        beaten, fleet.post_fault = fleet.owner, every(Landed, ())
+        moving = asyncio.create_task(fleet.move("C", limit_s=1.0))
+        await fleet.wait(0.5)
+        assert beaten.plays is Plays.FROZEN
+        fleet.suspected.append("B")
+        fleet.gateway.closed_epoch = 2
+        fleet.decide(CloseAttempt(session=SESSION, attempt="00000002-t", epoch=2, worker="", incarnation=0, boundary=7))
+        fleet.decide(Failover(session=SESSION, epoch=2, worker="A", incarnation=1, log_reaches=7))
+        assert fleet.row.owner == "A"
+        fleet.workers["B"].refuse(3)
+        outcome = await moving
+        fleet.suspected.clear()
+        assert await fleet.one_goes_on() == "A"
+        await fleet.wait(1.0)
+        assert beaten.retired_by == "", "its blocks are no check of a move"
+        told = [m.outcome for m in fleet.sent if isinstance(m, Ended) and m.attempt == outcome.attempt]
+        assert set(told) == {"aborted"}
+
+    tell(story)
+
+
 # acknowledgements
 
 

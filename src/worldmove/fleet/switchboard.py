@@ -6,6 +6,7 @@ from worldmove.fleet.books import Books
 from worldmove.fleet.caretaker import Caretaker
 from worldmove.fleet.holders import Holders
 from worldmove.fleet.services import Services
+from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import MarkShown
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Gone, MoveMessage
@@ -35,6 +36,12 @@ from worldmove.worker.messages import (
 )
 
 Log = Callable[[str, dict[str, object]], None]
+OF_THE_LIVING = Hello | Copies | Reported | Alive | BlockDone | StateDone | CheckDone
+"""What does not count from a process that is proven dead, though it was still on its way.
+
+It holds nothing, and after a restart a list that it alone held may be closed anew: then its blocks are other ones. What
+it told the other end of a move, asked of the ledger, or knew of the past stays true.
+"""
 
 
 class Switchboard:
@@ -64,7 +71,7 @@ class Switchboard:
             worker.incarnation,
         ):
             self._log("message_dropped", worker=worker.name, claims=message.worker)
-        else:
+        elif not (worker.state is WorkerState.GONE and isinstance(message, OF_THE_LIVING)):
             self._take(worker, message)
 
     def _take(self, worker: WorkerRecord, message: ToServer) -> None:

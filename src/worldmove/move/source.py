@@ -124,6 +124,7 @@ class Source:
         self._copy.supersede()
         why = Hint(reason="superseded", detail="the ledger's row has a later epoch than this copy")
         self._move.tell("aborted", why)
+        await self._move.end()  # no proof was sent: whatever has made the later epoch, it was not this attempt
         return await self._inquire()
 
     async def _thaw_unasked(self) -> SourceEvent:
@@ -153,7 +154,7 @@ class Source:
 
     async def _hold(self) -> SourceEvent:
         """Wait, then ask for it back: granted only where the new owner is gone or suspected, and showed nothing."""
-        await self._tell_committed()
+        await self._move.tell_committed()
         await self._pause()
         event = self._inquiry.event(await self._inquiry.reclaim(), self.phase)
         return SourceEvent.YOURS if event is SourceEvent.YOURS else SourceEvent.TIME_OUT
@@ -169,7 +170,7 @@ class Source:
         return await self._live()
 
     async def _check(self) -> SourceEvent:
-        await self._tell_committed()
+        await self._move.tell_committed()
         self._inquiry.boundary = self._copy.reach[1]
         self._copy.retire(self._inbox.newest if self._move.attempt else "")
         return await self._retired()
@@ -226,7 +227,3 @@ class Source:
     def _play_in(self, epoch: int) -> None:
         self.epoch = self._inbox.epoch = self._inquiry.row_epoch = epoch
         self._beside.end("passed")
-
-    async def _tell_committed(self) -> None:
-        if self.phase is not SourcePhase.SUPERSEDED:
-            await self._move.tell_committed()
