@@ -1,7 +1,7 @@
 """One try of a move, as the controller conducts it between two ends that say what a test lets them say."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -61,7 +61,7 @@ class Ends:
         names = {"to": "controller", "sender": worker, "incarnation": 1, "session": "s", "attempt": ATTEMPT, "epoch": 1}
         self.attempt.take(kind(**names, **fields))
 
-    def ended(self, side: str, outcome: str, reason: str = "done") -> None:
+    def ended(self, side: str, outcome: str, reason: str = "done", *phases: str) -> None:
         self.say(
             "a" if side == "source" else "b",
             Ended,
@@ -69,7 +69,7 @@ class Ends:
             outcome=outcome,
             reason=reason,
             detail=reason,
-            phases=(),
+            phases=tuple((name, 0.0, 1.0) for name in phases),
             clock=0.0,
             num_bytes=1,
             num_leaves=1,
@@ -193,12 +193,12 @@ def test_ends_that_give_up_are_an_abort_with_the_destinations_reason() -> None:
     assert found.attempt is None  # closed, though neither end has said so
 
 
-def test_a_silent_move_is_cancelled_and_then_closed_so_that_another_may_begin() -> None:
+def test_a_silent_move_is_cancelled_and_closed_so_that_another_may_begin_and_is_in_doubt_like_its_commit() -> None:
     def arrange(ends: Ends) -> None:
         del ends.says[Start]
 
     ending, server = tried(arrange)
-    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "silent")
+    assert (ending.outcome, ending.reason) == (Outcome.IN_DOUBT, "silent")
     assert all(wire.of(Cancel) for wire in server.wires.values())
     found = server.desk.row("s")
     assert found is not None
@@ -302,3 +302,41 @@ def test_an_end_that_is_suspected_is_named_when_its_move_is_closed() -> None:
     ending, _ = tried(arrange, told_s=0.05)
     assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "silent")
     assert ending.detail == "b does not answer, and the move was closed"
+
+
+def given_up_after_its_proof(then: Callable[[Ends], Awaitable[None]]) -> Ending:
+    """Conduct a try that its source gives up in doubt, while its destination, with a verified state, is silent."""
+
+    def arrange(ends: Ends) -> None:
+        async def give_up() -> None:
+            ends.ended("source", "aborted", "closed", "doubt")
+            await asyncio.sleep(0.1)
+            await then(ends)
+
+        ends.says[Start] = lambda message: ends.tasks.append(asyncio.ensure_future(give_up()))
+
+    return tried(arrange, move_s=0.5, doubt_s=0.5, told_s=0.02, recover_every_s=0.02)[0]
+
+
+def test_a_closed_try_whose_owner_dies_before_its_next_block_is_committed_by_its_silent_destination() -> None:
+    async def die(ends: Ends) -> None:
+        ends.server.dies("a")
+        ends.attempt.take(Died(worker="a"))
+        ends.commit()
+
+    assert given_up_after_its_proof(die).outcome is Outcome.COMMITTED
+
+
+def test_a_closed_try_is_aborted_once_its_owner_has_shown_a_block_whatever_its_destination_holds() -> None:
+    async def play(ends: Ends) -> None:
+        ends.server.gateway.block = 6
+
+    ending = given_up_after_its_proof(play)
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "closed")
+
+
+def test_a_closed_try_is_in_doubt_while_its_owner_shows_nothing_and_its_destination_says_nothing() -> None:
+    async def nothing(ends: Ends) -> None:
+        """Nobody does anything."""
+
+    assert given_up_after_its_proof(nothing).outcome is Outcome.IN_DOUBT

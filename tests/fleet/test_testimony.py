@@ -1,11 +1,12 @@
 """What became of a try, by its session's rows; what the two ends say explains it and does not decide it."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from tests.fleet.fakes import Server, server_of
+from tests.fleet.fakes import Server, copy_of, server_of
 from worldmove.fleet import testimony
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.tries import Ending, Plan, by_row
@@ -35,7 +36,7 @@ def plan_of(server: Server) -> Plan:
     )
 
 
-def word(side: str, outcome: str, reason: str = "done", num_groups: int = 1) -> Ended:
+def word(side: str, outcome: str, reason: str = "done", *phases: str) -> Ended:
     return Ended(
         to="controller",
         sender="a" if side == "source" else "b",
@@ -47,11 +48,11 @@ def word(side: str, outcome: str, reason: str = "done", num_groups: int = 1) -> 
         outcome=outcome,
         reason=reason,
         detail=reason,
-        phases=(),
+        phases=tuple((name, 0.0, 1.0) for name in phases),
         clock=0.0,
         num_bytes=1,
         num_leaves=1,
-        num_groups=num_groups,
+        num_groups=1,
         state_digest="",
     )
 
@@ -118,3 +119,67 @@ def test_a_grant_that_is_taken_back_after_the_try_is_not_reported_as_one(row: Ro
     ending = asyncio.run(run())
     assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "reclaimed")
     assert owner in ending.detail.rpartition("and")[2]
+
+
+PROVED = word("source", "aborted", "closed", "freeze", "doubt")
+UNPROVED = word("source", "aborted", "time_out", "freeze")
+
+
+def silent(server: Server, said: testimony.Testimony) -> None:
+    """The destination says nothing."""
+
+
+def shows_a_block(server: Server, said: testimony.Testimony) -> None:
+    server.gateway.block = 6
+
+
+def gives_up(server: Server, said: testimony.Testimony) -> None:
+    said.take(word("destination", "aborted", "closed"))
+
+
+def dies(server: Server, said: testimony.Testimony) -> None:
+    server.dies("b")
+
+
+def comes_back_without(server: Server, said: testimony.Testimony) -> None:
+    server.workers.has_reported("b", 1)
+    said.cut_off("b")
+
+
+def comes_back_with_a_shadow(server: Server, said: testimony.Testimony) -> None:
+    server.holds("b", copy_of("s", "shadow"))
+    comes_back_without(server, said)
+
+
+def comes_back_and_has_not_said_all(server: Server, said: testimony.Testimony) -> None:
+    said.cut_off("b")
+
+
+@pytest.mark.parametrize(
+    ("source", "then", "outcome"),
+    [
+        (UNPROVED, silent, Outcome.ABORTED),
+        (PROVED, silent, Outcome.IN_DOUBT),
+        (PROVED, shows_a_block, Outcome.ABORTED),
+        (PROVED, gives_up, Outcome.ABORTED),
+        (PROVED, dies, Outcome.ABORTED),
+        (PROVED, comes_back_without, Outcome.ABORTED),
+        (PROVED, comes_back_with_a_shadow, Outcome.IN_DOUBT),
+        (PROVED, comes_back_and_has_not_said_all, Outcome.IN_DOUBT),
+        (None, silent, Outcome.IN_DOUBT),
+        (None, shows_a_block, Outcome.IN_DOUBT),  # its freeze may be yet to come
+        (None, gives_up, Outcome.ABORTED),
+    ],
+)
+def test_a_closed_try_is_aborted_only_where_its_commit_can_never_be_granted(
+    source: Ended | None, then: Callable[[Server, testimony.Testimony], None], outcome: Outcome
+) -> None:
+    async def run() -> tuple[Outcome, bool]:
+        server = await server_of("a", "b")
+        said = testimony.Testimony(plan_of(server), server.desk)
+        if source is not None:
+            said.take(source)
+        then(server, said)
+        return said.ending().outcome, said.is_needless
+
+    assert asyncio.run(run()) == (outcome, outcome is Outcome.ABORTED)

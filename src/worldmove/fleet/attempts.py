@@ -162,13 +162,22 @@ class Attempt:
         try:
             async with asyncio.timeout(within_s) as limit:
                 while not self._testimony.is_complete:
-                    await self._react(await self._inbox.get())
                     if self._testimony.is_needless and not hurried:
                         hurried = True
                         limit.reschedule(loop.time() + min(within_s, self._config.told_s))
+                    await self._react_to_next()
         except TimeoutError:
             return False
         return True
+
+    async def _react_to_next(self) -> None:
+        """React to the next event; or return after a little, for the next block is shown without one."""
+        try:
+            async with asyncio.timeout(self._config.recover_every_s):
+                event = await self._inbox.get()
+        except TimeoutError:
+            return
+        await self._react(event)
 
     async def _react(self, event: Heard) -> None:
         match event:

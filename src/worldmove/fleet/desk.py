@@ -200,6 +200,10 @@ class LedgerDesk:
             self._gateway.open_epoch(session, row.epoch)
             self._workers.send(row.owner, SendAgain(session=session))
 
+    def next_block(self, session: str) -> int | None:
+        """Return the next block that the gateway would show; None where that is not known."""
+        return self._gateway.next_block(session) if self._gateway else None
+
     def owner_says_gone(self, session: str, epoch: int) -> None:
         """The owner in ``epoch`` holds no copy of what it owns."""
         self._gone[session] = max(epoch, self._gone.get(session, 0))
@@ -231,7 +235,7 @@ class LedgerDesk:
             epoch=row.epoch,
             owner_gone=self.owner_is_gone(row),
             owner_suspected=self.owner_is_suspected(row),
-            next_block=self._gateway.next_block(row.session) if self._gateway else None,
+            next_block=self.next_block(row.session),
             closed_epoch=self._closed.get(row.session),
             poll=self.poll,
         )

@@ -4,7 +4,7 @@ from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.grants import is_granted
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.tries import Ending, Plan, taken_back
-from worldmove.fleet.workers import WorkerRecord
+from worldmove.fleet.workers import WorkerRecord, may_hold_shadow
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Ended
 
@@ -20,10 +20,14 @@ class Testimony:
         self._taken_back = False
         self._cut: dict[str, None] = {}
         """Ends whose words may be lost."""
+        self._thawed_at: int | None = None
+        """The next block when the source had said that it plays on: no boundary that it has proved is later."""
 
     def take(self, ended: Ended) -> None:
         """An end has said how it ended there."""
         self._ended[ended.side] = ended
+        if ended.side == "source" and self._thawed_at is None:
+            self._thawed_at = self._desk.next_block(self._plan.session)
 
     def cut_off(self, worker: str) -> None:
         """What an end said may be lost."""
@@ -46,8 +50,9 @@ class Testimony:
         row = self._desk.row(self._plan.session)
         if row is None or row.attempt is not None:
             return False
-        never_granted = row.granted_by != self._plan.attempt and not self._desk.owner_is_gone(row)
-        return never_granted or any(end.name in self._cut for end in self._untold())
+        if is_granted(self._plan, row, before=self._granted):
+            return any(end.name in self._cut for end in self._untold())
+        return not self._may_be_granted(row)
 
     def ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""
@@ -63,9 +68,31 @@ class Testimony:
             return Outcome.COMMITTED, "done", ""
         if self._taken_back:
             return Outcome.ABORTED, "reclaimed", taken_back(self._plan, row)
-        if row.attempt is None:
+        if row.attempt is None and not self._may_be_granted(row):
             return Outcome.ABORTED, *self._why_aborted()
         return Outcome.IN_DOUBT, "silent", "an end has not said how the move ended"
+
+    def _may_be_granted(self, row: Row) -> bool:
+        """Whether its commit may yet be granted, though it is closed: should its source die before another block left.
+
+        That takes a destination that has verified the state by the source's proof, and the source's epoch.
+        """
+        if row.epoch != self._plan.epoch or self._destination_let_go():
+            return False
+        source = self._ended.get("source")
+        return source is None or (is_proof_sent(source) and not self._has_passed())
+
+    def _destination_let_go(self) -> bool:
+        """Whether the destination holds no shadow any more: by its word, its death, or all that it says it holds."""
+        end = self._plan.destination
+        if "destination" in self._ended or self._desk.is_gone(end.name, end.incarnation):
+            return True
+        return end.name in self._cut and not may_hold_shadow(end, self._plan.session)
+
+    def _has_passed(self) -> bool:
+        """Whether a block past every boundary that the source has proved was shown."""
+        thawed_at, next_block = self._thawed_at, self._desk.next_block(self._plan.session)
+        return thawed_at is not None and next_block is not None and next_block > thawed_at
 
     def _why_aborted(self) -> tuple[str, str]:
         """Say of an end that could not say how it ended that it is dead, or does not answer; else what an end said.
@@ -87,3 +114,8 @@ class Testimony:
         """Return the ends that have not said how it ended."""
         ends = (("source", self._plan.source), ("destination", self._plan.destination))
         return tuple(end for side, end in ends if side not in self._ended)
+
+
+def is_proof_sent(source: Ended) -> bool:
+    """Whether a source that has said how it ended had sent its proof: it is in doubt from then on."""
+    return any(name == "doubt" for name, _, _ in source.phases)

@@ -100,7 +100,7 @@ def by_row(plan: Plan, ending: Ending, row: Row | None, *, granted: bool, missin
         what = "ended" if missing == "worker_gone" else "does not answer"
         detail = f"{row.owner} {what} and no copy has taken over yet"
         return replace(ending, outcome=Outcome.IN_DOUBT, reason=missing, detail=detail)
-    if ending.outcome is Outcome.IN_DOUBT and row.attempt is None:
+    if ending.outcome is Outcome.IN_DOUBT and row.epoch != plan.epoch:
         return replace(ending, outcome=Outcome.ABORTED, detail="an end has not answered, and the move was closed")
     return ending
 

@@ -12,8 +12,7 @@ from worldmove.fleet.grants import is_granted
 from worldmove.fleet.history import History
 from worldmove.fleet.notes import MoveNote
 from worldmove.fleet.reports import MoveReport, Outcome
-from worldmove.fleet.views import WorkerState
-from worldmove.fleet.workers import WorkerTable
+from worldmove.fleet.workers import WorkerTable, may_hold_shadow
 from worldmove.move.ledger_row import Row
 
 LOOK_S = 0.25
@@ -45,10 +44,7 @@ class Unfinished:
     def _may_commit(self, note: MoveNote) -> bool:
         """Whether the destination may hold a shadow."""
         worker = self._workers.find(note.destination)
-        if worker is None or worker.state is WorkerState.GONE:
-            return False
-        shadow = any((copy.session, copy.phase) == (note.session, "shadow") for copy in worker.copies)
-        return shadow or not worker.reported
+        return worker is not None and may_hold_shadow(worker, note.session)
 
     async def close(self, row: Row) -> None:
         """Close an attempt that nobody conducts. Its source goes on; its destination, in doubt, asks by itself."""
