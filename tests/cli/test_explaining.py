@@ -3,6 +3,7 @@
 import asyncio
 import json
 import struct
+from math import nan
 from pathlib import Path
 
 import msgspec
@@ -104,3 +105,35 @@ def test_a_record_of_another_machine_or_of_a_foreign_engine_is_refused_before_it
     ran = worldmove("verify", str(path))
     assert ran.status == ExitCode.USAGE
     assert "name it with --engine if you trust it" in ran.err
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"frames_per_block": 9},
+        {"frames_per_s": 7.0},
+        {"frames_per_s": nan},
+        {"num_threads": 0},
+        {"num_threads": 1 << 40},
+    ],
+)
+def test_a_record_whose_header_is_not_that_of_its_engine_is_refused_in_one_sentence(
+    tmp_path: Path, wrong: dict[str, float]
+) -> None:
+    path = tmp_path / "wrong.record"
+    path.write_bytes(encoded([], msgspec.structs.replace(HEADER, **wrong)))
+    ran = worldmove("verify", str(path))
+    assert ran.status == ExitCode.USAGE
+    assert "This record is damaged" in ran.err
+
+
+@pytest.mark.parametrize("command", ["verify", "inspect"])
+def test_nothing_in_a_file_is_obeyed_by_a_terminal(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "evil.record"
+    evil = "\x1b[2J\r\x9b1m\u202e"
+    header = msgspec.structs.replace(HEADER, engine=evil, session=evil, environment={evil: evil + "\n"})
+    path.write_bytes(encoded([], header))
+    ran = worldmove(command, str(path))
+    said = ran.out + ran.err
+    assert "\\x1b[2J" in said
+    assert all(character == "\n" or character.isprintable() for character in said)

@@ -190,6 +190,7 @@ def test_what_was_changed_in_a_record_is_named_by_its_block_and_leaf(
     ran = worldmove("verify", str(changed))
     assert ran.status == ExitCode.DIFFERENT
     assert re.match(says, ran.out), ran.out
+    assert ("only what was shown differs" in ran.err) == (change is _frame_changed)
     found = worldmove("verify", str(changed), "--json").document["difference"]
     assert found["what"] == what
     states = [entry.block for entry in entries(kept.walk) if isinstance(entry, StateEntry) and entry.block >= 5]

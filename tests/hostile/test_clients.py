@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import resource
 import socket
@@ -285,6 +286,19 @@ def test_what_is_too_long_is_refused_by_its_own_code() -> None:
             await socket.send("x" * ((64 << 10) + 1))
             assert await code_of(socket) == 1009
         assert (await site.http.get("/healthz")).status_code == 200
+
+    on_site(work)
+
+
+def test_one_who_leaves_in_the_middle_of_an_upload_is_no_fault_of_the_server(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(site: Site) -> None:
+        async with raw(site) as (_, writer):
+            head = "POST /api/sessions/restore HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nWMSS"
+            writer.write(head.encode())
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)
+        assert (await site.http.get("/healthz")).status_code == 200
+        assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
     on_site(work)
 

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import pytest
+
 from tests.move import virtual
 from tests.serve.fakes import SPEC, FakeFleet, FakeIds
 from tests.serve.test_gateway import House, Watcher, replayed
@@ -300,5 +302,24 @@ def test_a_player_that_waits_is_told_that_the_server_ends() -> None:
         await restart.gateway.end()
         await watcher.until(lambda: watcher.socket.closed is not None)
         assert watcher.socket.closed == (1001, "the server ends")
+
+    restarted(work)
+
+
+@pytest.mark.parametrize("false", [5, 6, 7, 8, 9, 100, 1 << 50])
+@pytest.mark.parametrize("received", [5, 6, 7])
+@pytest.mark.parametrize("stranger_first", [True, False])
+def test_what_a_stranger_says_that_it_has_costs_a_player_no_frame_and_shows_it_none_again(
+    false: int, received: int, *, stranger_first: bool
+) -> None:
+    async def work(restart: Restart) -> None:
+        claims = (false, received) if stranger_first else (received, false)
+        watchers = [Returning(restart.house, claim) for claim in claims]
+        restart.owner_reports(6)
+        restart.gateway.may_close(SESSION)
+        player = watchers[stranger_first]
+        await player.until_block(12)
+        assert_continues(restart, player, received)
+        assert {(1, block) for block in range(6, 12)} <= set(restart.house.fleet.acknowledged("a"))
 
     restarted(work)

@@ -94,6 +94,15 @@ def test_the_most_that_any_holder_or_client_says_counts(waiting: Resumption) -> 
     assert waiting.next_block == 8
 
 
+@pytest.mark.parametrize("false", [5, 6, 7, 8, 1 << 50])
+def test_no_word_of_a_client_skips_a_block_that_a_living_owner_sends_again(waiting: Resumption, false: int) -> None:
+    waiting.left(5, 8, sends=True)
+    waiting.owner(lives=True, now=0.0)
+    waiting.client(false, 0.0)
+    waiting.client(4, 0.0)
+    assert waiting.next_block == 5
+
+
 def test_where_the_owner_sends_again_what_others_have_heard_does_not_count(waiting: Resumption) -> None:
     waiting.left(7, 0, sends=False)
     waiting.left(5, 8, sends=True)
@@ -143,6 +152,18 @@ def test_a_claim_far_beyond_every_list_is_no_claim_though_the_owner_is_dead(wait
     waiting.client(1 << 50, 0.0)
     assert not waiting.may_show(5.0)
     assert waiting.next_block == 5
+
+
+@pytest.mark.parametrize("others", [(6, 1 << 50), (1 << 50, 6)])
+def test_a_claim_that_is_none_takes_no_other_clients_claim_away(waiting: Resumption, others: tuple[int, int]) -> None:
+    waiting.left(5, 5, sends=False)
+    waiting.hold(6, PRESS)
+    waiting.owner(lives=False, now=0.0)
+    waiting.may_close = True
+    for received in others:
+        waiting.client(received, 0.0)
+    assert waiting.may_show(0.0)
+    assert waiting.next_block == 7
 
 
 def test_a_dead_owner_may_have_shown_a_block_whose_list_it_alone_held(waiting: Resumption) -> None:

@@ -1,6 +1,7 @@
 """Data on standard output, everything else on standard error; as text for people, or as JSON for programs."""
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from worldmove.errors import WorldMoveError
 
 VERSION = 1
 """Of every document: fields are added to it, never renamed."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal would obey and not show; a file or a server may say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +65,11 @@ class Output:
     def note(self, text: str) -> None:
         """Say something beside the data, unless asked to be quiet."""
         if not self._quiet:
-            self.notes.print(text, markup=False)
+            self.notes.print(printable(text), markup=False)
 
     def line(self, text: str) -> None:
         """Write one line of data."""
-        self._out.write(text + "\n")
+        self._out.write(printable(text) + "\n")
         self._out.flush()
 
     def error(self, error: WorldMoveError) -> None:
@@ -74,7 +77,12 @@ class Output:
         if self.as_json:
             self.document("error", {"error": error_fields(error)})
         else:
-            self.notes.print(str(error), markup=False)
+            self.notes.print(printable(str(error)), markup=False)
+
+
+def printable(text: str) -> str:
+    """Return a text with every control character but line feed and tab spelled out."""
+    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def error_fields(error: WorldMoveError) -> dict[str, Any]:
@@ -91,7 +99,7 @@ def error_fields(error: WorldMoveError) -> dict[str, Any]:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+    return f"{value:,.1f}" if isinstance(value, float) else " ".join(printable(str(value)).splitlines())
 
 
 def _is_number(value: object) -> bool:

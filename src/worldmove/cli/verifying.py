@@ -65,6 +65,7 @@ def verify_record(asked: Asked, bar: Bar) -> Verdict:
     survey = look_through(asked.path)
     header = survey.header
     engine = build_engine(_engine_name(header, asked.engine), header.num_threads)
+    _require_frames(header, engine)
     warm = warm_up(engine, time.perf_counter)
     _require_environment(header, warm)
     verdict = Verdict(session=header.session, read=survey.read, num_moves_recorded=survey.num_moves)
@@ -145,7 +146,8 @@ def _compare_state(replay: Replay, entry: StateEntry, verdict: Verdict) -> None:
     if verdict.difference is not None:
         verdict.difference = _with_leaf(verdict.difference, leaf, entry.block)
         if leaf is None:
-            verdict.notes.append(f"The state after block {entry.block} is equal: only what was shown differs.")
+            what = "what the move's report says" if verdict.difference.what == "move" else "what was shown"
+            verdict.notes.append(f"The state after block {entry.block} is equal: only {what} differs.")
     elif account.state_digest != entry.state_digest or leaf is not None:
         verdict.difference = Difference(block=entry.block, what="state", leaf=leaf, leaf_after=entry.block)
     else:
@@ -168,6 +170,15 @@ def _engine_name(header: RecordHeader, trusted: str | None) -> str:
         f"The record was made by {header.engine[:200]}, which is not part of WorldMove; "
         "name it with --engine if you trust it."
     )
+
+
+def _require_frames(header: RecordHeader, engine: Engine[Any]) -> None:
+    said = header.frames_per_block, header.frames_per_s
+    if said != (engine.spec.frames_per_block, engine.spec.frames_per_s):
+        raise FileRefused(
+            f"This record is damaged: it has {said[0]} frames in a block and {said[1]:g} in a second, and "
+            f"{engine.spec.name} has {engine.spec.frames_per_block} and {engine.spec.frames_per_s:g}."
+        )
 
 
 def _require_environment(header: RecordHeader, warm: WarmUp) -> None:

@@ -71,13 +71,16 @@ class Audience:
         for player in tuple(self._players):
             player.put(text)
 
-    def show(self, frames: Sequence[bytes], left: Left) -> None:
-        """Queue frames for everybody. ``left`` is called when they have gone to whom the session is played for.
+    def show(self, frames: Sequence[bytes], left: Left, *, block: int | None = None) -> None:
+        """Queue frames for everybody who did not come with their ``block``; None: that of no session.
 
-        That is who controls, else who came first. Where nobody is, they have gone at once.
+        ``left`` is called when they have gone to whom the session is played for. That is who controls, else who came
+        first. Where that is nobody, or one who has them, they have gone at once.
         """
+        lacking = [player for player in self._players if block is None or player.had_block < block]
         first = self._controlling or (self._players[0] if self._players else None)
-        for player in tuple(self._players):
+        first = first if first in lacking else None
+        for player in lacking:
             for frame in frames[:-1]:
                 player.put(frame)
             player.put(frames[-1], left if player is first else None)

@@ -137,6 +137,7 @@ class Desk:
         player.say(live.tally.counts)
         if live.resting_why is not None:
             player.say(Resting(resting=True, why=live.resting_why))
+        player.had_block = live.screen.had(received)
         for message in live.screen.missed(received):
             player.put(message)
         if live.lost_why is not None:

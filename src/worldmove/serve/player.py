@@ -61,6 +61,8 @@ class Player:
         """When it last said something, by the loop's clock."""
         self.received_block: int | None = None
         """The newest block that the client says it has."""
+        self.had_block = -1
+        """The newest block that it came with and that is shown to others still: it is not sent that again."""
 
     @property
     def closed_with(self) -> CloseCode | None:

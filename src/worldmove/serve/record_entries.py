@@ -11,6 +11,8 @@ from worldmove.fleet.reports import MoveReport
 
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Text = Annotated[str, msgspec.Meta(max_length=2048)]
+Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+"""More would be a device of its own, and starting them takes minutes."""
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Change = tuple[Count, Text, bool]
 """Number, key, whether it went down: ``engine.base.KeyChange``."""
@@ -23,9 +25,9 @@ class RecordHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The version that wrote it."""
     engine: Text
     """As a worker's configuration names it: ``reference:island``."""
-    num_threads: Count
+    num_threads: Threads
     frames_per_block: Annotated[int, msgspec.Meta(ge=1, le=4096)]
-    frames_per_s: float
+    frames_per_s: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
     session: Text
     seed: Count
     first_block: Count

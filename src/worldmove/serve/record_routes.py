@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.requests import ClientDisconnect
 
 from worldmove.errors import UserError
 from worldmove.serve import http_models as body
@@ -48,5 +49,8 @@ def add_records(app: FastAPI, parts: Parts) -> None:
         length = request.headers.get("content-length", "")
         if not (length.isascii() and length.isdigit() and len(length) <= 18):
             raise UserError("A saved session's request says its Content-Length.", code="usage", status=411)
-        view = await records.restore(request.stream(), int(length), on=worker)
+        try:
+            view = await records.restore(request.stream(), int(length), on=worker)
+        except ClientDisconnect as error:
+            raise UserError("The client left in the middle of its request.", code="bad_file", status=422) from error
         return session_body(view, parts.gateway.lives.get(view.name))

@@ -3,8 +3,9 @@
 Rules of this file:
 
 1. Nothing is shown until the owner has reported or is dead, and the client has said what it received. The next block
-   is the later of the two: an owner sends again what it does not know to have left, and a client has what it has.
-   What another holder has heard to have left counts only where no such owner is: the client need not have got it.
+   is the first that a living owner sends again, as it does with all that it does not know to have left; what a client
+   says that it has is then left out for it alone, so that a false word costs nobody else a block. Where no such owner
+   is, the next block is the later of what holders have heard to have left and of what a client has.
 2. No list is closed until every holder has reported or is dead. A list that one of them holds stays as it is.
 3. Where the owner lives, the wait for a client is bounded: whatever a client received, the owner has computed, from
    lists that the owner holds. So going on from the owner's report loses nothing, and shows nothing else.
@@ -12,7 +13,7 @@ Rules of this file:
    would make another one. So a client is waited for without limit; one that claims nothing counts after a while,
    since another that claims something may be on its way. So is every holder: what one of them knows to have left may
    be past what the client has received, and the copy that takes over cannot go back behind it.
-5. What a client claims beyond what can have been computed is no claim.
+5. What a client claims beyond what can have been computed is no claim, and makes no other client's less.
 6. A client that lacks blocks before the next one waits a while for a holder that may have them and has not reported.
 """
 
@@ -49,9 +50,8 @@ class Resumption:
         self._recalled: dict[int, None] = {}
         self._lacked_at: float | None = None
         """Since when only blocks that a client lacks are waited for."""
-        self._joined_with: list[int | None] = []
+        self._joined_with: dict[int | None, None] = {}
         self._computed = 0
-        self._received: int | None = None
         self._joined_at: float | None = None
         self._owner_at: float | None = None
         self._owner_lives = True
@@ -85,9 +85,7 @@ class Resumption:
 
     def client(self, received: int | None, now: float) -> None:
         """A client has come back with every block up to this one; None: with nothing."""
-        self._joined_with.append(received)
-        if received is not None:
-            self._received = max(received, self._received or 0)
+        self._joined_with[received] = None
         if self._joined_at is None:
             self._joined_at = now
 
@@ -111,8 +109,9 @@ class Resumption:
     @property
     def next_block(self) -> int:
         """The next block to be shown, by what has been said so far."""
-        sent = self._sent_from if self._owner_lives and self._sent_from is not None else self._left
-        return max(sent, 0 if self._claim is None else self._claim + 1)
+        if self._owner_lives and self._sent_from is not None:
+            return self._sent_from
+        return max(self._left, 0 if self._claim is None else self._claim + 1)
 
     @property
     def _lacks(self) -> bool:
@@ -126,4 +125,4 @@ class Resumption:
     def _claim(self) -> int | None:
         reach = max((block + 1 for block in self._lists), default=0)
         most = self._computed if self._owner_lives else max(reach, self._left, self._computed) + MAX_OUTSTANDING
-        return self._received if self._received is not None and self._received < most else None
+        return max((block for block in self._joined_with if block is not None and block < most), default=None)

@@ -12,6 +12,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -22,6 +23,7 @@ from worldmove.move.ledger_messages import Answer, Done, MarkShown
 from worldmove.serve.audience import Audience
 from worldmove.serve.frames import FrameHeader, Kind, action_index, pack
 from worldmove.serve.recent import Recent
+from worldmove.serve.resumption import MAX_OUTSTANDING
 from worldmove.serve.show import Fence, Verdict, judge, lateness_s
 from worldmove.serve.tempo import Tempo
 from worldmove.worker.messages import BlockDone
@@ -102,6 +104,14 @@ class Screen:
         most = MAX_MISSED // self._spec.frames_per_block
         return [message for block in self._recent.after(received, most) for message in self.messages(block)]
 
+    def had(self, received: int | None) -> int:
+        """Return the newest block from the next one on that a client has which says ``received``; -1 for none.
+
+        An earlier server may have shown so many blocks of which the owner has not heard that they have left.
+        """
+        may_be = received is not None and self._next_block <= received < self._next_block + MAX_OUTSTANDING
+        return received if received is not None and may_be else -1
+
     @property
     def shown_epoch(self) -> int | None:
         """The newest epoch of which a block was shown."""
@@ -128,7 +138,8 @@ class Screen:
         self._next_block = block.block + 1
         self._recent.put(block)
         self.walked.extend(note.action for note in block.notes if note.action in self._spec.keys)
-        self._audience.show(self.messages(block), lambda: self._acknowledge(block.epoch, block.block))
+        left = partial(self._acknowledge, block.epoch, block.block)
+        self._audience.show(self.messages(block), left, block=block.block)
         late_s = lateness_s(arrived, self._tempo.due(block.block))
         return Shown(block=block, late_s=late_s)
 
