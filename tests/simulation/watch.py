@@ -68,9 +68,9 @@ class Watch:
     def _look_at(self, played: Played, live: Live) -> None:
         show = live.audience.show
 
-        def watched(frames: Sequence[bytes], left: Left) -> None:
+        def watched(frames: Sequence[bytes], left: Left, *, block: int | None = None) -> None:
             self._shown(played, frames)
-            show(frames, left)
+            show(frames, left, block=block)
 
         live.audience.show = watched  # type: ignore[method-assign]
         missed = live.screen.missed
