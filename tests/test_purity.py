@@ -92,7 +92,7 @@ EDGES: Mapping[str, str] = {
     "serve/listen.py": "the listening socket",
     "serve/server.py": "a server's process: its clocks, its end",
     "serve/signals.py": "the signals that end it",
-    "serve/spool.py": "saved sessions on this host's disk, written and read by threads",
+    "serve/spool.py": "saved worlds on this host's disk, written and read by threads",
     "worker/process.py": "a worker's process: its clock, its link, its signals, its exit status",
     "worker/process_log.py": "a worker's log: standard error, and when a line was said",
     "worker/threads.py": "runs blocking work on one thread",

@@ -9,7 +9,7 @@
     |- TransportError          bytes did not arrive; says nothing about ownership
     |- EngineFailed            an engine raised; the session that it was about cannot go on there
     |- WeightsError            weights that are missing, damaged or not the pinned ones
-    |- FileRefused             a record or a saved session that is damaged, not one of ours, or of another version
+    |- FileRefused             a record or a saved world that is damaged, not one of ours, or of another version
     |- MoveRefused             before a byte travelled; the session goes on at its source
     |- LedgerError             the ledger does not answer; nothing moves meanwhile
     `- UserError               a request that cannot be met, said in one sentence

@@ -251,6 +251,15 @@ def test_a_usage_mistake_is_one_sentence_and_status_2(arguments: tuple[str, ...]
     assert as_json.document["error"]["code"] == "usage"
 
 
+def test_the_command_line_is_there_before_torch_is_imported() -> None:
+    code = "import sys, worldmove.cli.main; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_sentence_of_the_parser_ends_before_ours_begins() -> None:
+    assert "equal to 0. See worldmove --help." in worldmove("open", "--seed", "-4").err
+
+
 def test_debug_shows_where_an_error_came_from() -> None:
     ran = worldmove("sessions", "--server", "nonsense", "--debug")
     assert "Traceback" in ran.err

@@ -74,7 +74,7 @@ def test_a_benchs_result_is_shown_by_its_summary() -> None:
         (struct.pack("<Q", 2) + b"{}" + b"x", "These weights are damaged: 1 bytes follow"),
         (struct.pack("<Q", 8) + b'{"a": 1}', "These weights are damaged: their header cannot be read"),
         (b"WMRC\x01\x00", "This record ends inside its header"),
-        (b"WMSS\x02\x00" + bytes(20), "This saved session is of format 2"),
+        (b"WMSS\x02\x00" + bytes(20), "This saved world is of format 2"),
     ],
 )
 def test_what_is_none_of_ours_is_said_in_one_sentence(tmp_path: Path, data: bytes, says: str) -> None:

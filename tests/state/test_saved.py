@@ -1,4 +1,4 @@
-"""A saved session: every state comes back with its digest and alignment, and no damaged file is taken."""
+"""A saved world: every state comes back with its digest and alignment, and no damaged file is taken."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ DIGESTER = Xxh3Digester()
 
 
 def saved(state: Capture, path: Path, **changes: Any) -> bytes:
-    """Write a saved session as a worker and its server do; return its bytes."""
+    """Write a saved world as a worker and its server do; return its bytes."""
     aside = copy_aside(state)
     manifest = state.manifest.to_bytes()
     fields: dict[str, Any] = {
@@ -112,7 +112,7 @@ def test_a_state_that_is_larger_than_the_arena_is_refused_before_it_is_read(file
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "This is no saved session of WorldMove: it begins with b''"),
+        (b"", "This is no saved world of WorldMove: it begins with b''"),
         (b"WMRC\x01\x00", "it begins with b'WMRC', not b'WMSS'"),
         (b"WMSS\x01", "ends inside its header, after 5 bytes"),
         (checked(frame(b"WMSS", 2, b"")), "is of format 2, and this version of WorldMove reads 1"),

@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import Any
 
 from worldmove.engine.base import Engine
-from worldmove.engine.named import ENGINES
 from worldmove.errors import UserError, WorldMoveError
 
 PREFIX = "python:"
@@ -32,6 +31,9 @@ def find_engine(name: str) -> Engine[Any]:
 
 def split(name: str) -> tuple[str, str]:
     """Return module and attribute. Raises UserError for a name of another form."""
+    # torch takes seconds to import: the commands that look at no engine do not pay for it.
+    from worldmove.engine.named import ENGINES  # noqa: PLC0415
+
     if name in ENGINES:
         return ENGINES[name].__module__, ENGINES[name].__name__
     module, colon, attribute = name.removeprefix(PREFIX).partition(":")

@@ -103,7 +103,7 @@ def move(
 
 
 def cancel(context: typer.Context, session: Session, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> int:
-    """Give a world's move up if that is still possible, and wait for how it ends.
+    """Give a world's move up, if that is still possible.
 
     \b
     worldmove cancel s-k3m9qa

@@ -12,7 +12,9 @@ from worldmove.cli.context import output_of, verbosity_of
 from worldmove.cli.exits import ExitCode, epilog
 from worldmove.cli.options import Json
 
-HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED)
+HELP = epilog(
+    ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, refused="something is missing, or differs"
+)
 HEADER = ("VERDICT", "PATH", "KIND", "SIZE(bytes)", "WHY")
 
 

@@ -9,7 +9,7 @@ from worldmove.cli.exits import ExitCode, epilog
 from worldmove.cli.options import DEFAULT_ENGINE, Engine, Json, Threads
 from worldmove.cli.start import Start, config_of, loading
 
-HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED)
+HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, refused="a check failed")
 
 
 def add(app: typer.Typer) -> None:

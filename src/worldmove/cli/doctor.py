@@ -10,7 +10,7 @@ from worldmove.cli.exits import ExitCode, epilog
 from worldmove.cli.options import DEFAULT_ENGINE, Engine, Json, Threads
 from worldmove.cli.output import Output
 
-HELP = epilog(ExitCode.DONE, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE)
+HELP = epilog(ExitCode.DONE, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE, refused="a check failed")
 ServerOrNone = Annotated[
     str | None,
     typer.Option("--server", metavar="URL", envvar="WORLDMOVE_SERVER", help="Ask a server's workers instead."),

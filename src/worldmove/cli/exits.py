@@ -69,13 +69,13 @@ def exit_of(error: WorldMoveError) -> ExitCode:
     return BY_CODE.get(error.code, otherwise)
 
 
-def epilog(*codes: ExitCode) -> str:
-    """Return the line of a command's help that says how it can end."""
+def epilog(*codes: ExitCode, refused: str = "refused, nothing changed") -> str:
+    """Return the line of a command's help that says how it can end. ``refused``: what that means to it."""
     words = {
         ExitCode.DONE: "done",
         ExitCode.FAILED: "unexpected failure",
         ExitCode.USAGE: "usage",
-        ExitCode.REFUSED: "refused, nothing changed",
+        ExitCode.REFUSED: refused,
         ExitCode.ABORTED: "aborted, the session runs at its source",
         ExitCode.IN_DOUBT: "in doubt: ask again",
         ExitCode.LOST: "lost",

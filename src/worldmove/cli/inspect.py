@@ -22,7 +22,9 @@ def add(app: typer.Typer) -> None:
 
 
 def inspect(context: typer.Context, target: Target, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """Explain a record, a saved world, a ledger, weights or a bench's result; or a live world's leaves by size.
+    """Explain a file of ours, or a live world's leaves by size.
+
+    A file may be a record, a saved world, a ledger, weights or a bench's result.
 
     \b
     worldmove inspect walk.record

@@ -34,7 +34,9 @@ def record(
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Write what a world has done, from its first block on, until Ctrl-C or its end.
+    """Write what a world has done, from its first block on.
+
+    Goes on until Ctrl-C or the world's end, unless told otherwise.
 
     \b
     worldmove record s-k3m9qa -o walk.record
@@ -68,7 +70,9 @@ def record(
 def save(
     context: typer.Context, session: Session, *, to: To, server: Server = DEFAULT_SERVER, as_json: Json = False
 ) -> None:
-    """Write what a world is at a block boundary, exactly; `worldmove open --from FILE` goes on from it.
+    """Write what a world is at a block boundary, exactly.
+
+    `worldmove open --from FILE` goes on from it.
 
     \b
     worldmove save s-k3m9qa -o world.saved

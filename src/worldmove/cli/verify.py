@@ -10,7 +10,9 @@ from worldmove.cli.exits import ExitCode, epilog
 from worldmove.cli.options import Json
 from worldmove.cli.progress import counting
 
-HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.DIFFERENT)
+HELP = epilog(
+    ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.DIFFERENT, refused="another environment"
+)
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A record, as `worldmove record` writes it.")]
 Saved = Annotated[
     Path | None, typer.Option("--from", metavar="FILE", help="The saved world that the recorded one went on from.")
@@ -33,7 +35,9 @@ def verify(
     engine: EngineOrNone = None,
     as_json: Json = False,
 ) -> int:
-    """Compute a record anew on this machine, and say whether every frame and state is the same.
+    """Compute a record anew on this machine, and compare.
+
+    Every frame and every state must be the same.
 
     \b
     worldmove verify walk.record

@@ -159,5 +159,5 @@ def require_equal(beginning: Beginning, worker: WorkerRecord) -> None:
     if differences:
         said = "; ".join(str(difference) for difference in differences[:8])
         more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
-        why = f"Not opened: {worker.name} would not go on as the saved session would have. {said}{more}."
+        why = f"Not opened: {worker.name} would not go on as the saved world would have. {said}{more}."
         raise UserError(why, code="environment", status=409)

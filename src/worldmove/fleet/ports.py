@@ -32,7 +32,7 @@ Played = BlockDone | StateDone | CheckDone | Left | Opened | Failed | Freed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """A saved session to go on from: a file that the workers can read, and the environment that it needs."""
+    """A saved world to go on from: a file that the workers can read, and the environment that it needs."""
 
     path: str
     environment: Mapping[str, str]
@@ -139,7 +139,7 @@ class Fleet(Protocol):
         """Begin a world in ``on``, else in the worker with most free slots, and return once it is open.
 
         ``Gateway.owned`` is called before it returns. Raises UserError: name taken, unknown worker, no slot, or a
-        saved session of another environment.
+        saved world of another environment.
         """
         ...
 

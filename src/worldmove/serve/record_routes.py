@@ -45,10 +45,10 @@ def add_records(app: FastAPI, parts: Parts) -> None:
 
     @app.post(RESTORE, status_code=201, openapi_extra=OCTETS_IN)
     async def restore(request: Request, worker: WorkerQuery = None) -> body.Session:
-        """Begin a world where a saved one had come to. The body is the saved session, and says its length."""
+        """Begin a world where a saved one had come to. The body is the saved world, and says its length."""
         length = request.headers.get("content-length", "")
         if not (length.isascii() and length.isdigit() and len(length) <= 18):
-            raise UserError("A saved session's request says its Content-Length.", code="usage", status=411)
+            raise UserError("A saved world's request says its Content-Length.", code="usage", status=411)
         try:
             view = await records.restore(request.stream(), int(length), on=worker)
         except ClientDisconnect as error:

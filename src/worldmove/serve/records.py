@@ -20,7 +20,7 @@ from worldmove.worker.messages import Described, Saved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedSession:
-    """A saved session on its way out."""
+    """A saved world on its way out."""
 
     num_bytes: int
     parts: AsyncIterator[bytes]
@@ -61,7 +61,7 @@ class Records:
         """Open a new session that goes on where a saved one, which comes as so many bytes, had come to."""
         largest = max((view.arena_bytes for view in self._fleet.workers()), default=0)
         if num_bytes > largest + MAX_MANIFEST_BYTES + MAX_HEADER_BYTES:
-            why = f"The saved session has {num_bytes:,} bytes, and a slot here holds {largest:,}."
+            why = f"The saved world has {num_bytes:,} bytes, and a slot here holds {largest:,}."
             raise UserError(why, code="too_large", status=413)
         with self._spool.file() as path:
             await self._spool.write(path, parts, num_bytes)
@@ -76,7 +76,7 @@ class Records:
         spec = self._gateway.config.live.spec
         unknown = [key for key in header.down if key not in spec.keys]
         if unknown:
-            raise FileRefused(f"This saved session holds the key {unknown[0]!r}, which {spec.name} does not have.")
+            raise FileRefused(f"This saved world holds the key {unknown[0]!r}, which {spec.name} does not have.")
 
     def _header(self, live: Live, saved: Saved) -> SavedHeader:
         number, down = live.sequencer.position(saved.block)

@@ -138,7 +138,7 @@ class Sequencer:
         return self._log[block - self._first]
 
     def go_on(self, first: int, newest: int, down: Sequence[str]) -> None:
-        """Take up a saved session before anything else: its log begins at block ``first``.
+        """Take up a saved world before anything else: its log begins at block ``first``.
 
         Whoever held the keys that are down is not here, so they are released.
         """

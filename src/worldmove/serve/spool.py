@@ -1,4 +1,4 @@
-"""The edge that keeps saved sessions on this host's disk while they pass between a worker and a client.
+"""The edge that keeps saved worlds on this host's disk while they pass between a worker and a client.
 
 One private folder, made when it is first needed and removed at the end. A file is named by its number and lives for
 one request.
@@ -87,5 +87,5 @@ def _space() -> Iterator[None]:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         where = tempfile.gettempdir()
-        why = f"No space is left for the saved session in the server's {where} ({os.strerror(error.errno)})."
+        why = f"No space is left for the saved world in the server's {where} ({os.strerror(error.errno)})."
         raise UserError(why, code="no_space", status=507) from error

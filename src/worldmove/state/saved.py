@@ -1,4 +1,4 @@
-"""The bytes of a saved session: a header, the boundary manifest, and the used bytes of its storages.
+"""The bytes of a saved world: a header, the boundary manifest, and the used bytes of its storages.
 
     frame "WMSS", version, msgpack of SavedHeader | check of the frame, 8 bytes | manifest | storages' used bytes
 
@@ -25,7 +25,7 @@ Text = Annotated[str, msgspec.Meta(max_length=2048)]
 
 
 class SavedHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a saved session says of itself before its state."""
+    """What a saved world says of itself before its state."""
 
     worldmove: Text
     """The version that wrote it."""
@@ -58,7 +58,7 @@ class SavedHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def pack_header(header: SavedHeader) -> bytes:
-    """Return the first bytes of a saved session: all that stands before the manifest."""
+    """Return the first bytes of a saved world: all that stands before the manifest."""
     return checked(frame(SAVED_MAGIC, VERSION, msgspec.msgpack.encode(header)))
 
 
@@ -68,30 +68,30 @@ def read_header(stream: BinaryIO, size: int) -> SavedHeader:
     expected = stream.tell() + header.payload_bytes
     if size != expected:
         how = f"cut: {size:,} of {expected:,} bytes" if size < expected else f"longer than it says: {size:,} bytes"
-        raise FileRefused(f"This saved session is {how} are there.")
+        raise FileRefused(f"This saved world is {how} are there.")
     return header
 
 
 def parse_header(stream: BinaryIO, size: int) -> SavedHeader:
     """Read a header alone. Raises FileRefused."""
-    body = read_checked(stream, size, magic=SAVED_MAGIC, version=VERSION, what="saved session")
+    body = read_checked(stream, size, magic=SAVED_MAGIC, version=VERSION, what="saved world")
     try:
         return msgspec.msgpack.decode(body, type=SavedHeader)
     except (msgspec.MsgspecError, UnicodeError) as error:
-        raise FileRefused(f"This saved session is damaged: its header does not decode ({error}).") from error
+        raise FileRefused(f"This saved world is damaged: its header does not decode ({error}).") from error
 
 
 def read_manifest(stream: BinaryIO, header: SavedHeader) -> Manifest:
     """Read the manifest, which the header announces. Raises FileRefused."""
     data = stream.read(header.manifest_bytes)
     if hashlib.sha256(data).digest() != header.manifest_sha256:
-        raise FileRefused("This saved session is damaged: its manifest has not the digest that it says.")
+        raise FileRefused("This saved world is damaged: its manifest has not the digest that it says.")
     try:
         manifest = Manifest.from_bytes(data)
     except ManifestError as error:
-        raise FileRefused(f"This saved session is damaged: its manifest cannot be read ({error}).") from error
+        raise FileRefused(f"This saved world is damaged: its manifest cannot be read ({error}).") from error
     if (manifest.num_bytes, len(manifest.storages)) != (header.num_bytes, len(header.remainders)):
         said = f"{header.num_bytes:,} bytes in {len(header.remainders)} storages are announced"
         there = f"{manifest.num_bytes:,} in {len(manifest.storages)} described"
-        raise FileRefused(f"This saved session is damaged: {said} and {there}.")
+        raise FileRefused(f"This saved world is damaged: {said} and {there}.")
     return manifest

@@ -47,7 +47,7 @@ def require_intact(stream: BinaryIO, header: SavedHeader, digester: Digester) ->
 
 
 def load(stream: BinaryIO, arena: AnyArena, digester: Digester) -> tuple[SavedHeader, Manifest, Placement]:
-    """Read a saved session's state into an arena. Raises FileRefused unless it is whole, ArenaFull."""
+    """Read a saved world's state into an arena. Raises FileRefused unless it is whole, ArenaFull."""
     header = read_header(stream, os.fstat(stream.fileno()).st_size)
     manifest = read_manifest(stream, header)
     placement = laid_out(manifest, header.remainders, arena.size)
@@ -72,14 +72,14 @@ def laid_out(manifest: Manifest, remainders: bytes, arena_bytes: int) -> Placeme
 def _read_into(stream: BinaryIO, arena: AnyArena, run: Extent) -> None:
     part = arena.memory[run.offset : run.end] if isinstance(arena, Arena) else np.empty(run.length, dtype=np.uint8)
     if stream.readinto(part.data) != run.length:  # type: ignore[attr-defined]
-        raise FileRefused("This saved session became shorter while it was read.")
+        raise FileRefused("This saved world became shorter while it was read.")
     if not isinstance(arena, Arena):
         arena.write(run.offset, part)
 
 
 def _require(found: str, header: SavedHeader) -> None:
     if found != header.state_digest:
-        raise FileRefused(f"This saved session is damaged: its state is {found}, not {header.state_digest}.")
+        raise FileRefused(f"This saved world is damaged: its state is {found}, not {header.state_digest}.")
 
 
 def _copied(storage: Storage) -> HostStorage:

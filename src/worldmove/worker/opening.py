@@ -1,4 +1,4 @@
-"""Opening a session in a slot: from a seed, from one picture, or from a saved session."""
+"""Opening a session in a slot: from a seed, from one picture, or from a saved world."""
 
 from functools import partial
 from pathlib import Path
@@ -56,7 +56,7 @@ async def _begin(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
 
 
 async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
-    """Read a saved session beside whatever plays; then install it, and see that what will be played is what was saved.
+    """Read a saved world beside whatever plays; then install it, and see that what will be played is what was saved.
 
     Raises FileRefused, ArenaFull, StateRefused.
     """
@@ -78,7 +78,7 @@ def _load(path: str, arena: AnyArena) -> tuple[SavedHeader, Manifest, Placement]
         with Path(path).open("rb") as file:
             return load(file, arena, DIGESTER)
     except OSError as error:
-        raise FileRefused(f"The saved session cannot be read here ({error.strerror}).") from error
+        raise FileRefused(f"The saved world cannot be read here ({error.strerror}).") from error
 
 
 def _open(asked: Open, copy: SessionCopy, engine: Engine[Any]) -> Opened:

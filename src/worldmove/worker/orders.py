@@ -17,7 +17,7 @@ class Open(OfSession, frozen=True, kw_only=True, tag="open"):
     picture: Blob | None = None
     """A raw RGB frame: begin from this picture alone (a throw-away copy, never in the ledger)."""
     saved: Text = ""
-    """A file of this host that holds a saved session: go on from it."""
+    """A file of this host that holds a saved world: go on from it."""
 
 
 class Close(OfSession, frozen=True, kw_only=True, tag="close"):
