@@ -80,7 +80,8 @@ class Live:
     async def _resume(self, resuming: Resuming) -> None:
         """Wait until the next block is known, and let in who has come back."""
         next_block = await resuming.showable()
-        self.screen.resume(next_block, [resuming.blocks[block] for block in sorted(resuming.blocks)])
+        recalled = [resuming.blocks[block] for block in sorted(resuming.blocks)]
+        self.screen.resume(next_block, recalled, shown_before=resuming.reports.shown_before)
         self.sequencer.begin_again(resuming.newest_number, self.spec.keys, life=self.server_life)
         log.info("resumed", session=self.name, block=next_block)
         resuming.let_in()

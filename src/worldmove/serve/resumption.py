@@ -122,7 +122,14 @@ class Resumption:
         return any(block not in self._recalled for block in range(first, self.next_block))
 
     @property
-    def _claim(self) -> int | None:
+    def shown_before(self) -> int:
+        """No earlier server can have shown this block, or a later one: none can have been computed."""
+        if self._owner_lives:
+            return self._computed
         reach = max((block + 1 for block in self._lists), default=0)
-        most = self._computed if self._owner_lives else max(reach, self._left, self._computed) + MAX_OUTSTANDING
-        return max((block for block in self._joined_with if block is not None and block < most), default=None)
+        return max(reach, self._left, self._computed) + MAX_OUTSTANDING
+
+    @property
+    def _claim(self) -> int | None:
+        claims = (block for block in self._joined_with if block is not None and block < self.shown_before)
+        return max(claims, default=None)

@@ -23,7 +23,6 @@ from worldmove.move.ledger_messages import Answer, Done, MarkShown
 from worldmove.serve.audience import Audience
 from worldmove.serve.frames import FrameHeader, Kind, action_index, pack
 from worldmove.serve.recent import Recent
-from worldmove.serve.resumption import MAX_OUTSTANDING
 from worldmove.serve.show import Fence, Verdict, judge, lateness_s
 from worldmove.serve.tempo import Tempo
 from worldmove.worker.messages import BlockDone
@@ -67,6 +66,7 @@ class Screen:
         self._tempo = tempo
         self._acknowledge = acknowledge
         self._next_block = first_block
+        self._shown_before = 0
         self._closed_epoch: int | None = None
         self._shown_epoch: int | None = None
         self._recent = Recent()
@@ -83,9 +83,12 @@ class Screen:
         """The newest block shown."""
         return self._recent.newest
 
-    def resume(self, next_block: int, recalled: Iterable[BlockDone]) -> None:
-        """Begin with this block: an earlier server has shown those before it, and these among them are here."""
-        self._next_block = next_block
+    def resume(self, next_block: int, recalled: Iterable[BlockDone], *, shown_before: int) -> None:
+        """Begin with this block: an earlier server has shown those before it, and these among them are here.
+
+        It may have shown more, all before ``shown_before``, of which their owner has not heard that they have left.
+        """
+        self._next_block, self._shown_before = next_block, shown_before
         for block in recalled:
             self.recall(block)
 
@@ -105,12 +108,8 @@ class Screen:
         return [message for block in self._recent.after(received, most) for message in self.messages(block)]
 
     def had(self, received: int | None) -> int:
-        """Return the newest block from the next one on that a client has which says ``received``; -1 for none.
-
-        An earlier server may have shown so many blocks of which the owner has not heard that they have left.
-        """
-        may_be = received is not None and self._next_block <= received < self._next_block + MAX_OUTSTANDING
-        return received if received is not None and may_be else -1
+        """Return the newest block from the next one on that a client has which says ``received``; -1 for none."""
+        return received if received is not None and self._next_block <= received < self._shown_before else -1
 
     @property
     def shown_epoch(self) -> int | None:
