@@ -253,7 +253,7 @@ def test_a_usage_mistake_is_one_sentence_and_status_2(arguments: tuple[str, ...]
 
 def test_the_command_line_is_there_before_torch_is_imported() -> None:
     code = "import sys, worldmove.cli.main; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, check=False).returncode == 0
 
 
 def test_a_sentence_of_the_parser_ends_before_ours_begins() -> None:
