@@ -113,6 +113,8 @@ MUTATIONS: dict[str, Callable[[Tree], Any]] = {
     "another season": lambda t: t.update(season=Season.AUTUMN),
     "another number": lambda t: t.update(number=np.float32(2)),
     "the conjugate bit": lambda t: t.update(turned=torch.ones(5, dtype=torch.complex64)),
+    "the conjugate bit, in place": lambda t: setattr(t["turned"], "data", t["turned"].conj()),
+    "the negative bit, in place": lambda t: setattr(t["base"], "data", torch._neg_view(t["base"])),
     "fresh views of the same memory": lambda t: t.update(base=t["base"].view(-1)),
 }
 REFUSED: dict[str, Callable[[Tree], Any]] = {
@@ -123,6 +125,8 @@ REFUSED: dict[str, Callable[[Tree], Any]] = {
     "an attribute on a record": lambda t: setattr(t["caches"][0], "mark", 1),
     "a parameter": lambda t: t.update(base=torch.nn.Parameter(t["base"])),
     "a rebound tensor that requires grad": lambda t: t.update(base=torch.ones(200, requires_grad=True)),
+    "a tensor that left for another device": lambda t: _leave(t["caches"][0].v),
+    "one without a byte that left for another device": lambda t: _leave(t["caches"][1].k),
     "a sparse tensor": lambda t: t.update(base=torch.eye(3).to_sparse()),
     "a set": lambda t: t.update(late={1}),
     "a long string": lambda t: t.update(late="x" * (1 << 21)),
@@ -135,6 +139,10 @@ def _moved(t: Tree) -> Tree:
     base = t["base"].clone()
     t["caches"][1].v = base[3:90:2]
     return {"base": base, "over base": base.view(20, 10).t()[2:]}
+
+
+def _leave(tensor: torch.Tensor) -> None:
+    torch.utils.swap_tensors(tensor, torch.empty_like(tensor, device="meta"))
 
 
 @pytest.mark.parametrize("kit", [None, KIT], ids=["host", "device"])

@@ -22,7 +22,7 @@ from worldmove.state import array
 from worldmove.state.capture import Capture, Reader, Storage, capture, storage_at
 from worldmove.state.frame import frame, peek
 from worldmove.state.geometry import bounds
-from worldmove.state.leaf import ArrayLeaf, GeneratorLeaf, GeneratorRecord, Leaf, TensorLeaf
+from worldmove.state.leaf import ArrayLeaf, DeviceTensorLeaf, GeneratorLeaf, GeneratorRecord, Leaf, TensorLeaf
 from worldmove.state.manifest import MANIFEST_MAGIC, MAX_MANIFEST_BYTES, LeafRecord, Manifest
 from worldmove.state.memory import MemoryKit
 from worldmove.state.record import read_fields
@@ -34,11 +34,16 @@ _FACTS: tuple[Callable[[torch.Tensor], Any], ...] = (
     _tensor.stride,
     _tensor.storage_offset,
     _tensor.is_neg,
+    _tensor.is_conj,
     attrgetter("dtype"),
+    attrgetter("device"),
 )
-"""What can change about a tensor that is the same object as before, but for where its storage lies. Not the device:
-no two have an address in common."""
-_EMPTY = tuple(map(attrgetter, ("requires_grad", "__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")))
+"""What can change about a tensor that is the same object as before, but for where its storage lies: whoever sets its
+``data`` exchanges all of it."""
+_EMPTY = (
+    *map(attrgetter, ("requires_grad", "__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")),
+    *filter(None, [getattr(_tensor, "has_names", None)]),  # torch 2.13 has no named tensors any more
+)
 """What no tensor of a state has. Not compared with what was: the objects are the same, and may have been filled."""
 _gradient = attrgetter("grad")
 
@@ -250,8 +255,7 @@ class _Again:
         """Check a tensor that is another object than before. Raises StateRefused."""
         record, kit = self._known.capture.manifest.leaves[which], self._known.capture.kit
         array.check_tensor(record.path, live, kit)
-        is_conjugate = live.is_conj() is record.content.conjugate  # type: ignore[union-attr]
-        return is_conjugate and (kit is None or kit.holds(live) is kit.holds(self._known.values[which]))
+        return kit is None or kit.holds(live) is isinstance(record.content, DeviceTensorLeaf)
 
     def _is_same_array(self, live: Any, record: LeafRecord) -> bool:
         leaf = record.content
