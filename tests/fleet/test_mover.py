@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.fleet.fakes import Server, server_of
+from tests.fleet.fakes import Server, copy_of, server_of
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import ControllerPorts
@@ -21,9 +21,12 @@ from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.views import SessionState
-from worldmove.move.ledger_messages import Failover, Lose
+from worldmove.move.ledger_messages import Failover, Lose, OpenAttempt
 from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.messages import Prepare
+from worldmove.worker.messages import Copy
+
+ATTEMPT = "00000001-x"
 
 
 class NoHosts:
@@ -143,6 +146,24 @@ def test_a_cancel_at_any_moment_ends_the_move_and_returns_its_report() -> None:
         cancelled, made = asyncio.run(run(first_s))
         assert cancelled is made
         assert (made.outcome, made.reason, made.runs_at) == (Outcome.REFUSED, "cancelled", "a")
+
+
+def test_an_attempt_that_both_ends_gave_up_while_the_ledger_was_silent_is_closed_when_it_works() -> None:
+    async def run(*held: Copy) -> OpenedFor | None:
+        server = await server_of("a", "b")
+        server.workers.has_reported("b", 1)
+        mover = mover_of(server, [])
+        opened = OpenAttempt(session="s", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1)
+        await server.desk.ask(opened)
+        server.holds("b", *held)
+        await mover.close_forgotten()
+        row = server.desk.row("s")
+        assert row is not None
+        return row.attempt
+
+    assert asyncio.run(run()) is None
+    assert asyncio.run(run(copy_of("s", "freeing"))) is None
+    assert asyncio.run(run(copy_of("s", "shadow"))) is not None  # it may be in doubt: it asks again by itself
 
 
 class LyingPath:

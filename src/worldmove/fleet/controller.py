@@ -211,6 +211,7 @@ class Controller:
         await self._books.desk.until_it_works(self._books.config.recover_every_s)
         self._log("ledger_works")
         self._holders.refresh()
+        await self._services.mover.close_forgotten()
 
     def _failed(self, task: str, error: BaseException) -> None:
         self._ports.log("task_failed", {"task": task, "error": repr(error)})

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.grants import is_granted
@@ -20,8 +21,8 @@ from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan, by_row
 from worldmove.fleet.whereabouts import Whereabouts
-from worldmove.fleet.workers import WorkerRecord, WorkerTable
-from worldmove.move.ledger_row import Row
+from worldmove.fleet.workers import WorkerRecord, WorkerTable, may_hold_shadow
+from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
 from worldmove.move.strategy import pick
@@ -118,6 +119,24 @@ class Mover:
     def linked_again(self, worker: str) -> None:
         """Tell every try that concerns it that a worker has made a new link."""
         self._tell_tries(worker, LinkedAgain(worker=worker))
+
+    async def close_forgotten(self) -> None:
+        """Close every attempt that nobody conducts and whose destination holds nothing to commit.
+
+        Both ends had given it up, and asked once, while the ledger was silent: no move could begin after it.
+        """
+        for record in self._sessions.all():
+            row = self._desk.row(record.name)
+            opened = None if row is None or record.attempt is not None else row.attempt
+            if row is not None and opened is not None and not self._may_commit(record.name, opened):
+                await self._desk.ask(closing(record.name, opened.attempt, row.epoch))
+
+    def _may_commit(self, session: str, opened: OpenedFor) -> bool:
+        """Whether an attempt's destination may hold a shadow, and so asks the ledger itself."""
+        worker = self._workers.find(opened.destination)
+        if worker is None or worker.incarnation != opened.incarnation:
+            return False
+        return may_hold_shadow(worker, session)
 
     def _tell_tries(self, worker: str, event: Died | LinkedAgain) -> None:
         for record in self._sessions.all():
