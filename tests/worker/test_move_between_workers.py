@@ -13,7 +13,7 @@ from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.messages import CONTROLLER, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
-from worldmove.worker.messages import Acknowledge, LedgerAnswer, LedgerAsk, Open, TakeOver
+from worldmove.worker.messages import Acknowledge, Close, LedgerAnswer, LedgerAsk, Open, TakeOver
 
 ATTEMPT = "00000001-x"
 HEAD = {"sender": CONTROLLER, "incarnation": 0, "session": "s-1", "attempt": ATTEMPT, "epoch": 1}
@@ -34,6 +34,8 @@ class Pair:
         path = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
         self.ledger = MemoryLedger()
         self.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=0)
+        self.silent = False
+        """The ledger's answers are lost."""
         self.heard: list[MoveMessage] = []
         self.benches: dict[str, Bench] = {}
         self.tasks: list[asyncio.Task[None]] = []
@@ -63,7 +65,7 @@ class Pair:
 
     async def _ask(self, name: str, message: LedgerAsk) -> None:
         _, answer = await self.ledger.ask(message.operation, self.facts)
-        if answer is not None:
+        if answer is not None and not self.silent:
             self.benches[name].worker.take(LedgerAnswer(request=message.request, answer=answer))
 
     async def close(self) -> None:
@@ -182,6 +184,24 @@ def test_a_closed_attempt_leaves_the_source_playing_and_the_destinations_slot_fr
         await a.settle()
         assert a.blocks() == [0, 1, 2, 3]
         assert (b.copies().copies, b.copies().slots_free, b.copies().slots_quarantined) == ((), 2, 0)
+
+    moved(trial)
+
+
+def test_a_session_that_is_closed_while_its_destination_is_in_doubt_leaves_its_slot_free() -> None:
+    async def trial(pair: Pair) -> None:
+        a, b = pair.benches["a"], pair.benches["b"]
+        pair.silent = True
+        await pair.start_move()
+        await pair.hears(Ended)
+        for each in (a, b):
+            each.worker.take(Close(session="s-1"))
+        await pair.ledger.forget("s-1")
+        for _ in range(500):  # its question to the ledger may still be under way
+            await asyncio.sleep(0.01)
+            if b.copies().slots_free == 2:
+                break
+        assert [(each.copies().copies, each.copies().slots_free) for each in (a, b)] == [((), 2), ((), 2)]
 
     moved(trial)
 

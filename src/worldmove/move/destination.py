@@ -87,6 +87,10 @@ class Destination:
         """Take a message of this session. What does not concern this attempt's present is dropped."""
         self._inbox.put(message)
 
+    def close(self) -> None:
+        """The session is closed by whoever has it: let the copy go, whatever the ledger would say of it."""
+        self._inbox.close()
+
     async def run(self) -> DestinationPhase:
         """Drive the offer to its end: LIVE, RETIRED, or NONE with the slot given back or never taken."""
         try:
@@ -155,16 +159,17 @@ class Destination:
         asked = commit(self._host, self.session, self._offer.attempt, epoch=self._offer.epoch, boundary=self.boundary)
         async with asyncio.TaskGroup() as beside:
             beside.create_task(self._incoming().take_state_digest())
-            event = self._event(await self._host.ledger.ask(asked))
-            if event is not None:
+            answer = await self._host.ledger.ask(asked)
+            if destination_event(answer) is not None:
                 self._attempt.times.stop("commit")
+        event = self._event(answer)
         if event is not None:
             return event
         if not self._told_doubt:
             self._told_doubt = True
             self._incoming().tell("in_doubt", "no_answer", "the ledger has not answered the commit yet")
         await self._pause()
-        return DestinationEvent.TIME_OUT
+        return DestinationEvent.CLOSED if self._inbox.is_closed else DestinationEvent.TIME_OUT
 
     async def _promote(self) -> None:
         with self._attempt.times.phase("promote"):
@@ -213,7 +218,7 @@ class Destination:
         """Name an answer, and note the epoch that it tells of."""
         if isinstance(answer, Yours | Theirs):
             self.epoch = answer.epoch
-        return destination_event(answer)
+        return DestinationEvent.CLOSED if self._inbox.is_closed else destination_event(answer)
 
     def _incoming(self) -> Incoming:
         if self._in is None:

@@ -12,16 +12,25 @@ class DestinationInbox:
     """One offer's messages."""
 
     def __init__(self, attempt: Attempt) -> None:
+        self.is_closed = False
+        """Whether the session is closed, and nobody waits for it any more."""
         self._attempt = attempt
-        self._items: asyncio.Queue[AnyMoveMessage] = asyncio.Queue()
+        self._items: asyncio.Queue[AnyMoveMessage | None] = asyncio.Queue()
 
     def put(self, message: AnyMoveMessage) -> None:
         self._items.put_nowait(message)
+
+    def close(self) -> None:
+        """The session is closed. Whoever listens hears of it."""
+        self.is_closed = True
+        self._items.put_nowait(None)
 
     async def shadow(self, incoming: Incoming) -> None:
         """Hand on what the attempt waits for; raise GaveUpError when there is a reason to."""
         while True:
             message = await self._items.get()
+            if message is None:
+                raise GaveUpError(DestinationEvent.ABANDON, "closed", "its session was closed")
             if not self._attempt.owns(message):
                 continue
             match message:
@@ -40,7 +49,7 @@ class DestinationInbox:
         """Return at a hint that the ledger may answer now, or after ``wait_s``."""
         try:
             async with asyncio.timeout(wait_s):
-                while True:
+                while not self.is_closed:
                     message = await self._items.get()
                     if isinstance(message, Inquire) and message.session == self._attempt.session:
                         return

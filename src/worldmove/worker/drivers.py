@@ -98,6 +98,9 @@ class Drivers:
 
     async def end(self, session: str) -> None:
         """Stop driving a session that is closed."""
+        destination = self._destinations.get(session)
+        if destination is not None:
+            destination.close()
         self._sources.pop(session, None)
         await self._background.end(f"source {session}")
 
