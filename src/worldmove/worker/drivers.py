@@ -134,9 +134,12 @@ class Drivers:
         del self._destinations[session]
         self._log("move_ended_here", session=session, side="destination", phase=phase.value, epoch=destination.epoch)
         copy = self._copies.get(session)
-        if copy is not None and phase is DestinationPhase.LIVE:
+        if copy is None or copy.is_freeing:  # its session was closed meanwhile
+            self._early.pop(session, None)
+            return
+        if phase is DestinationPhase.LIVE:
             self.play(copy)
-        elif copy is not None and phase is DestinationPhase.RETIRED:
+        elif phase is DestinationPhase.RETIRED:
             copy.epoch, copy.next_block = destination.epoch, destination.boundary  # it was never promoted
             self.play(copy, retired_at=destination.boundary)
         self._early.pop(session, None)
