@@ -20,7 +20,7 @@ from worldmove.fleet.reports import Outcome
 from worldmove.fleet.views import SessionState
 from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt
 from worldmove.move.ledger_messages import Opened as AttemptOpened
-from worldmove.move.ledger_row import OpenedFor, Row
+from worldmove.move.ledger_row import BY_FAILOVER, OpenedFor, Row
 from worldmove.worker.messages import (
     BlockDone,
     Change,
@@ -32,6 +32,7 @@ from worldmove.worker.messages import (
     Left,
     Refused,
     Reported,
+    TakeOver,
 )
 
 ROW = Row(session="s", owner="a", incarnation=4, epoch=3, shown=True)
@@ -275,6 +276,26 @@ def test_an_owner_that_reports_no_copy_is_taken_as_gone_though_its_worker_lives(
         assert later.controller.owner("s") == Owner(worker="b", incarnation=4, epoch=4)
 
     left_behind(work, ROW, notes=(noted("s", ("a", 4), ("b", 4)),))
+
+
+def test_a_copy_that_was_granted_a_session_and_lacks_lists_of_what_was_shown_since_cannot_go_on_from_there() -> None:
+    async def work(later: Later) -> None:
+        later.gateway.block, later.gateway.reaches = 7, 4
+        retired = Copy(session="s", phase="retired", epoch=2, block=4, left=4)
+        later.says("b", retired)
+        later.says("a")
+        await asyncio.sleep(0.02)
+        assert dict.fromkeys(later.told("may_show")) == {False: None}
+        for worker, copies in (("a", ()), ("b", (retired,))):
+            answer = Copies(worker=worker, incarnation=4, copies=copies, slots_free=2, slots_quarantined=0, poll=1)
+            later.hosts.adopted[worker](answer)
+        await asyncio.sleep(0.1)
+        assert later.state() is SessionState.LOST
+        assert later.hosts.wires["b"].of(TakeOver) == []
+        assert later.hosts.wires["b"].of(Close) == [Close(session="s")]
+
+    granted = replace(ROW, owner="b", shown=False, granted_by=BY_FAILOVER)
+    left_behind(work, granted, notes=(noted("s", ("a", 4), ("b", 4)),))
 
 
 def test_a_session_that_is_closed_while_its_worker_cannot_hear_of_it_is_closed_when_it_can() -> None:

@@ -18,6 +18,7 @@ class Permits(SilentGateway):
 
     permits: list[Asked] = field(default_factory=list)
     following: int | None = 9
+    reaches: int | None = 9
 
     def may_show(self, session: str, *, owner_lives: bool) -> None:
         if ("show", owner_lives) not in self.permits:
@@ -123,6 +124,31 @@ def test_an_owner_that_has_not_heard_of_its_grant_is_told_with_the_next_block() 
         return found
 
     assert asyncio.run(run()) == [TakeOver(session="s", epoch=1, block=9)]
+
+
+def test_an_owner_that_has_yet_to_replay_is_no_measure_of_what_was_shown() -> None:
+    async def run() -> list[Asked]:
+        session = await resumed("a", "b")
+        session.reports("a", copy_of("s", "retired", epoch=0))
+        assert await session.permits() == [("show", False)]
+        session.reports("b")
+        return await session.permits()
+
+    assert asyncio.run(run()) == [("show", False), ("close", None)]
+
+
+def test_an_owner_that_lacks_a_list_of_what_it_is_to_replay_is_taken_for_gone() -> None:
+    async def run() -> None:
+        session = await resumed("a")
+        session.gateway.reaches = 8
+        session.reports("a", copy_of("s", "retired", epoch=0))
+        await session.task
+        row = session.server.desk.row("s")
+        assert row is not None
+        assert session.server.desk.owner_is_gone(row)
+        assert session.server.wires["a"].of(TakeOver) == []
+
+    asyncio.run(run())
 
 
 def test_an_owner_that_holds_nothing_is_told_too_and_will_say_so() -> None:

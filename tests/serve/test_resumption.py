@@ -40,7 +40,7 @@ def test_a_client_of_a_dead_owner_is_waited_for_without_limit(waiting: Resumptio
     waiting.may_close = True
     assert not waiting.may_show(1e9)
     waiting.client(5, 1e9)
-    assert waiting.may_show(1e9)
+    assert waiting.may_show(1e9 + 10.0)
     assert waiting.next_block == 6
 
 
@@ -52,7 +52,7 @@ def test_where_the_owner_is_dead_a_holder_may_know_of_more_than_a_slow_client_so
     assert not waiting.may_show(1e9)
     waiting.left(3, 3, sends=False)  # a retired copy that slept: it cannot go back behind its boundary
     waiting.may_close = True
-    assert waiting.may_show(0.0)
+    assert waiting.may_show(10.0)
     assert waiting.next_block == 3
 
 
@@ -69,6 +69,21 @@ def test_one_that_claims_nothing_counts_for_a_dead_owner_only_after_a_while(wait
     waiting.client(None, 20.0)
     assert not waiting.may_show(29.9)
     assert waiting.may_show(30.0)
+
+
+@pytest.mark.parametrize("first", [None, 0, 4, 6])
+def test_where_the_owner_is_dead_who_comes_first_with_less_does_not_cost_another_what_it_has(
+    waiting: Resumption, first: int | None
+) -> None:
+    waiting.left(5, 5, sends=False)
+    waiting.hold(5, PRESS)
+    waiting.owner(lives=False, now=0.0)
+    waiting.may_close = True
+    waiting.client(first, 0.0)
+    assert not waiting.may_show(9.9)
+    waiting.client(7, 9.9)  # as much as may have been shown: nobody can have more
+    assert waiting.may_show(9.9)
+    assert waiting.next_block == 8
 
 
 def test_an_owner_that_dies_while_a_client_is_waited_for_takes_the_limit_away(waiting: Resumption) -> None:
@@ -162,7 +177,7 @@ def test_a_claim_that_is_none_takes_no_other_clients_claim_away(waiting: Resumpt
     waiting.may_close = True
     for received in others:
         waiting.client(received, 0.0)
-    assert waiting.may_show(0.0)
+    assert waiting.may_show(10.0)
     assert waiting.next_block == 7
 
 

@@ -87,7 +87,7 @@ class Controller:
             history=books.history,
             gateway=books.gateway,
             background=background,
-            on_resumed=self._holders.refresh,
+            on_resumed=self._resumed,
             log=ports.log,
         )
         self._leaves_workers = False
@@ -176,6 +176,11 @@ class Controller:
             return view(record, row)
         missing, owner = desk.owner_is_missing(row), self._books.workers.find(row.owner)
         return view(record, row, owner_missing=missing, owner_reported=owner is not None and owner.reported)
+
+    def _resumed(self) -> None:
+        """A session of an earlier server goes on; or its owner cannot, and another copy has it, or it is lost."""
+        self._holders.refresh()
+        self._caretaker.look()
 
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""

@@ -5,7 +5,9 @@ Inquiries are answered from the row at once; only showing and closing wait. In t
 1. The owner has said what it holds, or is dead: the gateway may show, as soon as the client has come back.
 2. So has every worker that was noted as a holder: the gateway may close lists. This wait has no limit. A list that
    a stopped worker holds would be closed anew otherwise.
-3. An owner that does not know of its grant, because the word was lost with the server, is told.
+3. An owner that does not know of its grant, because the word was lost with the server, is told. Until it has replayed
+   the lists, it has not computed what its predecessor had shown: the gateway takes it for dead, and goes by what a
+   client has. Where a list that it needs is with nobody any more, it cannot go on, and is taken for gone.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +16,7 @@ from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.workers import WorkerTable
 from worldmove.move.ledger_row import Row
-from worldmove.worker.messages import TakeOver
+from worldmove.worker.messages import Copy, TakeOver
 
 LOOK_S = 0.25
 
@@ -34,7 +36,8 @@ class Resumption:
         """Return once a session goes on, or has ended."""
         while (row := self._desk.row(session)) is not None and not row.lost:
             if self._is_settled((row.owner, row.incarnation)):
-                self._gateway().may_show(session, owner_lives=not self._desk.owner_is_gone(row))
+                lives = not self._desk.owner_is_gone(row) and not self._is_to_replay(row)
+                self._gateway().may_show(session, owner_lives=lives)
                 if all(self._is_settled(holder) for holder in noted):
                     self._gateway().may_close(session)
                     if self._gateway().next_block(session) is not None:
@@ -49,12 +52,27 @@ class Resumption:
         record = self._workers.find(worker)
         return record is not None and record.incarnation == incarnation and record.reported
 
+    def _copy(self, row: Row) -> Copy | None:
+        """Return the owner's copy, as its worker has said it."""
+        worker = self._workers.find(row.owner)
+        copies = () if worker is None else worker.copies
+        return next((copy for copy in copies if copy.session == row.session), None)
+
+    def _is_to_replay(self, row: Row) -> bool:
+        """Whether the owner's copy is retired still: it was granted the session by a failover, and has not heard."""
+        copy = self._copy(row)
+        return copy is not None and copy.phase == "retired" and copy.epoch < row.epoch
+
     def _remind(self, row: Row) -> None:
         """Tell an owner whose copy is retired, or that has none, that it owns the session: it replays, or is gone."""
-        worker = self._workers.find(row.owner)
-        next_block = self._gateway().next_block(row.session)
-        if worker is None or next_block is None or self._desk.owner_is_gone(row):
+        copy, next_block = self._copy(row), self._gateway().next_block(row.session)
+        if next_block is None or self._workers.find(row.owner) is None or self._desk.owner_is_gone(row):
             return
-        copy = next((copy for copy in worker.copies if copy.session == row.session), None)
-        if copy is None or (copy.phase == "retired" and copy.epoch < row.epoch):
+        if copy is None:
             self._workers.send(row.owner, TakeOver(session=row.session, epoch=row.epoch, block=next_block))
+        elif self._is_to_replay(row):
+            reaches = self._gateway().log_reaches(row.session, copy.block)
+            if reaches is not None and reaches < next_block:
+                self._desk.owner_says_gone(row.session, row.epoch)
+            else:
+                self._workers.send(row.owner, TakeOver(session=row.session, epoch=row.epoch, block=next_block))

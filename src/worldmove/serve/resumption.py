@@ -10,9 +10,9 @@ Rules of this file:
 3. Where the owner lives, the wait for a client is bounded: whatever a client received, the owner has computed, from
    lists that the owner holds. So going on from the owner's report loses nothing, and shows nothing else.
 4. Where the owner is dead, a client may have received a block of which no list is left, and a copy that took over
-   would make another one. So a client is waited for without limit; one that claims nothing counts after a while,
-   since another that claims something may be on its way. So is every holder: what one of them knows to have left may
-   be past what the client has received, and the copy that takes over cannot go back behind it.
+   would make another one. So a client is waited for without limit; one that claims less than may have been shown counts
+   after a while, since another that has more may be on its way. So is every holder: what one of them knows to have
+   left may be past what the client has received, and the copy that takes over cannot go back behind it.
 5. What a client claims beyond what can have been computed is no claim, and makes no other client's less.
 6. A client that lacks blocks before the next one waits a while for a holder that may have them and has not reported.
 """
@@ -104,7 +104,7 @@ class Resumption:
             return self._joined_at is not None or now - self._owner_at >= self._config.client_s
         if self._joined_at is None or not self.may_close:
             return False
-        return self._claim is not None or now - self._joined_at >= self._config.client_s
+        return self._claim == self.shown_before - 1 or now - self._joined_at >= self._config.client_s
 
     @property
     def next_block(self) -> int:
