@@ -273,18 +273,22 @@ class Faithful(CountingEngine):
         return replace(block, notes=tuple(replace(note, number=number) for note in block.notes))
 
 
-COUNTED = {"negative": -1, "too far": 1 << 62, "64 bits": 1 << 64, "thousands of digits": 1 << 9999}
+COUNTED = {
+    "negative": {"number": -1},
+    "too far": {"number": 1 << 62},
+    "64 bits": {"number": 1 << 64},
+    "thousands of digits": {"number": 1 << 9999},
+    "far away": {"block": 1 << 31},
+}
 
 
-@pytest.mark.parametrize("number", COUNTED.values(), ids=COUNTED)
-def test_a_world_that_counts_what_no_message_can_say_ends_alone(tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("counted", COUNTED.values(), ids=COUNTED)
+def test_a_world_that_counts_what_no_message_can_say_ends_alone(tmp_path: Path, counted: dict[str, int]) -> None:
     """Its state is whole and its engine takes it; only what the engine then says of a frame cannot be sent."""
 
     async def run(trial: Bench) -> None:
         engine = CountingEngine()
-        world = engine.open(5)
-        world.number = number
-        write_saved(capture(engine.state(world)), tmp_path / "world.saved")
+        write_saved(capture({**engine.state(engine.open(5)), **counted}), tmp_path / "world.saved")
         trial.worker.take(Open(session="s-2", epoch=1, seed=5, saved=str(tmp_path / "world.saved")))
         await trial.settle()
         for block in (9, 10):

@@ -13,6 +13,8 @@ MAX_FRAMES = 4096
 MAX_CHANGES = 4096
 MAX_COPIES = 4096
 MAX_SENTENCE = 2048
+Tile = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+"""As far as a frame's header can say (``serve.frames``)."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
@@ -36,8 +38,8 @@ class Change(Message, frozen=True, kw_only=True, tag="change"):
 class Note(Message, frozen=True, kw_only=True, tag="note"):
     """One frame's annotations: see ``worldmove.engine.base.FrameNote``."""
 
-    y: int
-    x: int
+    y: Tile
+    x: Tile
     action: Name
     number: Count
 
