@@ -204,9 +204,11 @@ def test_what_was_changed_in_a_record_is_named_by_its_block_and_leaf(
 def test_a_digest_that_an_end_of_a_move_never_said_is_no_difference(
     kept: Kept, tmp_path: Path, lacks: tuple[str, ...], num_moves: int
 ) -> None:
+    unsaid_ones: dict[str, Any] = dict.fromkeys(lacks, "")
+
     def unsaid(entry: Entry) -> Entry:
         if isinstance(entry, MoveEntry) and entry.report.epoch == 2:
-            return msgspec.structs.replace(entry, report=replace(entry.report, **dict.fromkeys(lacks, "")))
+            return msgspec.structs.replace(entry, report=replace(entry.report, **unsaid_ones))
         return entry
 
     ran = worldmove("verify", str(rewritten(kept.walk, tmp_path / "unsaid.record", unsaid)), "--json")

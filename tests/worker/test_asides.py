@@ -262,7 +262,8 @@ def test_why_a_saved_state_is_refused_is_a_message_whatever_the_file_says(tmp_pa
         trial.worker.take(Open(session="s-2", epoch=1, seed=5, saved=str(tmp_path / "world.saved")))
 
     (failed,) = opened(run, Quoting()).of(Failed)
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(failed), type=ToServer).code == "state_refused"
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(failed), type=ToServer) == failed
+    assert failed.code == "state_refused"
 
 
 class Faithful(CountingEngine):
