@@ -198,6 +198,37 @@ def test_what_was_changed_in_a_record_is_named_by_its_block_and_leaf(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lacks", "num_moves"), [(("destination_digest",), 2), (("source_digest", "destination_digest"), 1)]
+)
+def test_a_digest_that_an_end_of_a_move_never_said_is_no_difference(
+    kept: Kept, tmp_path: Path, lacks: tuple[str, ...], num_moves: int
+) -> None:
+    unsaid_ones: dict[str, Any] = dict.fromkeys(lacks, "")
+
+    def unsaid(entry: Entry) -> Entry:
+        if isinstance(entry, MoveEntry) and entry.report.epoch == 2:
+            return msgspec.structs.replace(entry, report=replace(entry.report, **unsaid_ones))
+        return entry
+
+    ran = worldmove("verify", str(rewritten(kept.walk, tmp_path / "unsaid.record", unsaid)), "--json")
+    assert (ran.status, ran.document["num_moves"]) == (ExitCode.DONE, num_moves), ran.out
+
+
+@pytest.mark.slow
+def test_a_move_is_compared_where_it_began_its_epoch_though_a_copy_has_taken_over_before_it_was_told(
+    kept: Kept, tmp_path: Path
+) -> None:
+    def told_later(entry: Entry) -> Entry:
+        if isinstance(entry, MoveEntry):
+            return msgspec.structs.replace(entry, report=replace(entry.report, epoch=entry.report.epoch + 1))
+        return entry
+
+    ran = worldmove("verify", str(rewritten(kept.walk, tmp_path / "later.record", told_later)))
+    assert (ran.status, ran.out) == (ExitCode.DONE, f"equal over {kept.num_blocks} blocks and 2 moves\n")
+
+
+@pytest.mark.slow
 def test_a_saved_world_goes_on_bit_for_bit_as_the_original_would_have(kept: Kept) -> None:
     ran = worldmove("verify", str(kept.later), "--from", str(kept.saved))
     assert (ran.status, ran.out) == (ExitCode.DONE, "equal over 8 blocks and 0 moves\n")

@@ -1,11 +1,13 @@
 """However messages are repeated, held back or cut off: each change lands in one list, in order."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worldmove.engine.base import KeyChange
-from worldmove.serve.sequencer import NUMBER_GAP, Sequencer, Taken
+from worldmove.serve.sequencer import MAX_NUMBER, NUMBER_GAP, Sequencer, Taken
+from worldmove.worker.messages import Change
 
 KEYS = ("up", "down", "left")
 
@@ -161,6 +163,15 @@ def test_numbers_go_on_beyond_an_earlier_servers_and_every_key_is_released(newes
     assert sequencer.next_number == begins + 1
     assert [(change.key, change.down) for change in sequencer.close()] == [("up", False), ("down", False)]
     assert sequencer.take(KeyChange(number=newest + 1, key="up", down=True)) is Taken.OLD
+
+
+def test_numbers_of_a_made_up_world_rise_no_further_than_a_message_can_say() -> None:
+    sequencer = Sequencer()
+    sequencer.begin_again(MAX_NUMBER, ("up",), life=5_000)
+    sequencer.resume(5, {})
+    (released,) = sequencer.close()
+    told = Change(number=released.number, key=released.key, down=released.down)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=Change) == told
 
 
 def test_no_number_is_given_twice_though_nothing_that_a_server_took_is_known_to_the_next_one() -> None:

@@ -102,6 +102,36 @@ def test_who_says_what_nobody_should_hears_an_end_and_gets_no_byte(words: bytes,
     tell(story)
 
 
+class Unreadable:
+    """A slot of a device that has failed."""
+
+    size = SIZE
+
+    def read(self, offset: int, length: int) -> Any:
+        raise RuntimeError("out of pinned memory")
+
+
+def test_a_slot_that_cannot_be_read_is_an_end_for_who_asked_and_nobody_else_is_the_worse_for_it() -> None:
+    async def blocking(function: Callable[[], Any]) -> Any:
+        return function()
+
+    async def story() -> None:
+        path = Tcp(config=TcpConfig(stall_s=STALL_S), tokens=Tokens(0), blocking=blocking)
+        await path.start()
+        other = await path.connect(await path.export(source()))
+        channel = await path.connect(await path.export_device(Unreadable()))  # type: ignore[arg-type]
+        with pytest.raises(TransportError):
+            await channel.pull([extent(0, SIZE)], target().buffer)
+        into = target()
+        await other.pull([extent(0, SIZE)], into.buffer)
+        assert bytes(into.buffer) == pattern(SIZE)
+        await (await path.connect(await path.export(source()))).close()
+        await other.close()
+        await path.close()
+
+    tell(story)
+
+
 def test_who_says_nothing_holds_up_nobody_and_is_let_go() -> None:
     async def story() -> None:
         async with tcp(STALL_S) as path:

@@ -1,14 +1,19 @@
 """What a worker says of a session's state: accounts between blocks, its leaves, a saved copy, and the way back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from tests.state.test_saved import saved as write_saved
 from tests.worker.bench_worker import Bench, bench
-from tests.worker.counting import CountingEngine
+from tests.worker.counting import CountingEngine, World
+from worldmove.engine.base import Block, KeyChange
+from worldmove.errors import StateRefused
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import state_digest_of_bytes
 from worldmove.state.leaf import GeneratorRecord
@@ -28,14 +33,15 @@ from worldmove.worker.messages import (
     Save,
     Saved,
     StateDone,
+    ToServer,
 )
 from worldmove.worker.source_copy import SourceOfMove
 from worldmove.worker.states import DIGESTER, account_of, digest_of
 
 
-def opened(run: Callable[[Bench], Awaitable[None]]) -> Bench:
+def opened(run: Callable[[Bench], Awaitable[None]], engine: CountingEngine | None = None) -> Bench:
     async def main() -> Bench:
-        trial = bench()
+        trial = bench(engine)
         trial.worker.take(Open(session="s-1", epoch=1, seed=5))
         await trial.settle()
         await run(trial)
@@ -241,3 +247,58 @@ def test_a_state_that_is_whole_and_makes_no_session_ends_nothing_but_its_opening
     ]
     assert trial.blocks() == [0]
     assert trial.copies().slots_free == 1
+
+
+@pytest.mark.parametrize("name", ["\ud800", "x" * 512])
+def test_why_a_saved_state_is_refused_is_a_message_whatever_the_file_says(tmp_path: Path, name: str) -> None:
+    class Quoting(CountingEngine):
+        def install(self, state: dict[str, Any], into: World | None = None) -> World:
+            if name in state:
+                raise StateRefused(name * 9, "this engine has no such leaf")
+            return super().install(state, into)
+
+    async def run(trial: Bench) -> None:
+        write_saved(capture({name: 1}), tmp_path / "world.saved")
+        trial.worker.take(Open(session="s-2", epoch=1, seed=5, saved=str(tmp_path / "world.saved")))
+
+    (failed,) = opened(run, Quoting()).of(Failed)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(failed), type=ToServer) == failed
+    assert failed.code == "state_refused"
+
+
+class Faithful(CountingEngine):
+    """Says the number that stands in its state, as the reference engine does."""
+
+    def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
+        block, number = super().step(session, ()), session.number
+        return replace(block, notes=tuple(replace(note, number=number) for note in block.notes))
+
+
+COUNTED = {
+    "negative": {"number": -1},
+    "too far": {"number": 1 << 62},
+    "64 bits": {"number": 1 << 64},
+    "thousands of digits": {"number": 1 << 9999},
+    "far away": {"block": 1 << 31},
+}
+
+
+@pytest.mark.parametrize("counted", COUNTED.values(), ids=COUNTED)
+def test_a_world_that_counts_what_no_message_can_say_ends_alone(tmp_path: Path, counted: dict[str, int]) -> None:
+    """Its state is whole and its engine takes it; only what the engine then says of a frame cannot be sent."""
+
+    async def run(trial: Bench) -> None:
+        engine = CountingEngine()
+        write_saved(capture({**engine.state(engine.open(5)), **counted}), tmp_path / "world.saved")
+        trial.worker.take(Open(session="s-2", epoch=1, seed=5, saved=str(tmp_path / "world.saved")))
+        await trial.settle()
+        for block in (9, 10):
+            lists(trial, block - 9)
+            trial.worker.take(Inputs(session="s-2", block=block, changes=()))
+            await trial.settle()
+
+    trial = opened(run, Faithful())
+    for message in trial.sent:
+        msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=ToServer)
+    assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [("s-2", "engine_failed")]
+    assert trial.blocks() == [0, 1]

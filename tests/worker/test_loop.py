@@ -274,6 +274,16 @@ def test_the_first_blocks_after_a_move_carry_a_state_digest_and_no_others() -> N
     assert [bool(done.state_digest) for done in played(run).of(BlockDone)] == [True, True, False]
 
 
+def test_a_state_that_cannot_be_carried_after_a_move_has_no_digest_and_the_session_plays_on() -> None:
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        copy.promote(2, 0, 2)
+        trial.engine.state = lambda session: {"number": object()}
+        trial.inputs(0, 1, 2)
+        await trial.settle()
+
+    assert [(done.block, done.state_digest) for done in played(run).of(BlockDone)] == [(0, ""), (1, ""), (2, "")]
+
+
 def test_an_owners_blocks_go_before_a_retired_copys_checks() -> None:
     order: list[str] = []
 

@@ -2,15 +2,18 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine, World
-from worldmove.engine.base import KeyChange
+from worldmove.engine.base import Block, KeyChange
+from worldmove.errors import UserError
 from worldmove.move.ledger_messages import Yours
-from worldmove.move.messages import Gone
+from worldmove.move.messages import MAX_BLOB_BYTES, Gone
 from worldmove.state.manifest import Layout
 from worldmove.worker.messages import (
     Acknowledge,
@@ -333,3 +336,38 @@ def test_an_engine_that_raises_while_it_opens_is_answered_and_ends_nothing() -> 
     (failed,) = opened(run, Broken()).of(Failed)
     assert (failed.session, failed.code) == ("s-2", "engine_failed")
     assert "too large a world" in failed.message
+
+
+def test_an_engine_that_raises_an_error_of_ours_in_mid_step_ends_its_session_alone() -> None:
+    engine = CountingEngine()
+
+    def fail(world: World) -> None:
+        if world.block == 1:
+            raise UserError("there is no such key")
+
+    engine.during_step = fail
+
+    async def run(trial: Bench) -> None:
+        trial.worker.take(Open(session="s-2", epoch=1, seed=6))
+        await trial.settle()
+        trial.inputs(0, 1)
+        await trial.settle()
+        trial.inputs(0, session="s-2")
+
+    trial = opened(run, engine)
+    assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [("s-1", "engine_failed")]
+    assert [(done.session, done.block) for done in trial.of(BlockDone)] == [("s-1", 0), ("s-2", 0)]
+
+
+def test_a_block_of_more_pictures_than_a_message_holds_ends_its_session_alone() -> None:
+    class Large(CountingEngine):
+        def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
+            block = super().step(session, changes)
+            return replace(block, frames=np.zeros((2, 1, 1, (MAX_BLOB_BYTES >> 1) + 1), dtype=np.uint8))
+
+    async def run(trial: Bench) -> None:
+        trial.inputs(0)
+
+    trial = opened(run, Large())
+    assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [("s-1", "engine_failed")]
+    assert trial.blocks() == []

@@ -30,6 +30,9 @@ EMPTY: tuple[KeyChange, ...] = ()
 NUMBER_GAP = 1_000_000
 """By how much numbers rise with a restart where a client has counted beyond the server's life number."""
 
+MAX_NUMBER = (1 << 62) - 1
+"""What a message can say. A saved world that was made up may have counted so far; no client does."""
+
 
 class Taken(Enum):
     """What became of a change."""
@@ -106,7 +109,7 @@ class Sequencer:
         gone. ``life``: this server's life number.
         """
         keys = tuple(keys)
-        self._newest = life if newest < life else newest + NUMBER_GAP
+        self._newest = life if newest < life else min(newest + NUMBER_GAP, MAX_NUMBER)
         self._began = (newest, keys)
         for key in keys:
             self._append(KeyChange(number=self._newest, key=key, down=False))

@@ -90,8 +90,8 @@ class Serving:
                 if arena is not None:
                     await stream.send([memoryview(number(arena.size))])
                     await _serve(stream, arena, self._blocking)
-        except (OSError, TimeoutError, TransportError):
-            return
+        except (OSError, TimeoutError, TransportError, RuntimeError, MemoryError):
+            return  # a device that could not be read, say: all others are served on
         finally:
             self._num_connections -= 1
 

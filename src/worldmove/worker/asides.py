@@ -19,6 +19,7 @@ from worldmove.state.leaf_sizes import LeafSize, leaf_sizes
 from worldmove.state.saved_state import Aside, copy_aside, payload
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.loop import Tools
+from worldmove.worker.message import said
 from worldmove.worker.messages import Describe, Described, NotDone, Save, Saved
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import DIGESTER, engine_asked
@@ -35,7 +36,7 @@ async def answer(asked: Describe | Save, copies: CopyTable, tools: Tools) -> Des
             return await _describe(asked, copies, tools)
         return await _save(asked, copies, tools)
     except WorldMoveError as error:
-        return NotDone(session=asked.session, request=asked.request, code=error.code, message=str(error)[:2048])
+        return NotDone(session=asked.session, request=asked.request, code=error.code, message=said(str(error)))
     except OSError as error:
         code = "no_space" if error.errno in FULL else "cannot_write"
         why = f"The session {asked.session} is not saved: its file cannot be written ({error.strerror})."

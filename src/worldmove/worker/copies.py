@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from worldmove.errors import EngineFailed, MoveRefused
+from worldmove.errors import EngineFailed, MoveRefused, WorldMoveError
 from worldmove.state.manifest import Layout
 from worldmove.worker.background import Background
 from worldmove.worker.loop import Tools, play
@@ -82,8 +82,8 @@ class CopyTable:
     async def _play(self, copy: SessionCopy, slot: Slot) -> None:
         try:
             await play(copy, self._tools)
-        except EngineFailed as error:
-            self.on_failed(copy, error)
+        except WorldMoveError as error:  # of an engine's own, say: it ends this copy, and no other
+            self.on_failed(copy, error if isinstance(error, EngineFailed) else EngineFailed(str(error)))
             if copy.phase is not CopyPhase.FREEING:
                 copy.enter(CopyPhase.FREEING)
         copy.engine_session = None

@@ -17,15 +17,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from worldmove.engine.base import Block, Engine, KeyChange
-from worldmove.errors import StateRefused
+from worldmove.errors import EngineFailed, StateRefused
 from worldmove.move.hosts import Blocking
+from worldmove.move.messages import MAX_BLOB_BYTES
 from worldmove.worker.courtesy import Courtesy
+from worldmove.worker.message import Notes
 from worldmove.worker.messages import BlockDone, CheckDone, Note, StateDone, ToServer
 from worldmove.worker.meter import Meter
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import Account, account_of, digest_of, engine_trusted
+from worldmove.worker.states import Account, account_of, digest_of, engine_asked, engine_trusted
 from worldmove.worker.turns import Turn, Turns
+
+_NOTES = msgspec.msgpack.Decoder(Notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +54,7 @@ class Tools:
 class Stepped:
     """What the engine's thread brings back of one block."""
 
-    block: Block
+    notes: tuple[Note, ...]
     frames: bytes
     frame_sha256: tuple[bytes, ...]
     compute_s: float
@@ -113,18 +119,39 @@ def step(
     *,
     wants_digest: bool,
 ) -> Stepped:
-    """Step one block and take its digests. Runs in the engine's thread."""
+    """Step one block and take its digests. Runs in the engine's thread. Raises EngineFailed."""
     begin = clock()
     with engine_trusted("step a block"):
         block = engine.step(session, changes)
-    compute_s = clock() - begin
-    return Stepped(
-        block=block,
-        frames=block.frames.tobytes(),
-        frame_sha256=tuple(hashlib.sha256(frame.data).digest() for frame in block.frames),
-        compute_s=compute_s,
-        state_digest=digest_of(engine, session) if wants_digest else "",
-    )
+        compute_s = clock() - begin
+        frames = block.frames.tobytes()
+        if len(frames) > MAX_BLOB_BYTES:
+            raise EngineFailed(f"a block has {len(frames):,} bytes of pictures, more than {MAX_BLOB_BYTES:,}")
+        return Stepped(
+            notes=notes_of(block),
+            frames=frames,
+            frame_sha256=tuple(hashlib.sha256(frame.data).digest() for frame in block.frames),
+            compute_s=compute_s,
+            state_digest=_digest(engine, session) if wants_digest else "",
+        )
+
+
+def notes_of(block: Block) -> tuple[Note, ...]:
+    """Return what an engine says of its frames as it travels. Raises an error where no message can say it.
+
+    A world that was made up may count as far as it likes: sent, that would end the link of all the worker's worlds.
+    """
+    notes = [Note(y=n.pose[0], x=n.pose[1], action=n.action, number=n.number) for n in block.notes]
+    return _NOTES.decode(msgspec.msgpack.encode(notes))
+
+
+def _digest(engine: Engine[Any], session: Any) -> str:
+    """Return the state's digest; empty, and so equal to nothing, where the state cannot be carried."""
+    try:
+        with engine_asked("account for its state"):
+            return digest_of(engine, session)
+    except StateRefused:
+        return ""
 
 
 def _record(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
@@ -150,14 +177,13 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
 
 def block_done(copy: SessionCopy, number: int, stepped: Stepped) -> BlockDone:
     """Return the message of an owner's block."""
-    notes = stepped.block.notes
     return BlockDone(
         session=copy.name,
         epoch=copy.epoch,
         block=number,
         frames=stepped.frames,
         frame_sha256=stepped.frame_sha256,
-        notes=tuple(Note(y=n.pose[0], x=n.pose[1], action=n.action, number=n.number) for n in notes),
+        notes=stepped.notes,
         compute_s=stepped.compute_s,
         state_digest=stepped.state_digest,
     )

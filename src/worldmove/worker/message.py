@@ -12,6 +12,9 @@ MAX_FRAMES = 4096
 """Of one block. A list in a message is bounded, or a frame of 17 MB could be read into a hundred times that."""
 MAX_CHANGES = 4096
 MAX_COPIES = 4096
+MAX_SENTENCE = 2048
+Tile = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
+"""As far as a frame's header can say (``serve.frames``)."""
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):
@@ -35,8 +38,8 @@ class Change(Message, frozen=True, kw_only=True, tag="change"):
 class Note(Message, frozen=True, kw_only=True, tag="note"):
     """One frame's annotations: see ``worldmove.engine.base.FrameNote``."""
 
-    y: int
-    x: int
+    y: Tile
+    x: Tile
     action: Name
     number: Count
 
@@ -62,3 +65,8 @@ Notes = Annotated[tuple[Note, ...], msgspec.Meta(max_length=MAX_FRAMES)]
 HeldCopies = Annotated[tuple[Copy, ...], msgspec.Meta(max_length=MAX_COPIES)]
 FrameDigests = Annotated[tuple[Sha256, ...], msgspec.Meta(max_length=MAX_FRAMES)]
 """Of each frame's raw bytes, before any codec."""
+
+
+def said(text: str) -> str:
+    """Return a sentence as a message can carry it: what a state or an engine is called may be of any length."""
+    return text.encode("utf-8", "backslashreplace").decode()[:MAX_SENTENCE]

@@ -25,6 +25,7 @@ from worldmove.state.saved import SavedHeader
 from worldmove.state.saved_state import load
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.loop import Tools
+from worldmove.worker.message import said
 from worldmove.worker.messages import Failed, Open, Opened
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
@@ -110,4 +111,4 @@ def _recover(engine: Engine[Any], picture: bytes, seed: int) -> Any:
 
 
 def _failed(asked: Open, error: WorldMoveError, code: str) -> Failed:
-    return Failed(session=asked.session, code=code, message=str(error))
+    return Failed(session=asked.session, code=code, message=said(str(error)))

@@ -13,6 +13,7 @@ from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
+from worldmove.worker.message import said
 from worldmove.worker.messages import (
     Acknowledge,
     Alive,
@@ -160,7 +161,7 @@ class Worker:
 
     def _engine_failed(self, copy: SessionCopy, error: EngineFailed) -> None:
         """An engine has raised in mid-step: this session cannot go on here, and the others do."""
-        self.tools.send(Failed(session=copy.name, code=error.code, message=str(error)))
+        self.tools.send(Failed(session=copy.name, code=error.code, message=said(str(error))))
         self._drivers.failed(copy, str(error))
 
     def _acknowledge(self, message: Acknowledge) -> None:
