@@ -99,13 +99,6 @@ def group_paths(manifest: Manifest, group: Group) -> tuple[str, ...]:
     return tuple(path for path, view in inside if overlap(leaf_runs(view), group.extents))
 
 
-def group_digest(capture: Capture, group: Group, digester: Digester, nonce: bytes, layout_digest: bytes) -> bytes:
-    """Return one group's digest under an attempt's nonce."""
-    if isinstance(capture.storages[group.storage], DeviceStorage):
-        return group_digests(capture, digester, nonce, layout_digest)[group.index]
-    return digester.digest(_group_bytes(capture, group), _group_seed(group, nonce, layout_digest))
-
-
 def group_digests(capture: Capture, digester: Digester, nonce: bytes, layout_digest: bytes) -> tuple[bytes, ...]:
     """Return the digest of every group, in order. Those on a device are read by one launch, beside the others."""
     return _all_groups(
