@@ -117,6 +117,9 @@ class Nursery:
         self._pids: asyncio.Queue[int] = asyncio.Queue()
         self._ends: dict[int, asyncio.Future[int]] = {}
         self._asking = asyncio.Lock()
+        self.tells_of_ends = asyncio.Event()
+        """Cleared, nobody hears of an end until it is set again."""
+        self.tells_of_ends.set()
         self._boards: dict[str, Board] = {}
 
     def board(self, worker: str) -> Board:
@@ -151,6 +154,7 @@ class Nursery:
             if "pid" in said:
                 self._pids.put_nowait(said["pid"])
             else:
+                await self.tells_of_ends.wait()
                 self._end_of(said["ended"]).set_result(said["status"])
 
     def _end_of(self, pid: int) -> asyncio.Future[int]:

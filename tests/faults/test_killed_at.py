@@ -1,5 +1,7 @@
 """kill -9 of either end of a move, at every point of it."""
 
+import asyncio
+
 import pytest
 
 from tests.faults.conftest import Ground
@@ -12,6 +14,22 @@ from worldmove.fleet.reports import Outcome
 @pytest.mark.parametrize("point", ONLY_COPY)
 def test_a_source_killed_with_the_only_copy_leaves_a_world_that_is_said_to_be_lost(ground: Ground, point: str) -> None:
     found = ground.run(hurt(ground.house, SOURCE, Action.KILL, point)).outcome
+    assert found.lost_why == "worker-1 ended and no other worker holds a copy"
+    assert (found.report.outcome, found.report.detail) == (Outcome.LOST, "no copy is left")
+
+
+def test_a_source_whose_death_is_heard_after_its_destination_could_not_reach_it_is_no_refusal(ground: Ground) -> None:
+    ends = ground.nursery.tells_of_ends
+
+    async def late() -> None:
+        await asyncio.sleep(0.2)  # a hundred times what a destination takes to say that nobody answers
+        ends.set()
+
+    ends.clear()
+    try:
+        found = ground.run(hurt(ground.house, SOURCE, Action.KILL, "sent: Prepared", meanwhile=late)).outcome
+    finally:
+        ends.set()
     assert found.lost_why == "worker-1 ended and no other worker holds a copy"
     assert (found.report.outcome, found.report.detail) == (Outcome.LOST, "no copy is left")
 

@@ -102,7 +102,7 @@ def tried(arrange: Callable[[Ends], None], **waits: float) -> tuple[Ending, Serv
             source=server.workers.get("a"),
             destination=server.workers.get("b"),
         )
-        times = {"prepare_s": 0.05, "reserve_s": 0.05, "move_s": 0.05, "doubt_s": 0.05, **waits}
+        times = {"prepare_s": 0.05, "reserve_s": 0.05, "move_s": 0.05, "doubt_s": 0.05, "owner_s": 0.05, **waits}
         attempt = Attempt(
             plan,
             config=FleetConfig(**times),  # type: ignore[arg-type]
@@ -165,6 +165,69 @@ def test_a_cancel_or_a_death_before_the_start_is_a_refusal(event: CancelAsked | 
     ending, server = tried(arrange)
     assert ending.outcome is Outcome.REFUSED
     assert server.wires["a"].of(Start) == []
+
+
+def unreachable(ends: Ends, meanwhile: Callable[[], None]) -> None:
+    """The destination cannot reach the source; a moment after it has said so, something happens."""
+
+    def decline(message: MoveMessage) -> None:
+        ends.say("b", Declined, reason="transport", detail="no answer at the socket")
+        asyncio.get_running_loop().call_later(0.02, meanwhile)
+
+    ends.says[Offer] = decline
+
+
+def test_a_source_that_could_not_be_reached_and_turns_out_dead_is_named() -> None:
+    ending, _ = tried(lambda ends: unreachable(ends, lambda: ends.server.dies("a")), owner_s=60.0, recover_every_s=0.01)
+    assert (ending.outcome, ending.reason, ending.detail) == (Outcome.REFUSED, "worker_gone", "a ended")
+
+
+def answers(ends: Ends, beat: int) -> None:
+    """Both workers answer a beat."""
+    for worker in ends.server.workers.all():
+        worker.beat_answered = beat
+
+
+def test_a_source_that_answers_a_beat_sent_after_the_word_that_it_cannot_be_reached_has_lived() -> None:
+    ending, _ = tried(lambda ends: unreachable(ends, lambda: answers(ends, 1)), owner_s=60.0, recover_every_s=0.01)
+    assert (ending.reason, ending.detail) == ("transport", "no answer at the socket")
+
+
+def test_an_answer_to_an_earlier_beat_does_not_show_that_a_source_lives() -> None:
+    def arrange(ends: Ends) -> None:
+        for worker in ends.server.workers.all():
+            worker.beat_sent = 1
+
+        def answer() -> None:
+            answers(ends, 1)
+            asyncio.get_running_loop().call_later(0.05, ends.server.dies, "a")
+
+        unreachable(ends, answer)
+
+    ending, _ = tried(arrange, owner_s=60.0, recover_every_s=0.01)
+    assert (ending.reason, ending.detail) == ("worker_gone", "a ended")
+
+
+def test_a_source_of_which_nothing_is_heard_is_not_waited_for_for_ever() -> None:
+    ending, _ = tried(lambda ends: unreachable(ends, lambda: None))
+    assert (ending.reason, ending.detail) == ("transport", "no answer at the socket")
+
+
+def test_the_death_of_an_end_whose_word_broke_the_move_is_told_though_it_is_heard_late() -> None:
+    def arrange(ends: Ends) -> None:
+        def start(message: MoveMessage) -> None:
+            ends.ended("destination", "aborted", "transport")
+            asyncio.get_running_loop().call_later(0.2, die)
+
+        def die() -> None:
+            ends.server.dies("a")
+            ends.attempt.take(Died(worker="a"))
+
+        ends.says[Start] = start
+
+    ending, _ = tried(arrange, told_s=0.01, owner_s=60.0)
+    assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "worker_gone")
+    assert ending.detail == "a ended in the middle of the move"
 
 
 def test_a_word_of_doubt_is_not_the_end() -> None:

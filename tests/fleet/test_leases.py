@@ -74,6 +74,18 @@ def test_a_worker_that_answers_is_never_suspected_and_one_that_does_not_is_after
     assert 20 + CONFIG.worker_lease_s - CONFIG.beat_s <= at <= 20 + CONFIG.worker_lease_s + CONFIG.beat_s
 
 
+def test_a_worker_that_dies_is_sent_beats_that_it_never_answers() -> None:
+    async def run() -> tuple[int, int, int, int]:
+        found = await watched()
+        await asyncio.sleep(1.75)
+        a, b = record(found.server, "a"), record(found.server, "b")
+        found.mute.append("b")
+        await asyncio.sleep(1.5)
+        return a.beat_sent, a.beat_answered, b.beat_sent, b.beat_answered
+
+    assert virtual.run(run()) == (6, 6, 6, 3)
+
+
 def test_one_that_answers_again_is_suspected_no_longer_and_may_be_moved_to() -> None:
     async def run() -> tuple[list[str], list[str]]:
         found = await watched()

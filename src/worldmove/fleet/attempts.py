@@ -10,13 +10,14 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from worldmove.errors import MoveRefused
+from worldmove.errors import MoveRefused, TransportError
 from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.testimony import Testimony
 from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, LinkedAgain, Plan, refuse
+from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import Denied, OpenAttempt, Opened
 from worldmove.move.ledger_row import Row
@@ -33,6 +34,9 @@ from worldmove.move.messages import (
     Start,
 )
 from worldmove.state.environment import Environment
+
+UNREACHED = (TransportError.code, "silent")
+"""Why a try is refused where an end does not know whether the other one lives."""
 
 MessageT = TypeVar("MessageT", bound=MoveMessage)
 
@@ -75,7 +79,8 @@ class Attempt:
         except MoveRefused as refusal:
             self._cancel_both()
             await self._until_closed()  # the ledger may have opened it without having said so
-            return Ending(outcome=Outcome.REFUSED, reason=refusal.reason, detail=refusal.detail)
+            reason, detail = await self._why_refused(refusal)
+            return Ending(outcome=Outcome.REFUSED, reason=reason, detail=detail)
         self._on_phase(self.plan, "transfer")
         self._tell(
             self.plan.source.name,
@@ -146,6 +151,25 @@ class Attempt:
         except TimeoutError:
             raise MoveRefused("silent", f"{of.name} did not answer within {within_s:.0f} s") from None
 
+    async def _why_refused(self, refusal: MoveRefused) -> tuple[str, str]:
+        """Return the reason and the detail: an end that could not be reached may be dead, and not known to be."""
+        ends = (self.plan.source, self.plan.destination) if refusal.reason in UNREACHED else ()
+        for end in ends:
+            await self._until_known(end)
+            if self._desk.is_gone(end.name, end.incarnation):
+                return "worker_gone", f"{end.name} ended"
+        return refusal.reason, refusal.detail
+
+    async def _until_known(self, end: WorkerRecord) -> None:
+        """Return once an end has answered a beat that it is sent from now on, or is dead, or suspected."""
+        sent = end.beat_sent
+        try:
+            async with asyncio.timeout(self._config.owner_s):
+                while end.beat_answered <= sent and not end.suspected and end.state is not WorkerState.GONE:
+                    await self._react_to_next()
+        except TimeoutError:
+            return  # beats are not sent to it: what was said of it is all that there is
+
     async def _conclude(self) -> Ending:
         """Listen until both ends have said how it ended, or cannot say it any more, or need not."""
         told = await self._listen(self._config.move_s)
@@ -154,6 +178,8 @@ class Attempt:
         if not told and not self._testimony.is_needless:
             told = await self._listen(self._config.doubt_s)
         await self._until_closed()
+        for end in self._testimony.untold():
+            await self._until_known(end)
         return self._testimony.ending()
 
     async def _listen(self, within_s: float) -> bool:
@@ -180,6 +206,8 @@ class Attempt:
         await self._react(event)
 
     async def _react(self, event: Heard) -> None:
+        if not self._asked_to_open:
+            return  # refused: no word changes that, and there is nothing to close
         match event:
             case Ended() if event.outcome != "in_doubt":  # a word on the way, not the end
                 self._testimony.take(event)

@@ -55,6 +55,7 @@ class Leases:
         if sent_at is None:
             return
         worker.answered_at = max(sent_at, worker.answered_at or sent_at)
+        worker.beat_answered = max(number, worker.beat_answered)
         if worker.suspected and self._holds(worker, asyncio.get_running_loop().time()):
             worker.suspected = False
             self._on_answered(worker)
@@ -82,6 +83,7 @@ class Leases:
         while self._sent[0][1] < now - self._config.worker_lease_s:
             self._sent.popleft()
         for worker in self._workers.ready():
+            worker.beat_sent = self._number
             self._workers.send(worker.name, Beat(number=self._number))
 
     def _holds(self, worker: WorkerRecord, now: float) -> bool:

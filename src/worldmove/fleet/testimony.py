@@ -42,7 +42,7 @@ class Testimony:
     @property
     def is_complete(self) -> bool:
         """Whether each end has said how it ended, or is dead."""
-        return all(self._desk.is_gone(end.name, end.incarnation) for end in self._untold())
+        return all(self._desk.is_gone(end.name, end.incarnation) for end in self.untold())
 
     @property
     def is_needless(self) -> bool:
@@ -51,7 +51,7 @@ class Testimony:
         if row is None or row.attempt is not None:
             return False
         if is_granted(self._plan, row, before=self._granted):
-            return any(end.name in self._cut for end in self._untold())
+            return any(end.name in self._cut for end in self.untold())
         return not self._may_be_granted(row)
 
     def ending(self) -> Ending:
@@ -99,10 +99,10 @@ class Testimony:
 
         What the other end says is the echo of having been woken, or of its time being over.
         """
-        for end in self._untold():
+        for end in self.untold():
             if self._desk.is_gone(end.name, end.incarnation):
                 return "worker_gone", f"{end.name} ended in the middle of the move"
-        for end in self._untold():
+        for end in self.untold():
             if self._desk.is_suspected(end.name, end.incarnation):
                 return "silent", f"{end.name} does not answer, and the move was closed"
         for side in ("destination", "source"):
@@ -110,7 +110,7 @@ class Testimony:
                 return self._ended[side].reason, self._ended[side].detail
         return "silent", "an end did not answer, and the move was closed"
 
-    def _untold(self) -> tuple[WorkerRecord, ...]:
+    def untold(self) -> tuple[WorkerRecord, ...]:
         """Return the ends that have not said how it ended."""
         ends = (("source", self._plan.source), ("destination", self._plan.destination))
         return tuple(end for side, end in ends if side not in self._ended)

@@ -26,6 +26,10 @@ class WorkerRecord:
     """When the newest beat was sent that it has answered, by the event loop's clock (see ``fleet.leases``)."""
     suspected: bool = False
     """Its lease has lapsed."""
+    beat_sent: int = 0
+    """The newest beat that it was sent."""
+    beat_answered: int = 0
+    """The newest beat that it has answered, of those that renew a lease."""
     polled: int = 0
     """The newest poll that it has answered."""
     reported: bool = False
