@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.serve.fakes import SPEC, FakeFleet, FakeIds
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.move.strategy import Strategy
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
@@ -22,9 +23,11 @@ from worldmove.serve.wording import engine_info
 class EndingFleet(FakeFleet):
     """A fleet in which the destination's name says how a move ends."""
 
-    async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
+    async def move(
+        self, session: str, to: str, *, damage: bool = False, strategy: Strategy | None = None
+    ) -> MoveReport:
         self.outcome = Outcome(to) if to in [outcome.value for outcome in Outcome] else Outcome.COMMITTED
-        return await super().move(session, to, damage=damage)
+        return await super().move(session, to, damage=damage, strategy=strategy)
 
 
 async def serve(port_file: Path) -> None:

@@ -11,6 +11,7 @@ from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
 from worldmove.fleet.views import SessionState, SessionView, WorkerState, WorkerView
 from worldmove.move.ledger_messages import Answer, Denied, Done, MarkShown, Operation
+from worldmove.move.strategy import Strategy
 from worldmove.state.leaf_sizes import LeafSize
 from worldmove.worker.messages import (
     Acknowledge,
@@ -160,7 +161,9 @@ class FakeFleet:
     async def close(self, session: str) -> None:
         del self.sessions_by_name[session]
 
-    async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
+    async def move(
+        self, session: str, to: str, *, damage: bool = False, strategy: Strategy | None = None
+    ) -> MoveReport:
         fake = self.sessions_by_name[session]
         source = fake.view.owner
         if to == source:

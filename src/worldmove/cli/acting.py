@@ -81,6 +81,9 @@ def move(
     session: Session,
     *,
     to: Annotated[str | None, typer.Option("--to", metavar="WORKER", help="Left out: the roomiest other.")] = None,
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", metavar="NAME", help="Left out: the one that admission chooses.")
+    ] = None,
     damage: Annotated[bool, typer.Option("--damage", help="Break it: damage the bytes of every try.")] = False,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
@@ -93,7 +96,9 @@ def move(
     """
     output = output_of(context, as_json=as_json)
     try:
-        answer = Client(server).post("sessions", session, "move", body={"to": to, "damage": damage})
+        answer = Client(server).post(
+            "sessions", session, "move", body={"to": to, "damage": damage, "strategy": strategy}
+        )
     except ServerError as error:
         if "move" not in error.body:
             raise

@@ -26,6 +26,7 @@ from worldmove.fleet.workforce import Workforce
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.ledger_rules import Ledger
+from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
 from worldmove.worker.messages import Described, Saved, ToWorker
 
@@ -127,8 +128,10 @@ class Controller:
     async def close(self, session: str) -> None:
         await self._services.opener.close(session)
 
-    async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
-        return await self._services.mover.move(session, to, damage=damage)
+    async def move(
+        self, session: str, to: str, *, damage: bool = False, strategy: Strategy | None = None
+    ) -> MoveReport:
+        return await self._services.mover.move(session, to, damage=damage, strategy=strategy)
 
     async def cancel(self, session: str) -> MoveReport:
         return await self._services.mover.cancel(session)

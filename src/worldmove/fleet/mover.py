@@ -25,7 +25,7 @@ from worldmove.fleet.workers import WorkerRecord, WorkerTable, may_hold_shadow
 from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
-from worldmove.move.strategy import pick
+from worldmove.move.strategy import Strategy, pick
 
 NO_FURTHER = ("cancelled", "worker_gone", "reclaimed")
 """Why a try was aborted after which no other is made."""
@@ -69,12 +69,12 @@ class Mover:
         self._paths = PathHealth(quarantine_s=config.quarantine_s)
         self._whereabouts = Whereabouts(desk=desk, workers=workers, owner_s=config.owner_s, copy_s=config.copy_s)
 
-    async def move(self, session: str, to: str, *, damage: bool) -> MoveReport:
-        """Move a session and return how it ended."""
+    async def move(self, session: str, to: str, *, damage: bool, strategy: Strategy | None = None) -> MoveReport:
+        """Move a session, by the strategy named or the one that admission chooses, and return how it ended."""
         record, destination = self._sessions.get(session), self._workers.get(to)
         row = require_movable(record, self._desk.row(session), to)
         conducted = record.conducted = asyncio.get_running_loop().create_future()
-        record.cancelled, record.move_number = False, None
+        record.cancelled, record.move_number, record.wanted = False, None, strategy
         try:
             made = await self._tries(record, destination, row, damage=damage)
         except BaseException:
@@ -186,7 +186,7 @@ class Mover:
             attempt=record.tried,
             nonce=self._ports.nonce(),
             transport=self._transport(source, destination, damage=damage),
-            strategy=pick(),
+            strategy=record.wanted or pick(),
             source=source,
             destination=destination,
         )

@@ -12,6 +12,7 @@ from worldmove.errors import LedgerError
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.move.ledger_rules import Answer, Operation
+from worldmove.move.strategy import Strategy
 from worldmove.worker.messages import (
     BlockDone,
     Change,
@@ -163,11 +164,13 @@ class Fleet(Protocol):
         """End a session or a throw-away copy everywhere, and forget its row. Raises UserError: unknown, moving."""
         ...
 
-    async def move(self, session: str, to: str, *, damage: bool = False) -> MoveReport:
+    async def move(
+        self, session: str, to: str, *, damage: bool = False, strategy: Strategy | None = None
+    ) -> MoveReport:
         """Move a session and return how it ended: refused, aborted and in doubt are reports, not errors.
 
-        ``damage``: every try's bytes pass the Corrupting wrapper (*Break it*). Raises UserError: unknown
-        session or worker, already there, or another move of it under way.
+        ``damage``: every try's bytes pass the Corrupting wrapper (*Break it*). ``strategy``: None has admission
+        choose. Raises UserError: unknown session or worker, already there, or another move of it under way.
         """
         ...
 

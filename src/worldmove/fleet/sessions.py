@@ -9,6 +9,7 @@ from worldmove.fleet.notes import SessionNote
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionState, SessionView
 from worldmove.move.ledger_row import Row
+from worldmove.move.strategy import Strategy
 from worldmove.worker.messages import Failed, Opened
 
 HOLDING = ("live", "frozen", "superseded", "shadow", "retired")
@@ -37,6 +38,8 @@ class SessionRecord:
     """The try under way."""
     move_number: int | None = None
     """That move's, in the history; None before its first try."""
+    wanted: Strategy | None = None
+    """The strategy that was asked for, for the move under way; None has admission choose."""
     tried: str = ""
     """The id of the newest try."""
     failed_why: str = ""

@@ -6,17 +6,33 @@ from worldmove.errors import MoveRefused
 
 
 class Strategy(Enum):
-    """The ways that are built."""
+    """Every way that there is a reckoning for, the one that costs least beside its pause first."""
 
     BOUNDARY_COPY = "boundary copy"
     """Nothing while it is played; the whole state at the boundary."""
+    PRE_COPY = "pre-copy"
+    """Rounds while it is played; at the boundary the rows that the destination has nowhere."""
+    STREAMING = "streaming"
+    """Each leaf as soon as it is final for its block; at the boundary what was final too late."""
+    REPLAY = "replay"
+    """A snapshot while it is played, then the input log; at the boundary nothing."""
+
+
+WIRED: tuple[Strategy, ...] = (Strategy.BOUNDARY_COPY,)
+"""Those that both drivers carry out: one that is added here is admitted, chosen, offered and taken everywhere."""
 
 
 def pick(wanted: str | None = None) -> Strategy:
-    """Return the strategy of a move: the one that the user wants, else the one that fits. Raises MoveRefused."""
-    known = {strategy.value: strategy for strategy in Strategy}
+    """Return a strategy by its name, with spaces or dashes; without one a boundary copy. Raises MoveRefused."""
     if wanted is None:
         return Strategy.BOUNDARY_COPY
-    if wanted not in known:
-        raise MoveRefused("strategy", f"there is no strategy named {wanted}; there is {', '.join(known)}")
-    return known[wanted]
+    for strategy in WIRED:
+        if wanted.replace(" ", "-") == slug(strategy):
+            return strategy
+    known = ", ".join(strategy.value for strategy in WIRED)
+    raise MoveRefused("strategy", f"there is no strategy named {wanted}; there is {known}")
+
+
+def slug(strategy: Strategy) -> str:
+    """Return a strategy's name as one word, for a command line."""
+    return strategy.value.replace(" ", "-")

@@ -66,6 +66,7 @@ def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
         runs_at=report.runs_at,
         tries=report.tries,
         transport=report.transport,
+        strategy=report.strategy,
         started_at=datetime.fromtimestamp(report.started_at, UTC).isoformat(timespec="milliseconds"),
         took_ms=round(report.took_s * 1000, 3),
         pause_ms=milliseconds(report.pause_s),

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Protocol
 
-from worldmove.errors import MessageError, UserError
+from worldmove.errors import MessageError, MoveRefused, UserError
 from worldmove.fleet.ports import Beginning
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerState, WorkerView
+from worldmove.move.strategy import Strategy, pick
 from worldmove.serve.client_messages import Keep, Keys, Ping, Received, decode
 from worldmove.serve.gateway import Gateway
 from worldmove.serve.limits import PlayLimits
@@ -87,11 +88,11 @@ class Desk:
                 return view
         raise UserError(f"The session {session} has ended.", code="unknown_session", status=404)
 
-    async def move(self, session: str, to: str | None, *, damage: bool) -> MoveReport:
+    async def move(self, session: str, to: str | None, *, damage: bool, strategy: str | None = None) -> MoveReport:
         """Move a session; the report has the gap, where a block was due. Raises UserError."""
-        view = self.view(session)
+        view, wanted = self.view(session), None if strategy is None else _strategy(strategy)
         destination = roomiest_other(self._fleet.workers(), view.owner) if to is None else self._worker(to)
-        report = await self._fleet.move(session, destination, damage=damage)
+        report = await self._fleet.move(session, destination, damage=damage, strategy=wanted)
         return await self._gateway.settled(session, report)
 
     async def cancel(self, session: str) -> MoveReport:
@@ -190,6 +191,15 @@ class Desk:
             await recovery.run()
         finally:
             del self._gateway.recoveries[session]
+
+
+def _strategy(name: str) -> Strategy:
+    """Return a strategy by its name. Raises UserError, naming those that there are."""
+    try:
+        return pick(name)
+    except MoveRefused as refusal:
+        detail = refusal.detail[0].upper() + refusal.detail[1:] + "."
+        raise UserError(detail, code="unknown_strategy", status=404) from refusal
 
 
 def roomiest_other(workers: Sequence[WorkerView], owner: str) -> str:

@@ -22,6 +22,9 @@ class OpenSession(Body):
 class MoveSession(Body):
     to: WorkerName | None = Field(default=None, description="Left out: the other worker with most free slots.")
     damage: bool = Field(default=False, description="Break it: damage the bytes of every try on their way.")
+    strategy: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        default=None, description="By which strategy. Left out: the one that admission chooses."
+    )
 
 
 class Answer(BaseModel):
@@ -98,6 +101,7 @@ class Move(Answer):
     runs_at: str | None = Field(description="Who owns it by the ledger's row; null: nobody that lives.")
     tries: int
     transport: str
+    strategy: str
     started_at: str
     took_ms: float
     pause_ms: float | None

@@ -52,7 +52,7 @@ def add_play(app: FastAPI, parts: Parts) -> None:
     async def move(session: str, request: body.MoveSession | None = None) -> body.Move:
         """Move a world and answer when it is known how that ended: the outcome is in the body. 409: refused."""
         request = request or body.MoveSession()
-        report = await desk.move(session, request.to, damage=request.damage)
+        report = await desk.move(session, request.to, damage=request.damage, strategy=request.strategy)
         answer = move_body(report, frame_period_s)
         if report.outcome is Outcome.REFUSED:
             raise Refused(answer)
