@@ -12,6 +12,7 @@ from worldmove.worker.outbox import Outbox
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.shadow import Shadow
 from worldmove.worker.slots import Slot, SlotPool, SlotState
+from worldmove.worker.snapshot import Snapshot, take_snapshot
 
 
 class CopyTable:
@@ -59,6 +60,10 @@ class CopyTable:
     def reserve(self, session: str, layout: Layout) -> Shadow:
         """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held')."""
         return Shadow(self.add(session, SlotState.SHADOW, layout.arena_bytes), self._tools, layout)
+
+    async def snapshot(self, copy: SessionCopy) -> Snapshot:
+        """Copy the state of a session that is played here aside, at its next block boundary; see ``take_snapshot``."""
+        return await take_snapshot(copy, self._pool, self._tools)
 
     def report(self, poll: int = 0) -> None:
         """Tell the server what is held."""

@@ -3,6 +3,7 @@
 free -> bound -> free              an opened session
 free -> shadow -> bound            a move that was committed
 free -> shadow -> quarantined -> free      one that was not: nobody gets the slot before its path is released
+free -> snapshot -> free            a state copied aside, while its session plays on in another slot
 """
 
 from collections.abc import Sequence
@@ -19,13 +20,16 @@ class SlotState(Enum):
     BOUND = "bound"
     SHADOW = "shadow"
     QUARANTINED = "quarantined"
+    SNAPSHOT = "snapshot"
 
 
 _STEPS = {
-    SlotState.FREE: (SlotState.BOUND, SlotState.SHADOW),
+    SlotState.FREE: (SlotState.BOUND, SlotState.SHADOW, SlotState.SNAPSHOT),
     SlotState.BOUND: (SlotState.FREE,),
     SlotState.SHADOW: (SlotState.BOUND, SlotState.QUARANTINED),
     SlotState.QUARANTINED: (SlotState.FREE,),
+    # Whoever still reads it reads something else then, which the snapshot's proof shows.
+    SlotState.SNAPSHOT: (SlotState.FREE,),
 }
 
 

@@ -8,6 +8,7 @@ from worldmove.move.hosts import Frozen
 from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
 from worldmove.state.recapture import Known
+from worldmove.worker.boundaries import next_boundary
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import freeze_in, layout_in
@@ -15,10 +16,6 @@ from worldmove.worker.turns import Turn
 
 HIGH = 0.95
 """The quantile of block times that an offer names."""
-FRESH = 0.1
-"""A boundary is fresh for this share of a block's period; a freeze then has nearly a whole period ahead."""
-RESTING = 1.25
-"""Periods without a step after which a session counts as resting, and is frozen where it stands."""
 
 
 class SourceOfMove:
@@ -53,7 +50,7 @@ class SourceOfMove:
         """Stop at the next block boundary, quiesce the engine, resolve and gather the state."""
         while self._copy.replays:  # its state is of a block that was shown already
             await self._copy.step_ended()
-        await self._next_boundary()
+        await next_boundary(self._copy, self._tools.engine.spec.period_s)
         if self._copy.phase is not CopyPhase.LIVE:
             raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
         self._copy.enter(CopyPhase.FROZEN)
@@ -88,18 +85,3 @@ class SourceOfMove:
 
     def free(self) -> None:
         self._copy.enter(CopyPhase.FREEING)
-
-    async def _next_boundary(self) -> None:
-        """Wait for the end of a step, so that the pause begins as far as can be from the next block's due time.
-
-        A session that rests has no due time: it is frozen at once.
-        """
-        period_s = self._tools.engine.spec.period_s
-        since_s = asyncio.get_running_loop().time() - self._copy.ended_at
-        if since_s < FRESH * period_s or (since_s > RESTING * period_s and not self._copy.stepping):
-            return
-        try:
-            async with asyncio.timeout(RESTING * period_s):
-                await self._copy.step_ended()
-        except TimeoutError:
-            return

@@ -111,6 +111,14 @@ def freeze_in(
         return captured, gather(captured, arena)
 
 
+def copy_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Manifest, Placement]:
+    """Copy a session's state into an arena that is not its own; the session goes on where it is. Raises ArenaFull."""
+    with engine_asked("give away its state"):
+        engine.quiesce(session)
+        captured = captured_of(engine, session)
+        return captured.manifest, adopt(captured, arena)
+
+
 def digest_of(engine: Engine[Any], session: Any) -> str:
     """Return the state digest of a session at a boundary."""
     engine.quiesce(session)

@@ -1,0 +1,78 @@
+"""A session's state before one block, copied aside into a slot of its own, while the session plays on.
+
+    slot, boundary     |--|
+    copy                  |-|            in the engine's thread: between two blocks
+    read                    |---- ... ---|    by anybody, for as long as it takes
+    free                                 |
+
+Whoever took a snapshot frees it, whatever became of what it was taken for.
+"""
+
+from functools import partial
+
+from worldmove.errors import MoveRefused
+from worldmove.state.arena import AnyArena, Placement, landed
+from worldmove.state.capture import Capture
+from worldmove.state.manifest import Manifest
+from worldmove.worker.boundaries import next_boundary
+from worldmove.worker.loop import Tools
+from worldmove.worker.session import CopyPhase, SessionCopy
+from worldmove.worker.slots import Slot, SlotPool, SlotState
+from worldmove.worker.states import copy_aside_in
+from worldmove.worker.turns import Turn
+
+
+class Snapshot:
+    """What lies in its slot: the state before ``block``."""
+
+    def __init__(self, copy: SessionCopy, slot: Slot, block: int, manifest: Manifest, placement: Placement) -> None:
+        self.block = block
+        self.manifest = manifest
+        self.placement = placement
+        self._copy = copy
+        self._slot = slot
+        self._is_freed = False
+
+    @property
+    def arena(self) -> AnyArena:
+        """Where it may be read, until it is freed."""
+        return self._slot.arena
+
+    def capture(self) -> Capture:
+        """Return it as a state, to be digested. From a device it is read for that: not for the event loop's thread."""
+        return landed(self.manifest, self.placement, self._slot.arena)
+
+    def free(self) -> None:
+        """Give its slot back. Idempotent."""
+        if not self._is_freed:
+            self._is_freed = True
+            self._slot.enter(SlotState.FREE)
+            self._copy.changed()
+
+
+async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools) -> Snapshot:
+    """Copy a session's state into a free slot at its next block boundary.
+
+    Raises MoveRefused('no_slot' | 'not_played'), StateRefused or ArenaFull. However it ends without a snapshot,
+    cancelled included, the slot is free again.
+    """
+    slot = pool.take(SlotState.SNAPSHOT, 0)
+    copy.changed()
+    try:
+        return await _copied(copy, slot, tools)
+    except BaseException:
+        slot.enter(SlotState.FREE)
+        copy.changed()
+        raise
+
+
+async def _copied(copy: SessionCopy, slot: Slot, tools: Tools) -> Snapshot:
+    while copy.replays:  # its state is of a block that was shown already
+        await copy.step_ended()
+    await next_boundary(copy, tools.engine.spec.period_s)
+    async with tools.turns.take(Turn.BOUNDARY) as engine_thread:
+        if copy.phase is not CopyPhase.LIVE:
+            raise MoveRefused("not_played", f"{copy.name} is {copy.phase.value} here, and is not played any more")
+        job = partial(copy_aside_in, tools.engine, copy.engine_session, slot.arena)
+        manifest, placement = await engine_thread(job)
+        return Snapshot(copy, slot, copy.next_block, manifest, placement)
