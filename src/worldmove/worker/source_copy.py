@@ -22,7 +22,10 @@ RESTING = 1.25
 
 
 class SourceOfMove:
-    """Orders one copy about on behalf of a move's source."""
+    """Orders one copy about on behalf of a move's source.
+
+    A copy that is being freed takes no order any more: whoever frees it ends this side's driver next.
+    """
 
     def __init__(self, copy: SessionCopy, tools: Tools) -> None:
         self._copy = copy
@@ -54,12 +57,12 @@ class SourceOfMove:
         while self._copy.replays:  # its state is of a block that was shown already
             await self._copy.step_ended()
         await self._next_boundary()
+        self._require_kept()
         if self._copy.phase is not CopyPhase.LIVE:
             raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
         self._copy.enter(CopyPhase.FROZEN)
         await self._copy.still()
-        if self._copy.is_freeing:
-            raise StateRefused("", "its engine failed in the block before")
+        self._require_kept()
         asked_at = asyncio.get_running_loop().time()
         known, self._known = self._known, None
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
@@ -68,16 +71,20 @@ class SourceOfMove:
         return Frozen(block=self._copy.next_block, capture=captured, placement=placement, stopped_at=asked_at)
 
     def thaw(self, epoch: int) -> None:
-        self._copy.thaw(epoch)
+        if not self._copy.is_freeing:
+            self._copy.thaw(epoch)
 
     def supersede(self) -> None:
-        self._copy.enter(CopyPhase.SUPERSEDED)
+        if not self._copy.is_freeing:
+            self._copy.enter(CopyPhase.SUPERSEDED)
 
     def retire(self, attempt: str) -> None:
-        self._copy.retire(attempt, self._tools.check_blocks if attempt else 0)
+        if not self._copy.is_freeing:
+            self._copy.retire(attempt, self._tools.check_blocks if attempt else 0)
 
     def replay(self, epoch: int, block: int) -> None:
-        self._copy.replay(epoch, block)
+        if not self._copy.is_freeing:
+            self._copy.replay(epoch, block)
 
     async def acknowledged(self, block: int) -> None:
         self._copy.outbox.send_again(self._copy.epoch)
@@ -87,7 +94,13 @@ class SourceOfMove:
         await self._copy.passed(block)
 
     def free(self) -> None:
-        self._copy.enter(CopyPhase.FREEING)
+        if not self._copy.is_freeing:
+            self._copy.enter(CopyPhase.FREEING)
+
+    def _require_kept(self) -> None:
+        """Raise StateRefused for a copy that is being freed."""
+        if self._copy.is_freeing:
+            raise StateRefused("", "its session has ended here: its engine failed, or it was closed")
 
     async def _next_boundary(self) -> None:
         """Wait for the end of a step, so that the pause begins as far as can be from the next block's due time.
