@@ -1,10 +1,12 @@
 """A copy as the driver of its move sees it at the source (``move.hosts.SourceCopy``)."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
-from worldmove.move.hosts import Frozen
+from worldmove.move.hosts import Blocking, Frozen
 from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
 from worldmove.state.recapture import Known
@@ -47,7 +49,7 @@ class SourceOfMove:
 
     async def layout(self) -> Layout:
         """Describe the state while it goes on being played. Raises StateRefused."""
-        async with self._tools.turns.take(Turn.OPEN) as engine_thread:
+        async with self._used(Turn.OPEN) as engine_thread:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
             layout, self._known = await engine_thread(job)
         return layout
@@ -65,7 +67,7 @@ class SourceOfMove:
         self._require_kept()
         asked_at = asyncio.get_running_loop().time()
         known, self._known = self._known, None
-        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+        async with self._used(Turn.BOUNDARY) as engine_thread:
             job = partial(freeze_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena, known)
             captured, placement = await engine_thread(job)
         return Frozen(block=self._copy.next_block, capture=captured, placement=placement, stopped_at=asked_at)
@@ -94,8 +96,15 @@ class SourceOfMove:
         await self._copy.passed(block)
 
     def free(self) -> None:
-        if not self._copy.is_freeing:
-            self._copy.enter(CopyPhase.FREEING)
+        self._copy.end()
+
+    @asynccontextmanager
+    async def _used(self, turn: Turn) -> AsyncIterator[Blocking]:
+        """Take a turn at the copy, which keeps its slot meanwhile. Raises StateRefused if it is being freed by then."""
+        with self._copy.in_use():
+            async with self._tools.turns.take(turn) as engine_thread:
+                self._require_kept()
+                yield engine_thread
 
     def _require_kept(self) -> None:
         """Raise StateRefused for a copy that is being freed."""
