@@ -46,7 +46,8 @@ async def answer(asked: Describe | Save, copies: CopyTable, tools: Tools) -> Des
 async def _describe(asked: Describe, copies: CopyTable, tools: Tools) -> Described:
     async with tools.turns.take(Turn.OPEN) as engine_thread:
         copy = _played(asked.session, copies)
-        leaves: tuple[LeafSize, ...] = await engine_thread(partial(_look, tools.engine, copy.engine_session))
+        with copy.in_use():
+            leaves: tuple[LeafSize, ...] = await engine_thread(partial(_look, tools.engine, copy.engine_session))
         return Described(session=copy.name, request=asked.request, block=copy.next_block, leaves=leaves)
 
 
@@ -54,7 +55,8 @@ async def _save(asked: Save, copies: CopyTable, tools: Tools) -> Saved:
     async with tools.turns.take(Turn.OPEN) as engine_thread:
         copy = _played(asked.session, copies)
         epoch, block = copy.epoch, copy.next_block
-        aside = await engine_thread(partial(_copy, tools.engine, copy.engine_session))
+        with copy.in_use():
+            aside = await engine_thread(partial(_copy, tools.engine, copy.engine_session))
     digest = await tools.copying(partial(_write, aside, asked.path))
     manifest = aside.capture.manifest
     return Saved(

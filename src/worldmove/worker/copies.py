@@ -89,8 +89,8 @@ class CopyTable:
             await play(copy, self._tools)
         except WorldMoveError as error:  # of an engine's own, say: it ends this copy, and no other
             self.on_failed(copy, error if isinstance(error, EngineFailed) else EngineFailed(str(error)))
-            if copy.phase is not CopyPhase.FREEING:
-                copy.enter(CopyPhase.FREEING)
+            copy.end()
+        await copy.unused()
         copy.engine_session = None
         del self._copies[copy.name]
         if slot.state is SlotState.BOUND:

@@ -41,11 +41,14 @@ async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened |
         copy = copies.add(asked.session, SlotState.BOUND, 0)
     except MoveRefused as error:
         return _failed(asked, error, error.reason)
-    try:
-        opened = await (_go_on(asked, copy, tools) if asked.saved else _begin(asked, copy, tools))
-    except EXPECTED as error:
-        copy.enter(CopyPhase.FREEING)
-        return _failed(asked, error, error.code)
+    with copy.in_use():
+        try:
+            opened = await (_go_on(asked, copy, tools) if asked.saved else _begin(asked, copy, tools))
+            if copy.is_freeing:
+                raise UserError("the session was closed while it was opened", code="closed")
+        except EXPECTED as error:
+            copy.end()
+            return _failed(asked, error, error.code)
     copy.epoch = asked.epoch
     copy.enter(CopyPhase.LIVE if asked.picture is None else CopyPhase.THROWAWAY)
     return opened

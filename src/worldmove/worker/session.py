@@ -11,10 +11,12 @@ Rules:
 2. ``next_block`` changes only when a step has ended.
 3. What was sent stays in the outbox until it is acknowledged, in every phase.
 4. Only who orders a copy about frees it: its move's driver, or the worker when its session is closed.
+5. Its slot is given back once nobody is at its memory any more: who opens it, saves it or freezes it says so.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Any
 
@@ -68,6 +70,9 @@ class SessionCopy:
         self._still = asyncio.Event()
         self._still.set()
         self._ended = asyncio.Event()
+        self._num_users = 0
+        self._unused = asyncio.Event()
+        self._unused.set()
         self._passing: list[tuple[int, asyncio.Future[None]]] = []
         self._on_change = on_change
 
@@ -82,6 +87,11 @@ class SessionCopy:
         self.phase = phase
         self.wake.set()
         self.changed()
+
+    def end(self) -> None:
+        """Let the slot be given back as soon as that can be."""
+        if self.phase is not CopyPhase.FREEING:
+            self.enter(CopyPhase.FREEING)
 
     @property
     def may_compute(self) -> bool:
@@ -145,6 +155,22 @@ class SessionCopy:
         """The step has ended, or gave its turn back."""
         self._still.set()
         self._ended.set()
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the slot, whatever becomes of the session: somebody beside its steps reads or writes its memory."""
+        self._num_users += 1
+        self._unused.clear()
+        try:
+            yield
+        finally:
+            self._num_users -= 1
+            if not self._num_users:
+                self._unused.set()
+
+    async def unused(self) -> None:
+        """Return once nobody beside its steps is at its memory."""
+        await self._unused.wait()
 
     async def step_ended(self) -> None:
         """Return at the end of the step in hand, or of the next one."""

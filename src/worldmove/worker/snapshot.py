@@ -59,7 +59,8 @@ async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools) -> Snap
     slot = pool.take(SlotState.SNAPSHOT, 0)
     copy.changed()
     try:
-        return await _copied(copy, slot, tools)
+        with copy.in_use():
+            return await _copied(copy, slot, tools)
     except BaseException:
         slot.enter(SlotState.FREE)
         copy.changed()

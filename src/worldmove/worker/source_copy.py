@@ -1,10 +1,12 @@
 """A copy as the driver of its move sees it at the source (``move.hosts.SourceCopy``)."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
-from worldmove.move.hosts import Frozen
+from worldmove.move.hosts import Blocking, Frozen
 from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
 from worldmove.state.recapture import Known
@@ -19,7 +21,10 @@ HIGH = 0.95
 
 
 class SourceOfMove:
-    """Orders one copy about on behalf of a move's source."""
+    """Orders one copy about on behalf of a move's source.
+
+    A copy that is being freed takes no order any more: whoever frees it ends this side's driver next.
+    """
 
     def __init__(self, copy: SessionCopy, tools: Tools) -> None:
         self._copy = copy
@@ -41,7 +46,7 @@ class SourceOfMove:
 
     async def layout(self) -> Layout:
         """Describe the state while it goes on being played. Raises StateRefused."""
-        async with self._tools.turns.take(Turn.OPEN) as engine_thread:
+        async with self._used(Turn.OPEN) as engine_thread:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
             layout, self._known = await engine_thread(job)
         return layout
@@ -51,30 +56,34 @@ class SourceOfMove:
         while self._copy.replays:  # its state is of a block that was shown already
             await self._copy.step_ended()
         await next_boundary(self._copy, self._tools.engine.spec.period_s)
+        self._require_kept()
         if self._copy.phase is not CopyPhase.LIVE:
             raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
         self._copy.enter(CopyPhase.FROZEN)
         await self._copy.still()
-        if self._copy.is_freeing:
-            raise StateRefused("", "its engine failed in the block before")
+        self._require_kept()
         asked_at = asyncio.get_running_loop().time()
         known, self._known = self._known, None
-        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+        async with self._used(Turn.BOUNDARY) as engine_thread:
             job = partial(freeze_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena, known)
             captured, placement = await engine_thread(job)
         return Frozen(block=self._copy.next_block, capture=captured, placement=placement, stopped_at=asked_at)
 
     def thaw(self, epoch: int) -> None:
-        self._copy.thaw(epoch)
+        if not self._copy.is_freeing:
+            self._copy.thaw(epoch)
 
     def supersede(self) -> None:
-        self._copy.enter(CopyPhase.SUPERSEDED)
+        if not self._copy.is_freeing:
+            self._copy.enter(CopyPhase.SUPERSEDED)
 
     def retire(self, attempt: str) -> None:
-        self._copy.retire(attempt, self._tools.check_blocks if attempt else 0)
+        if not self._copy.is_freeing:
+            self._copy.retire(attempt, self._tools.check_blocks if attempt else 0)
 
     def replay(self, epoch: int, block: int) -> None:
-        self._copy.replay(epoch, block)
+        if not self._copy.is_freeing:
+            self._copy.replay(epoch, block)
 
     async def acknowledged(self, block: int) -> None:
         self._copy.outbox.send_again(self._copy.epoch)
@@ -84,4 +93,17 @@ class SourceOfMove:
         await self._copy.passed(block)
 
     def free(self) -> None:
-        self._copy.enter(CopyPhase.FREEING)
+        self._copy.end()
+
+    @asynccontextmanager
+    async def _used(self, turn: Turn) -> AsyncIterator[Blocking]:
+        """Take a turn at the copy, which keeps its slot meanwhile. Raises StateRefused if it is being freed by then."""
+        with self._copy.in_use():
+            async with self._tools.turns.take(turn) as engine_thread:
+                self._require_kept()
+                yield engine_thread
+
+    def _require_kept(self) -> None:
+        """Raise StateRefused for a copy that is being freed."""
+        if self._copy.is_freeing:
+            raise StateRefused("", "its session has ended here: its engine failed, or it was closed")

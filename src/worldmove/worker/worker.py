@@ -184,8 +184,7 @@ class Worker:
     async def _close(self, message: Close) -> None:
         copy = self.copies.get(message.session)
         if copy is not None:
-            if copy.phase is not CopyPhase.FREEING:
-                copy.enter(CopyPhase.FREEING)
+            copy.end()
             await self._drivers.end(message.session)
             await copy.ended.wait()
         self.tools.send(Freed(session=message.session))

@@ -1,0 +1,83 @@
+"""A session that ends in the middle of something ends alone: its worker plays the others on."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.worker.bench_worker import bench
+from tests.worker.counting import CountingEngine, World
+from tests.worker.test_move_between_workers import ATTEMPT, HEAD, Pair
+from worldmove.move.ledger_messages import OpenAttempt
+from worldmove.move.messages import Reserved, Start
+from worldmove.worker.messages import BlockDone, Close, Failed, Freed, Open
+
+
+@pytest.mark.parametrize("num_turns", range(0, 12, 3))
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_session_that_ends_in_the_block_that_its_freeze_waits_for_ends_alone(num_turns: int, *, closed: bool) -> None:
+    """By an engine that raises, or because it is closed in that very block."""
+
+    async def main() -> None:
+        engine = CountingEngine()
+        pair = Pair(engines=(engine, CountingEngine()))
+        a, b = pair.benches["a"], pair.benches["b"]
+        await pair.open_on_a(3)
+        a.worker.take(Open(session="s-2", epoch=1, seed=6))
+        await pair.offer("loopback")
+        await pair.hears(Reserved)
+        opened = OpenAttempt(session="s-1", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1)
+        await pair.ledger.ask(opened, pair.facts)
+
+        def end(world: World) -> None:
+            if closed:
+                for each in (a, b):
+                    each.worker.take(Close(session="s-1"))
+            else:
+                raise ValueError("no such place")
+
+        engine.during_step = end
+        a.worker.take(Start(to="a", destination="b", destination_incarnation=1, nonce=bytes(32), **HEAD))  # type: ignore[arg-type]
+        for _ in range(num_turns):
+            await asyncio.sleep(0)
+        a.inputs(3)
+        await pair.settle()
+        engine.during_step = lambda world: None
+        a.inputs(0, 1, session="s-2")
+        await asyncio.sleep(0.6)  # a cancel that was lost is repeated after half a second
+        await pair.settle()
+        await pair.close()
+        assert [done.block for done in a.of(BlockDone) if done.session == "s-2"] == [0, 1]
+        assert [copy.session for copy in a.copies().copies] == ["s-2"]
+        assert (a.copies().slots_free, b.copies().slots_free) == (1, 2)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("num_turns", range(5))
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_session_that_is_closed_while_it_opens_ends_alone_and_keeps_its_slot_until_then(
+    tmp_path: Path, num_turns: int, *, saved: bool
+) -> None:
+    """A saved one that cannot be read fails, and is being freed already."""
+
+    async def main() -> None:
+        trial = bench()
+        trial.worker.take(Open(session="s-2", epoch=1, seed=6))
+        await trial.settle()
+        path = str(tmp_path / "none") if saved else ""
+        trial.worker.take(Open(session="s-1", epoch=1, seed=5, saved=path))
+        for _ in range(num_turns):
+            await asyncio.sleep(0)
+        trial.worker.take(Close(session="s-1"))
+        await trial.settle()
+        trial.inputs(0, 1, session="s-2")
+        await trial.settle()
+        said = [message for message in trial.sent if isinstance(message, Failed | Freed)]
+        assert [type(message) for message in said][-1] is Freed
+        assert [message.code for message in said if isinstance(message, Failed)] in (["closed"], ["bad_file"], [])
+        assert trial.blocks() == [0, 1]
+        assert [copy.session for copy in trial.copies().copies] == ["s-2"]
+        assert trial.copies().slots_free == 1
+
+    asyncio.run(main())
