@@ -80,6 +80,9 @@ class Opener:
             raise UserError(
                 f"The session {session} is moving; close it when the move has ended.", code="moving", status=409
             )
+        if self._desk.row(session) is None and not (record.throwaway and record.opened):
+            why = f"The session {session} is being opened; close it when that has ended."
+            raise UserError(why, code="busy", status=409)
         if not record.throwaway:  # a later server ends what this one has begun to
             self._notes.keep_session(self._sessions.note_of(record, closing=True))
         record.closing = True

@@ -1,0 +1,40 @@
+"""Sessions are begun and ended: what races what, on a server without processes."""
+
+import asyncio
+
+import pytest
+
+from tests.fleet.fakes import server_of
+from worldmove.errors import UserError
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.notes import MemoryNotes, Notes
+from worldmove.fleet.opener import Opener
+from worldmove.fleet.sessions import SessionTable
+from worldmove.worker.messages import Close, Open, Opened
+
+
+def test_what_is_being_opened_is_not_closed_and_its_opening_ends_as_it_would_have() -> None:
+    async def main() -> None:
+        server, sessions = await server_of("a"), SessionTable()
+        opener = Opener(
+            config=FleetConfig(close_s=0.01),
+            workers=server.workers,
+            sessions=sessions,
+            desk=server.desk,
+            notes=Notes(MemoryNotes()),
+            gateway=lambda: server.gateway,
+        )
+        opening = asyncio.create_task(opener.open("s-1", 5, "a"))
+        await asyncio.sleep(0)
+        assert len(server.wires["a"].of(Open)) == 1
+        with pytest.raises(UserError, match="being opened") as refused:
+            await opener.close("s-1")
+        assert (refused.value.code, refused.value.status) == ("busy", 409)
+        assert server.wires["a"].of(Close) == []
+        done = Opened(session="s-1", epoch=1, num_bytes=1, num_leaves=1, state_digest="d")
+        opener.heard(server.workers.get("a"), done)
+        assert (await opening).name == "s-1"
+        await opener.close("s-1")
+        assert (sessions.find("s-1"), server.desk.row("s-1")) == (None, None)
+
+    asyncio.run(main())
