@@ -2,15 +2,29 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from tests.worker.bench_worker import bench
 from tests.worker.counting import CountingEngine, World
 from tests.worker.test_move_between_workers import ATTEMPT, HEAD, Pair
+from worldmove.errors import MessageError
 from worldmove.move.ledger_messages import OpenAttempt
 from worldmove.move.messages import Reserved, Start
-from worldmove.worker.messages import BlockDone, Close, Failed, Freed, Open
+from worldmove.worker.messages import (
+    BlockDone,
+    Change,
+    Close,
+    Describe,
+    Failed,
+    Freed,
+    Inputs,
+    NotDone,
+    Open,
+    StateDone,
+)
 
 
 @pytest.mark.parametrize("num_turns", range(0, 12, 3))
@@ -79,5 +93,41 @@ def test_a_session_that_is_closed_while_it_opens_ends_alone_and_keeps_its_slot_u
         assert trial.blocks() == [0, 1]
         assert [copy.session for copy in trial.copies().copies] == ["s-2"]
         assert trial.copies().slots_free == 1
+
+    asyncio.run(main())
+
+
+class Wordy(CountingEngine):
+    """Its state is small, and what there is to say of its leaves is long."""
+
+    def state(self, session: World) -> dict[str, Any]:
+        return {**super().state(session), "x" * 400: [0] * 20}
+
+    def install(self, state: dict[str, Any], into: World | None = None) -> World:
+        return super().install({name: value for name, value in state.items() if len(name) < 400})
+
+
+def test_a_state_of_which_there_is_more_to_say_than_a_message_holds_ends_nothing() -> None:
+    async def main() -> None:
+        sent: list[Any] = []
+
+        def send(message: Any) -> None:
+            if len(msgspec.msgpack.encode(message)) > 4000:
+                raise MessageError("it is too long")
+            sent.append(message)
+
+        trial = bench(Wordy(), send=send)
+        trial.sent = sent
+        trial.worker.take(Open(session="s-1", epoch=1, seed=5))
+        await trial.settle()
+        trial.worker.take(Describe(session="s-1", request=7))
+        await trial.settle()
+        changes = (Change(number=1, key="up", down=True),)
+        for block in range(2):
+            trial.worker.take(Inputs(session="s-1", block=block, changes=changes, account=True))
+            await trial.settle()
+        assert [(refusal.request, refusal.code) for refusal in trial.of(NotDone)] == [(7, MessageError.code)]
+        assert trial.of(StateDone) == trial.of(Failed) == []
+        assert trial.blocks() == [0, 1]
 
     asyncio.run(main())

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from worldmove.engine.base import Block, Engine, KeyChange
-from worldmove.errors import EngineFailed, StateRefused
+from worldmove.errors import EngineFailed, MessageError, StateRefused
 from worldmove.move.hosts import Blocking
 from worldmove.move.messages import MAX_BLOB_BYTES
 from worldmove.worker.courtesy import Courtesy
@@ -94,7 +94,8 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
 async def _give_account(copy: SessionCopy, tools: Tools) -> None:
     """Send the digests of the state as it is now, unless a list came while this waited for the engine.
 
-    A copy that owns nothing any more gives none, and a state that cannot be carried has none.
+    A copy that owns nothing any more gives none. A state that cannot be carried has none, nor has one whose paths are
+    longer than a message may be.
     """
     copy.begin_step()
     try:
@@ -105,7 +106,7 @@ async def _give_account(copy: SessionCopy, tools: Tools) -> None:
             if copy.phase is CopyPhase.LIVE:
                 account = await engine_thread(partial(account_of, tools.engine, copy.engine_session))
                 tools.send(state_done(copy, account))
-    except StateRefused:
+    except (StateRefused, MessageError):
         return
     finally:
         copy.end_step()

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldmove.engine.base import KeyChange
-from worldmove.errors import EngineFailed
+from worldmove.errors import EngineFailed, MessageError
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
 from worldmove.worker.asides import answer
@@ -25,6 +25,7 @@ from worldmove.worker.messages import (
     Hello,
     Inputs,
     LedgerAnswer,
+    NotDone,
     Open,
     Poll,
     Refused,
@@ -179,7 +180,13 @@ class Worker:
         self.tools.send(answer)
 
     async def _answer(self, message: Describe | Save) -> None:
-        self.tools.send(await answer(message, self.copies, self.tools))
+        """Answer; what is longer than a message may be cannot be told, and ends nothing."""
+        try:
+            self.tools.send(await answer(message, self.copies, self.tools))
+        except MessageError as error:
+            why = f"What there is to say of {message.session} is too long: {error}."
+            refusal = NotDone(session=message.session, request=message.request, code=error.code, message=said(why))
+            self.tools.send(refusal)
 
     async def _close(self, message: Close) -> None:
         copy = self.copies.get(message.session)
