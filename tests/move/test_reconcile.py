@@ -79,6 +79,12 @@ def test_what_is_held_becomes_what_is_wanted(before: list[int], after: list[int]
     assert difference.pulled_bytes == ROW * sum(name not in before for name in after)
     assert difference.in_place_bytes == ROW * sum(a == b for a, b in zip(before, after, strict=False))
     assert _waves_are_free(difference)
+    assert _num_moved(difference) == difference.moved_bytes
+
+
+def _num_moved(difference: Difference) -> int:
+    moves = difference.moves
+    return int(moves.lengths[moves.destinations < moves.spare_at].sum())
 
 
 @st.composite
@@ -118,6 +124,7 @@ def test_any_permutation_is_done_with_moves_alone_where_the_spare_is_large_enoug
     for difference in (free, tight):
         assert (_landed(held, wanted, difference) == wanted).all()
         assert difference.in_place_bytes + difference.moved_bytes + difference.pulled_bytes == len(wanted)
+        assert _num_moved(difference) == difference.moved_bytes
         assert _waves_are_free(difference)
 
 
