@@ -1,0 +1,141 @@
+"""The rows of a state: how finely it is looked at when somebody asks what of it has moved.
+
+A row is the smallest run of a leaf that its engine can have moved: the leaf is cut at every step of its smallest
+stride of at least ``MIN_ROW_BYTES``. What is longer than ``MAX_ROW_BYTES`` is cut again, from its beginning on. Where
+leaves lie over each other every one's cuts count. So the rows of a state are the used bytes of its storages, each
+byte in exactly one row, whatever the views are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worldmove.errors import StateRefused
+from worldmove.state.by_id import ById
+from worldmove.state.check import item_bytes
+from worldmove.state.extent import Extent
+from worldmove.state.geometry import NO_RUNS, merge, to_extents
+from worldmove.state.leaf import ArrayLeaf, TensorLeaf
+from worldmove.state.manifest import Manifest
+from worldmove.state.storage import StorageRecord
+
+MIN_ROW_BYTES = 512
+"""What a finer grid would find is not worth its digests: 8 bytes for each row cross with the manifest."""
+MAX_ROW_BYTES = 4096
+MAX_ROWS = 1 << 21
+"""Their digests fill a message."""
+
+Numbers = NDArray[np.int64]
+View = TensorLeaf | ArrayLeaf
+
+_NO_NUMBERS: Numbers = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Runs of bytes, in arena offsets: ascending, disjoint. Read-only."""
+
+    offsets: Numbers
+    lengths: Numbers
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def ends(self) -> Numbers:
+        """The first byte after each."""
+        return self.offsets + self.lengths
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes of all rows."""
+        return int(self.lengths.sum())
+
+    def extents(self, chosen: NDArray[np.bool_]) -> tuple[Extent, ...]:
+        """Return the bytes of some of the rows; adjacent ones merged."""
+        offsets, lengths = self.offsets[chosen], self.lengths[chosen]
+        return to_extents(merge([NO_RUNS, np.stack((offsets, offsets + lengths), axis=1)]))
+
+
+def rows_of(manifest: Manifest, placement: Sequence[int], min_row_bytes: int = MIN_ROW_BYTES) -> Rows:
+    """Return the rows of a state that lies in an arena. Raises StateRefused where there are more than MAX_ROWS."""
+    views = tuple(leaf.content for leaf in manifest.leaves if isinstance(leaf.content, TensorLeaf | ArrayLeaf))
+    return _placed(ById(_of_storages(ById(manifest.storages), views, min_row_bytes)), tuple(placement))
+
+
+# Asked for while the session is played, and again inside the pause.
+@lru_cache(maxsize=8)
+def _placed(relative: ById[tuple[Rows, ...]], placement: tuple[int, ...]) -> Rows:
+    if len(relative.value) != len(placement):
+        raise ValueError(f"{len(placement)} places for {len(relative.value)} storages")
+    order = np.argsort(np.array(placement, dtype=np.int64), kind="stable").tolist()
+    parts = [(relative.value[index].offsets + placement[index], relative.value[index].lengths) for index in order]
+    return _rows([offsets for offsets, _ in parts], [lengths for _, lengths in parts])
+
+
+@lru_cache(maxsize=4)
+def _of_storages(
+    storages: ById[tuple[StorageRecord, ...]], views: tuple[View, ...], min_row_bytes: int
+) -> tuple[Rows, ...]:
+    """Return the rows of each storage, in offsets inside it."""
+    mine: list[list[View]] = [[] for _ in storages.value]
+    for view in views:
+        if view.storage is not None:
+            mine[view.storage].append(view)
+    found, total = [], 0
+    for record, over in zip(storages.value, mine, strict=True):
+        found.append(_of_storage(record.used, over, min_row_bytes))
+        total += len(found[-1])
+        if total > MAX_ROWS:
+            raise StateRefused("", f"it has more than {MAX_ROWS:,} rows of at least {min_row_bytes} bytes")
+    return tuple(found)
+
+
+def _of_storage(used: Sequence[Extent], views: Sequence[View], min_row_bytes: int) -> Rows:
+    """Cut the used bytes of one storage wherever one of its views begins a row."""
+    if not used:
+        return _rows([], [])
+    begins = np.array([extent.offset for extent in used], dtype=np.int64)
+    ends = np.array([extent.end for extent in used], dtype=np.int64)
+    cuts = np.unique(np.concatenate([begins, *(row_starts(view, min_row_bytes) for view in views)]))
+    inside = np.searchsorted(begins, cuts, side="right") - 1
+    kept = (inside >= 0) & (cuts < ends[np.maximum(inside, 0)])
+    cuts, inside = cuts[kept], inside[kept]
+    following = np.concatenate((cuts[1:], ends[-1:]))
+    lengths = np.minimum(following, ends[inside]) - cuts
+    pieces = -(-lengths // MAX_ROW_BYTES)
+    if int(pieces.sum()) > MAX_ROWS:
+        raise StateRefused("", f"it has more than {MAX_ROWS:,} rows of at least {min_row_bytes} bytes")
+    number = np.arange(int(pieces.sum())) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    offsets = np.repeat(cuts, pieces) + number * MAX_ROW_BYTES
+    tails = np.repeat(cuts + lengths, pieces) - offsets
+    return _rows([offsets], [np.minimum(tails, MAX_ROW_BYTES)])
+
+
+def row_starts(view: View, min_row_bytes: int = MIN_ROW_BYTES) -> Numbers:
+    """Return where a view's rows begin inside its storage, in no order; more than once where they coincide."""
+    if 0 in view.shape:
+        return _NO_NUMBERS
+    size = item_bytes(view)
+    if isinstance(view, TensorLeaf):
+        first, strides = view.window_offset + view.offset * size, [stride * size for stride in view.stride]
+    else:
+        first, strides = view.offset, list(view.strides)
+    steps = [(stride, count) for stride, count in zip(strides, view.shape, strict=True) if stride and count > 1]
+    first += sum((count - 1) * stride for stride, count in steps if stride < 0)
+    starts = np.array([first], dtype=np.int64)
+    for stride, count in ((abs(stride), count) for stride, count in steps if abs(stride) >= min_row_bytes):
+        if len(starts) * count > 2 * MAX_ROWS:
+            raise StateRefused("", f"one of its leaves has more than {MAX_ROWS:,} rows")
+        starts = (starts[:, None] + np.arange(count, dtype=np.int64) * stride).reshape(-1)
+    return starts
+
+
+def _rows(offsets: Sequence[Numbers], lengths: Sequence[Numbers]) -> Rows:
+    parts = [np.concatenate([_NO_NUMBERS, *part]) for part in (offsets, lengths)]
+    for part in parts:
+        part.flags.writeable = False
+    return Rows(offsets=parts[0], lengths=parts[1])
