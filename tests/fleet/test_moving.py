@@ -12,7 +12,8 @@ from worldmove.errors import MoveRefused
 from worldmove.fleet.moving import RATE_AGE_S, RATE_FROM_BYTES, path_rate, report, require
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
-from worldmove.move.admission import Measured, admit
+from worldmove.move.admission import admit
+from worldmove.move.measured import Measured
 from worldmove.move.messages import Ended
 from worldmove.move.strategy import Strategy
 
@@ -109,10 +110,11 @@ def test_a_damaging_path_is_said_in_plain_words() -> None:
 
 def test_a_move_that_would_make_a_block_late_is_refused_with_what_would_help() -> None:
     slow = Measured(num_bytes=10**9, source_hash_rate=1e10, path_rate=1e9, destination_hash_rate=1e10, horizon_s=0.9)
-    with pytest.raises(MoveRefused, match=r"the next block is due in .*; it would take a copy that is") as refused:
-        require(admit(slow))
+    with pytest.raises(MoveRefused, match=r"the next block is due in .*; it would take") as refused:
+        require(admit(slow), slow)
     assert refused.value.reason == "too_slow"
-    require(admit(replace(slow, horizon_s=10.0)))
+    patient = replace(slow, horizon_s=10.0)
+    require(admit(patient), patient)
 
 
 def test_a_report_says_which_environment_both_ends_shared() -> None:

@@ -77,8 +77,8 @@ class _Admission:
 
     def take(self, verdict: Verdict) -> None:
         self._verdicts.labels(verdict.reason or "admitted").inc()
-        for name, seconds in verdict.terms.items():
-            self._term.labels(name).set(seconds)
+        for term in verdict.terms:
+            self._term.labels(term.name).set(term.seconds)
         if verdict.slack_s is not None:
             self._slack.set(verdict.slack_s)
 

@@ -14,7 +14,7 @@ from worldmove.fleet.grants import is_granted
 from worldmove.fleet.history import History
 from worldmove.fleet.movable import require_movable
 from worldmove.fleet.move_notices import MoveNotices, NoticePorts
-from worldmove.fleet.moving import CORRUPTING, path_rate, report, require, verdict_of
+from worldmove.fleet.moving import CORRUPTING, measured, path_rate, report, require
 from worldmove.fleet.path_health import PathHealth, available
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
@@ -22,6 +22,7 @@ from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan, by_row
 from worldmove.fleet.whereabouts import Whereabouts
 from worldmove.fleet.workers import WorkerRecord, WorkerTable, may_hold_shadow
+from worldmove.move.admission import admit
 from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
@@ -236,7 +237,8 @@ class Mover:
         healthy = self._desk.failure is None
         horizon_s = self._gateway().horizon_s(plan.session)
         carried = path_rate(plan, self._history.reports(), self._ports.wall_clock())
-        verdict = verdict_of(plan, prepared, horizon_s, carried, ledger_healthy=healthy)
+        found = measured(plan, prepared, horizon_s, carried, ledger_healthy=healthy)
+        verdict = admit(found, plan.strategy)
         self._notices.expected(plan, verdict)
         if self._config.enforce_horizon or not healthy:
-            require(verdict)
+            require(verdict, found)

@@ -8,8 +8,10 @@ from worldmove.errors import MoveRefused
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.workers import WorkerRecord
-from worldmove.move.admission import Measured, Verdict, admit
+from worldmove.move.admission import Verdict
+from worldmove.move.measured import Measured
 from worldmove.move.messages import Ended, Prepared
+from worldmove.move.remedy import cheapest
 from worldmove.move.report import merge_phases, pause_s
 from worldmove.state.manifest import Layout
 
@@ -36,13 +38,6 @@ def measured(
     )
 
 
-def verdict_of(
-    plan: Plan, prepared: Prepared, horizon_s: float | None, path_rate: float | None, *, ledger_healthy: bool = True
-) -> Verdict:
-    """Say whether a move is expected to make a block late."""
-    return admit(measured(plan, prepared, horizon_s, path_rate, ledger_healthy=ledger_healthy))
-
-
 def path_rate(plan: Plan, reports: Sequence[MoveReport], now: float) -> float | None:
     """Return what a move's path carries between its two workers, bytes per second; None where nothing measured it.
 
@@ -65,10 +60,11 @@ def _landed(plan: Plan, told: MoveReport) -> float | None:
     return told.num_bytes / took_s if took_s > 0 else None
 
 
-def require(verdict: Verdict) -> None:
+def require(verdict: Verdict, measured: Measured) -> None:
     """Raise MoveRefused, with the numbers and what would help, for a move that is not admitted."""
     if not verdict.admitted:
-        help_by = f"; it would take {verdict.cheapest}" if verdict.cheapest else ""
+        remedy = cheapest(measured, verdict.strategy)
+        help_by = f"; it would take {remedy.sentence}" if remedy else ""
         raise MoveRefused(verdict.reason, verdict.detail + help_by)
 
 

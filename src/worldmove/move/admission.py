@@ -1,51 +1,33 @@
 """Whether a move can be done before the next block is due: measurements in, a verdict with its terms out. Pure.
 
-    freeze + max(copy, first pass) + max(second pass, verify) + commit <= horizon
+    the terms of the pause   <= horizon       (how long until the next block is due)
+    the terms before it      <= patience      (how long a move may prepare)
 
-The two maxima are what runs side by side: the source's first pass beside the copy, its second beside the
-destination's verifying pass. A measurement that is not there is a reject: a guess would be paid for by a player.
+The terms of each strategy are in ``move/reckoning.py``. A measurement that is not there is a reject, which names it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from worldmove.units import bytes_text, seconds_text
-
-FREEZE_S = 0.004
-"""From a block's end to its resolved state, and the messages up to the first byte."""
-COMMIT_S = 0.010
-"""Install, proof and grant: the messages and the ledger's transaction."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """What admission goes by. Rates in bytes per second; None where nothing was measured."""
-
-    num_bytes: int
-    source_hash_rate: float | None
-    path_rate: float | None
-    """What was measured of this path between these two workers: never the memory's, nor a nominal one."""
-    destination_hash_rate: float | None
-    horizon_s: float | None
-    """Time from a block's end to the next block's due time, less its compute time. Infinite where nobody waits."""
-    num_slots_free: int | None = None
-    """At the destination. None: its own answer to the offer decides."""
-    environment_differs: tuple[str, ...] = ()
-    """The fields in which the two ends differ, each as a sentence."""
-    same_worker: bool = False
-    ledger_healthy: bool = True
+from worldmove.move.measured import Measured, unknown
+from worldmove.move.reckoning import RECKONERS
+from worldmove.move.strategy import Strategy
+from worldmove.move.terms import Term, size_text
+from worldmove.units import seconds_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The terms in seconds, what they have to fit into, and why not (empty: admitted)."""
+    """The terms of one strategy, what they have to fit into, and why not (empty: admitted)."""
 
-    terms: Mapping[str, float]
-    horizon_s: float | None
+    strategy: Strategy
+    terms: tuple[Term, ...] = ()
+    """Of the pause. None where it is not known what they are."""
+    before: tuple[Term, ...] = ()
+    """Of what comes before it, played on."""
+    horizon_s: float | None = None
     reason: str = ""
     detail: str = ""
-    cheapest: str = ""
-    """What is the least that would have to change for the move to be admitted; empty where nothing of it could."""
 
     @property
     def admitted(self) -> bool:
@@ -54,7 +36,12 @@ class Verdict:
     @property
     def expected_s(self) -> float:
         """The expected pause."""
-        return sum(self.terms.values())
+        return sum(term.seconds for term in self.terms)
+
+    @property
+    def before_s(self) -> float:
+        """How long the session is expected to be played on before its pause."""
+        return sum(term.seconds for term in self.before)
 
     @property
     def slack_s(self) -> float | None:
@@ -62,26 +49,46 @@ class Verdict:
         return None if self.horizon_s is None or not self.terms else self.horizon_s - self.expected_s
 
 
-def admit(measured: Measured) -> Verdict:
-    """Compare what stands in the way, then the expected pause with the horizon."""
+def admit(measured: Measured, strategy: Strategy = Strategy.BOUNDARY_COPY) -> Verdict:
+    """Compare what stands in the way, then what is expected with patience and horizon."""
     reason, detail = _in_the_way(measured)
+    lacking = () if reason else unknown(measured, RECKONERS[strategy].needs)
+    if lacking:
+        reason, detail = "not_measured", f"not measured yet: {', '.join(lacking)}"
     if reason:
-        return Verdict(terms={}, horizon_s=measured.horizon_s, reason=reason, detail=detail)
-    terms, horizon_s = _terms(measured), measured.horizon_s or 0.0
-    expected_s = sum(terms.values())
-    if expected_s <= horizon_s:
-        return Verdict(terms=terms, horizon_s=horizon_s)
-    largest = max(terms, key=lambda name: terms[name])
-    detail = (
-        f"moving {bytes_text(measured.num_bytes)} is expected to take {seconds_text(expected_s)}, and the next "
-        f"block is due in {seconds_text(horizon_s)}; the largest part is {largest}, {seconds_text(terms[largest])}"
+        return Verdict(strategy=strategy, horizon_s=measured.horizon_s, reason=reason, detail=detail)
+    forbidden = RECKONERS[strategy].forbidden(measured)
+    if forbidden is not None:
+        return Verdict(
+            strategy=strategy, horizon_s=measured.horizon_s, reason=forbidden.reason, detail=forbidden.detail
+        )
+    return _compared(measured, strategy)
+
+
+def _compared(measured: Measured, strategy: Strategy) -> Verdict:
+    reckoning = RECKONERS[strategy].reckon(measured)
+    expected_s, before_s = _sum(reckoning.pause), _sum(reckoning.before)
+    reason, detail = "", ""
+    if expected_s > measured.rate("horizon_s"):
+        reason, detail = "too_slow", _too_slow(measured, reckoning.pause)
+    elif before_s > measured.patience_s:
+        reason = "too_long"
+        detail = (
+            f"it is expected to prepare for {seconds_text(before_s)}, and a move may for "
+            f"{seconds_text(measured.patience_s)}; {_largest(reckoning.before)}"
+        )
+    return Verdict(
+        strategy=strategy,
+        terms=reckoning.pause,
+        before=reckoning.before,
+        horizon_s=measured.horizon_s,
+        reason=reason,
+        detail=detail,
     )
-    cheapest = _cheapest(measured, terms, expected_s - horizon_s)
-    return Verdict(terms=terms, horizon_s=horizon_s, reason="too_slow", detail=detail, cheapest=cheapest)
 
 
 def _in_the_way(measured: Measured) -> tuple[str, str]:
-    """Return what forbids the move whatever its speed: a word and a sentence, or two empty texts."""
+    """Return what forbids the move whatever its strategy: a word and a sentence, or two empty texts."""
     if measured.same_worker:
         return "same_worker", "it is there already"
     if not measured.ledger_healthy:
@@ -90,50 +97,20 @@ def _in_the_way(measured: Measured) -> tuple[str, str]:
         return "environment", "; ".join(measured.environment_differs)
     if measured.num_slots_free == 0:
         return "no_slot", "all places there are taken"
-    unknown = _unknown(measured)
-    return ("not_measured", f"not measured yet: {', '.join(unknown)}") if unknown else ("", "")
+    return "", ""
 
 
-def _unknown(measured: Measured) -> list[str]:
-    named = {
-        "the source's hash rate": measured.source_hash_rate,
-        "the rate of the path between the two workers": measured.path_rate,
-        "the destination's hash rate": measured.destination_hash_rate,
-        "the time until the next block is due": measured.horizon_s,
-    }
-    return [name for name, value in named.items() if value is None]
+def _too_slow(measured: Measured, terms: Sequence[Term]) -> str:
+    return (
+        f"moving {size_text(measured.num_bytes)} is expected to take {seconds_text(_sum(terms))}, and the next block "
+        f"is due in {seconds_text(measured.rate('horizon_s'))}; {_largest(terms)}"
+    )
 
 
-def _terms(measured: Measured) -> dict[str, float]:
-    size = measured.num_bytes
-    source_pass_s = size / (measured.source_hash_rate or 1.0)
-    return {
-        "freeze": FREEZE_S,
-        "copy": max(size / (measured.path_rate or 1.0), source_pass_s),
-        "verify": max(size / (measured.destination_hash_rate or 1.0), source_pass_s),
-        "commit": COMMIT_S,
-    }
+def _largest(terms: Sequence[Term]) -> str:
+    largest = max(terms, key=lambda term: term.seconds)
+    return f"the largest part is {largest.name}, {seconds_text(largest.seconds)}"
 
 
-def _cheapest(measured: Measured, terms: Mapping[str, float], missing_s: float) -> str:
-    """Say by what factor the slowest rate would have to be faster, if that alone could do it; else the horizon."""
-    rates = {
-        "copy": measured.path_rate or 1.0,
-        "hash at the source": measured.source_hash_rate or 1.0,
-        "hash at the destination": measured.destination_hash_rate or 1.0,
-    }
-    slowest = min(rates, key=lambda name: rates[name])
-    for factor in (1.25, 1.5, 2.0, 3.0, 4.0, 8.0):
-        if _saves(measured, slowest, factor, terms) >= missing_s:
-            return f"a {slowest} that is {factor:g} times as fast"
-    return f"{seconds_text(missing_s)} more until the next block is due (a longer buffer at the client)"
-
-
-def _saves(measured: Measured, which: str, factor: float, terms: Mapping[str, float]) -> float:
-    def rate(name: str, value: float | None) -> float:
-        return (value or 1.0) * (factor if name == which else 1.0)
-
-    source_pass_s = measured.num_bytes / rate("hash at the source", measured.source_hash_rate)
-    copy_s = max(measured.num_bytes / rate("copy", measured.path_rate), source_pass_s)
-    verify_s = max(measured.num_bytes / rate("hash at the destination", measured.destination_hash_rate), source_pass_s)
-    return terms["copy"] + terms["verify"] - copy_s - verify_s
+def _sum(terms: Sequence[Term]) -> float:
+    return sum(term.seconds for term in terms)

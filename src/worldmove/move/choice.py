@@ -1,0 +1,55 @@
+"""Which strategy a move gets: of those that are admitted the one with the least pause. Pure.
+
+Rounds and replay cost the two workers time for their other worlds, so what a strategy saves has to be worth it: of
+those whose pauses are nearly equal, the first in the order of ``Strategy`` is taken.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from worldmove.move.admission import Verdict, admit
+from worldmove.move.measured import Measured
+from worldmove.move.strategy import WIRED, Strategy
+
+NEAR_S = 0.002
+NEAR_SHARE = 0.1
+"""Two pauses that differ by no more than this, or by so many seconds, are nearly equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Every verdict, and the one that the move goes by: an admitted one, or the best reason why there is none."""
+
+    verdict: Verdict
+    verdicts: tuple[Verdict, ...]
+    """One for each strategy that there is, in their order."""
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.verdict.strategy
+
+    def of(self, strategy: Strategy) -> Verdict:
+        """Return a strategy's verdict."""
+        return next(verdict for verdict in self.verdicts if verdict.strategy is strategy)
+
+
+def choose(measured: Measured, wanted: Strategy | None = None, offered: Sequence[Strategy] = WIRED) -> Choice:
+    """Weigh the strategies that are offered, or judge the wanted one alone."""
+    verdicts = tuple(admit(measured, strategy) for strategy in Strategy if strategy in offered)
+    if wanted is not None:
+        return Choice(verdict=admit(measured, wanted), verdicts=verdicts)
+    admitted = [verdict for verdict in verdicts if verdict.admitted]
+    return Choice(verdict=_best(admitted) if admitted else _nearest(verdicts), verdicts=verdicts)
+
+
+def _best(admitted: Sequence[Verdict]) -> Verdict:
+    """Return the first whose pause is nearly the least."""
+    least_s = min(verdict.expected_s for verdict in admitted)
+    near_s = least_s + max(NEAR_S, NEAR_SHARE * least_s)
+    return next(verdict for verdict in admitted if verdict.expected_s <= near_s)
+
+
+def _nearest(rejected: Sequence[Verdict]) -> Verdict:
+    """Return the one whose pause is the least too long; where none is known, the first."""
+    known = [verdict for verdict in rejected if verdict.terms]
+    return min(known, key=lambda verdict: verdict.expected_s, default=rejected[0])

@@ -1,0 +1,187 @@
+"""What each strategy costs, phases overlapped as they run: measurements in, terms in seconds out. Pure.
+
+    S state, B path, h hash at the source, h' at the destination, r rows, m memory; all rates in bytes per second
+
+    boundary copy   freeze + max(S/B, S/h) + max(S/h, install + S/h') + commit
+    pre-copy        freeze + S/r + moved/m + max(left/B, S/h) + max(S/h, install + S/h') + commit
+    streaming       the same; left: what was final too late to travel before the boundary
+    replay          freeze + max(2 S/h, S/h') + meet + commit
+
+What runs side by side: the source's first pass beside the copy, its second beside the destination's install and pass.
+What comes before the freeze costs no pause, and has to fit into the move's patience.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil
+from types import MappingProxyType
+
+from worldmove.move.measured import Final, Measured
+from worldmove.move.strategy import Strategy
+from worldmove.move.terms import Reckoning, Term, base, commit, copy, freeze, rows, size_text, source_pass_s, verify
+from worldmove.units import seconds_text
+
+MAX_ROUNDS = 8
+"""After the base. Each is to leave less than the one before it, and soon none does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """What forbids a strategy whatever the horizon: a word, and a sentence with its numbers."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reckoner:
+    """How one strategy is reckoned. ``forbidden`` and ``reckon`` may count on the measurements that it needs."""
+
+    needs: tuple[str, ...]
+    forbidden: Callable[[Measured], Hindrance | None]
+    reckon: Callable[[Measured], Reckoning]
+
+
+def _never(_: Measured) -> None:
+    """Nothing forbids it."""
+
+
+# boundary copy
+
+
+def _boundary_copy(measured: Measured) -> Reckoning:
+    whole = copy(measured, measured.num_bytes)
+    return Reckoning((), (freeze(measured), whole, verify(measured), commit(measured)))
+
+
+# pre-copy
+
+
+def _pre_copy(measured: Measured) -> Reckoning:
+    rounds, left = _rounds(measured)
+    before = (base(measured), rows(measured), *rounds)
+    return Reckoning(before, _difference(measured, left))
+
+
+def _rounds(measured: Measured) -> tuple[tuple[Term, ...], float]:
+    """Return the rounds after the base, and what the last of them leaves for the boundary.
+
+    A round leaves the new bytes of the blocks that were played in it. Another is made while it would leave less and
+    there is patience for it, so a faster path never leaves more.
+    """
+    spent_s = base(measured).seconds + rows(measured).seconds
+    left, rounds = _made_in(measured, spent_s), list[Term]()
+    while len(rounds) < MAX_ROUNDS:
+        took_s = left / measured.rate("path_rate") + left / measured.rate("row_rate")
+        then = _made_in(measured, took_s)
+        if then >= left or spent_s + took_s > measured.patience_s:
+            break
+        rounds.append(Term("round", took_s, f"{size_text(left)} that the round before left"))
+        spent_s, left = spent_s + took_s, then
+    return tuple(rounds), left
+
+
+def _made_in(measured: Measured, seconds: float) -> float:
+    """Return the new bytes of the blocks that are played in a time: those of one at least, all of them at most."""
+    num_blocks = max(1.0, seconds / measured.rate("period_s"))
+    num_blocks = ceil(num_blocks) if num_blocks < measured.num_bytes else num_blocks
+    return min(float(measured.num_bytes), measured.rate("new_bytes") * num_blocks)
+
+
+def _difference(measured: Measured, left: float) -> tuple[Term, ...]:
+    moved = max(0.0, measured.rate("dirty_bytes") - measured.rate("new_bytes"))
+    find = Term("move rows", moved / measured.rate("copy_rate"), f"{size_text(moved)} that lie elsewhere over there")
+    return (freeze(measured), rows(measured), find, copy(measured, left), verify(measured), commit(measured))
+
+
+# streaming
+
+
+def _cannot_stream(measured: Measured) -> Hindrance | None:
+    """Each block's new bytes have to be across before the next block's."""
+    final = _final(measured)
+    travels_s = (measured.rate("new_bytes") - final.followed_bytes) / measured.rate("path_rate")
+    if travels_s <= measured.rate("period_s"):
+        return None
+    detail = (
+        f"what each block makes takes {seconds_text(travels_s)} over this path, and the next block comes after "
+        f"{seconds_text(measured.rate('period_s'))}"
+    )
+    return Hindrance("falls_behind", detail)
+
+
+def _streaming(measured: Measured) -> Reckoning:
+    final = _final(measured)
+    before = (base(measured), rows(measured))
+    late = max(0.0, measured.rate("new_bytes") - final.followed_bytes - final.num_bytes)
+    in_time = measured.rate("path_rate") * final.window_s
+    left = late + max(float(final.last_bytes), final.num_bytes - in_time)
+    return Reckoning(before, _difference(measured, left))
+
+
+def _final(measured: Measured) -> Final:
+    if measured.final is None:
+        raise ValueError("what is final was not measured")
+    return measured.final
+
+
+# replay
+
+
+def _cannot_replay(measured: Measured) -> Hindrance | None:
+    if measured.num_source_slots_free == 0:
+        return Hindrance("no_slot", "the source has no place for a snapshot")
+    aside_s = measured.num_bytes / measured.rate("copy_rate")
+    if aside_s > measured.rate("horizon_s"):
+        detail = (
+            f"copying the state aside takes {seconds_text(aside_s)}, and the next block is due in "
+            f"{seconds_text(measured.rate('horizon_s'))}"
+        )
+        return Hindrance("aside", detail)
+    block_s, room_s = measured.rate("block_s"), _room_s(measured)
+    if block_s < room_s:
+        return None
+    detail = (
+        f"a block takes {seconds_text(block_s)} there, and its own worlds leave it {seconds_text(room_s)} in the "
+        f"{seconds_text(measured.rate('period_s'))} between two blocks, so it would never catch up"
+    )
+    return Hindrance("falls_behind", detail)
+
+
+def _room_s(measured: Measured) -> float:
+    """Return the time that a destination has for another session in each period: (1 - U) T."""
+    return max(0.0, 1.0 - measured.rate("utilisation")) * measured.rate("period_s")
+
+
+def _replay(measured: Measured) -> Reckoning:
+    size, block_s = measured.num_bytes, measured.rate("block_s")
+    pass_there_s = size / measured.rate("destination_hash_rate")
+    aside = Term("aside", size / measured.rate("copy_rate"), "a snapshot within the source's memory")
+    snapshot = Term("snapshot", size / measured.rate("path_rate"), f"{size_text(size)}, played on")
+    check = Term("check", pass_there_s + measured.fixed.install_s, "the snapshot, installed and verified")
+    lag_s = aside.seconds + snapshot.seconds + check.seconds
+    # While it makes up for a block, more are played: a series whose sum is lag * G / ((1 - U) T - G).
+    catch_s = lag_s * block_s / (_room_s(measured) - block_s)
+    num_blocks = ceil((lag_s + catch_s) / measured.rate("period_s"))
+    catch = Term("catch up", catch_s, f"{num_blocks} blocks of {seconds_text(block_s)}")
+    pass_s = source_pass_s(measured)
+    how = f"the source's two passes of {seconds_text(pass_s)}, beside the destination's, {seconds_text(pass_there_s)}"
+    meet = Term("meet", measured.rate("utilisation") * block_s, "the last block, behind the destination's own worlds")
+    verify = Term("verify", max(2 * pass_s, pass_there_s), how)
+    return Reckoning((aside, snapshot, check, catch), (freeze(measured), meet, verify, commit(measured)))
+
+
+_HASHES = ("source_hash_rate", "destination_hash_rate", "horizon_s")
+_DIFFERENCE = ("path_rate", *_HASHES, "row_rate", "copy_rate", "dirty_bytes", "new_bytes", "period_s")
+
+RECKONERS: Mapping[Strategy, Reckoner] = MappingProxyType(
+    {
+        Strategy.BOUNDARY_COPY: Reckoner(("path_rate", *_HASHES), _never, _boundary_copy),
+        Strategy.PRE_COPY: Reckoner(_DIFFERENCE, _never, _pre_copy),
+        Strategy.STREAMING: Reckoner((*_DIFFERENCE, "final"), _cannot_stream, _streaming),
+        Strategy.REPLAY: Reckoner(
+            ("path_rate", *_HASHES, "copy_rate", "period_s", "block_s", "utilisation"), _cannot_replay, _replay
+        ),
+    }
+)
+"""Every strategy's, wired or not: the reckoning may be asked of one that is not built."""
