@@ -3,6 +3,13 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast the machine is at this moment is no property of what is tested.
+settings.register_profile(
+    "any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("any speed")
 
 TESTS = Path(__file__).parent
 ALONE = (

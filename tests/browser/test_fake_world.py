@@ -11,7 +11,7 @@ Lists = list[list[tuple[str, bool]]]
 NUM_FRAMES = 2
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(lists=st.lists(st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=4), max_size=6))
 def test_the_same_keys_lead_to_the_same_actions_as_on_the_island(lists: Lists) -> None:
     world, controls, number = FakeWorld(seed=3), Controls(), 0

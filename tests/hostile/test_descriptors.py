@@ -51,7 +51,7 @@ def test_a_crowd_that_says_nothing_takes_few_descriptors_and_is_gone_soon(tmp_pa
     asyncio.run(story())
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(said=st.lists(st.binary(min_size=1, max_size=300), max_size=3))
 def test_noise_gets_no_descriptor_and_the_next_one_does(said: list[bytes], tmp_path: Path) -> None:
     async def story() -> None:
@@ -77,7 +77,7 @@ def test_noise_gets_no_descriptor_and_the_next_one_does(said: list[bytes], tmp_p
     asyncio.run(story())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_ticket_that_was_changed_is_one_error(data: st.DataObject, tmp_path: Path) -> None:
     whole = msgspec.msgpack.encode([str(tmp_path / "nobody"), bytes(32), SIZE])

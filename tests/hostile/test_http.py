@@ -112,9 +112,8 @@ def test_every_operation_of_the_schema_is_asked_below(site: Site) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 @settings(
     max_examples=15,
-    deadline=None,
     phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture, *HealthCheck],
+    suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
 def test_an_answer_is_one_that_the_schema_announces(site: Site, name: str, data: st.DataObject) -> None:

@@ -24,7 +24,7 @@ def read(text: str) -> FromClient | None:
     return None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(message=plain(AnyFromClient) | junk())
 def test_what_is_almost_a_message_is_one_or_one_error(message: object) -> None:
     text = json.dumps(message, default=str)
@@ -32,7 +32,7 @@ def test_what_is_almost_a_message_is_one_or_one_error(message: object) -> None:
     assert found is None or read(msgspec.json.encode(found).decode()) == found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=st.text(max_size=200))
 def test_noise_is_one_error(text: str) -> None:
     assert read(text) is None

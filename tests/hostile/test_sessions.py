@@ -35,7 +35,7 @@ async def hear(house: House, watcher: Watcher, said: list[Any]) -> None:
         await asyncio.sleep(0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(said=st.lists(SAID, max_size=12), repeats=st.integers(1, 2))
 def test_any_sequence_of_messages_keeps_the_log_exact_and_the_other_world_alive(said: list[Any], repeats: int) -> None:
     async def work(house: House) -> None:

@@ -47,7 +47,7 @@ def framed(body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("kinds", WIRES.values(), ids=list(WIRES))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_what_is_almost_a_message_is_one_or_one_error(kinds: Any, data: st.DataObject) -> None:
     try:
@@ -58,7 +58,7 @@ def test_what_is_almost_a_message_is_one_or_one_error(kinds: Any, data: st.DataO
     assert read is None or msgspec.msgpack.decode(ENCODER.encode(read), type=kinds) == read
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_damaged_frames_are_messages_the_end_or_one_error(data: st.DataObject) -> None:
     kinds = data.draw(st.sampled_from(list(WIRES.values())))

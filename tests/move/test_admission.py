@@ -172,7 +172,7 @@ FIELDS = (
 
 
 @every
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(measured=anything(), field=st.sampled_from(FIELDS), factor=st.floats(1.0, 1e3))
 def test_no_verdict_gets_worse_as_a_measurement_gets_better(
     strategy: Strategy, measured: Measured, field: tuple[str, int], factor: float

@@ -56,7 +56,7 @@ def test_where_nothing_is_known_it_is_the_first_that_says_so() -> None:
     assert found.of(Strategy.STREAMING).reason == "not_measured"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(measured=anything())
 def test_an_admitted_strategy_is_taken_if_there_is_one_and_its_pause_is_nearly_the_least(measured: Measured) -> None:
     found = choose(measured, offered=ALL)

@@ -129,7 +129,7 @@ def test_an_unknown_field_or_kind_is_refused() -> None:
             msgspec.msgpack.decode(msgspec.msgpack.encode(raw), type=AnyMoveMessage)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300))
 def test_no_bytes_make_the_decoder_fail_in_another_way(data: bytes) -> None:
     try:

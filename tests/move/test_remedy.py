@@ -17,7 +17,7 @@ every = pytest.mark.parametrize("strategy", ALL, ids=[strategy.value for strateg
 
 
 @every
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(measured=anything())
 def test_the_least_path_that_admits_is_exact(strategy: Strategy, measured: Measured) -> None:
     found = least(roomy(measured), strategy, "path_rate")
@@ -29,7 +29,7 @@ def test_the_least_path_that_admits_is_exact(strategy: Strategy, measured: Measu
 
 
 @every
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(measured=anything())
 def test_a_remedy_admits_the_move_that_was_rejected(strategy: Strategy, measured: Measured) -> None:
     remedy = cheapest(measured, strategy)
@@ -40,7 +40,7 @@ def test_a_remedy_admits_the_move_that_was_rejected(strategy: Strategy, measured
         assert remedy.sentence
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(measured=anything())
 def test_a_boundary_copy_that_is_only_too_slow_always_has_a_remedy(measured: Measured) -> None:
     slow = roomy(measured)

@@ -103,7 +103,7 @@ def test_what_was_written_comes_back(entries: list[Entry]) -> None:
     assert (progress.ending is Ending.WHOLE) == any(isinstance(entry, EndEntry) for entry in entries)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(records())
 def test_a_record_cut_at_any_byte_is_a_record_of_the_entries_that_are_whole(entries: list[Entry]) -> None:
     data = encoded(entries)
@@ -121,7 +121,7 @@ def test_a_record_cut_at_any_byte_is_a_record_of_the_entries_that_are_whole(entr
         assert encoded(found) == data[: progress.num_bytes]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(records(), st.data())
 def test_a_record_with_a_flipped_bit_is_refused_whole(entries: list[Entry], data: st.DataObject) -> None:
     whole = bytearray(encoded(entries))

@@ -29,7 +29,7 @@ OPERATIONS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(OPERATIONS, max_size=120))
 def test_each_change_lands_in_exactly_one_list_in_the_order_taken(operations: list[tuple[object, ...]]) -> None:
     sequencer = Sequencer(max_list=3)

@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.state.trees import TYPES, state_of_every_kind, trees
@@ -65,14 +65,14 @@ def test_a_length_beyond_the_limit_is_refused_before_it_is_read() -> None:
         Manifest.from_bytes(struct.pack("<4sHQ", MANIFEST_MAGIC, VERSION, MAX_MANIFEST_BYTES + 1))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80)
 @given(st.binary(max_size=60))
 def test_noise_is_refused(noise: bytes) -> None:
     for data in (noise, frame(MANIFEST_MAGIC, VERSION, noise)):
         assert _decode_or_none(data) is None
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=20)
 @given(trees(), st.data())
 def test_a_damaged_manifest_never_breaks_the_reader(tree: Any, data: st.DataObject) -> None:
     encoded = capture(tree, TYPES).manifest.to_bytes()
@@ -103,7 +103,7 @@ def test_a_difference_names_the_path_and_both_sides() -> None:
     assert "rng is a generator in another state" in texts
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=15)
 @given(trees(), trees())
 def test_manifests_differ_if_and_only_if_a_sentence_says_so(one: Any, other: Any) -> None:
     a, b = (capture(tree, TYPES).manifest for tree in (one, other))

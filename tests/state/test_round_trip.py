@@ -1,6 +1,6 @@
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 
 from tests.state.equality import plain
 from tests.state.trees import TYPES, trees
@@ -22,7 +22,7 @@ from worldmove.state import (
 DIGESTER = Xxh3Digester()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=60)
 @given(trees())
 def test_any_state_comes_back_the_same(tree: Any) -> None:
     source = capture(tree, TYPES)
@@ -43,7 +43,7 @@ def test_any_state_comes_back_the_same(tree: Any) -> None:
     assert sum(extent.length for extent in extents(source.manifest, placement)) == source.num_bytes
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=20)
 @given(trees())
 def test_the_manifest_does_not_depend_on_addresses(tree: Any) -> None:
     source = capture(tree, TYPES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.state.equality import plain
@@ -66,7 +66,7 @@ def _file(tmp_path: Path) -> Path:
     return tmp_path / "world.saved"
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40)
 @given(trees())
 def test_any_state_comes_back_from_a_file_the_same(tree: Any) -> None:
     state = capture(tree, TYPES)
@@ -83,7 +83,7 @@ def test_any_state_comes_back_from_a_file_the_same(tree: Any) -> None:
     assert [s.address % 256 for s in copy.storages] == [s.address % 256 for s in state.storages]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_a_saved_session_that_is_cut_longer_or_flipped_anywhere_is_refused(data: st.DataObject) -> None:
     state = capture(state_of_every_kind(), TYPES)

@@ -184,14 +184,14 @@ def test_what_the_bytes_are_held_in_does_not_matter() -> None:
     assert bytes_digest(TABLE, padded.data) == want
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.binary(max_size=3 * ROW_BYTES), index=st.integers(0, 1 << 30), key=st.binary(min_size=32, max_size=32))
 def test_twin_and_definition_agree_on_anything(data: bytes, index: int, key: bytes) -> None:
     table = Table.of(key)
     assert group_digest(table, data, index) == reference_digest(table, data, index * GROUP_ROWS)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data(), length=st.integers(1, 3 * ROW_BYTES))
 def test_any_damage_is_seen(data: st.DataObject, length: int) -> None:
     before = _noise(length)
