@@ -19,7 +19,7 @@ def test_every_way_brings_the_bytes_and_is_timed_as_often_as_it_says(monkeypatch
     loaded: list[Any] = []
     load = torch.load
     monkeypatch.setattr(torch, "load", lambda *args, **options: loaded.append(load(*args, **options)))
-    times = measure_peers([4096, 0, 17], "cpu", nothing, file_repeats=3)
+    times = dict(measure_peers([4096, 0, 17], "cpu", nothing, file_repeats=3))
     assert times.pop("one flat copy to another GPU") == "fewer than two GPUs are here"
     assert {name: len(found) for name, found in times.items()} == {
         "one flat copy": peers.REPEATS,

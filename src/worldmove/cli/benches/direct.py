@@ -57,7 +57,9 @@ def measure_direct(engine: str, threads: int, repeats: int, stage: Callable[[str
     ends: list[tuple[BaseProcess, Connection]] = []
     for work, link in zip((source, destination), between, strict=True):
         here, there = context.Pipe()
-        process = context.Process(target=work, args=(engine, threads, repeats, link, there), name=work.__name__)
+        process: BaseProcess = context.Process(
+            target=work, args=(engine, threads, repeats, link, there), name=work.__name__
+        )
         process.start()
         there.close()
         link.close()

@@ -144,9 +144,11 @@ def _end(engine_name: str, threads: int, peer: Connection) -> Iterator[End]:
     engine = build_engine(engine_name, threads)
     warm, kit = warm_up(engine, time.perf_counter), kit_of(engine.spec.device)
     arena = new_arena(warm.arena_bytes, "worldmove-bench", kit)
-    with TemporaryDirectory(prefix="worldmove-bench-") as folder:
-        with PathHere(Path(folder) / "path", kit, random.Random(1)) as path:
-            yield End(engine=engine, arena=arena, path=path, peer=peer)
+    with (
+        TemporaryDirectory(prefix="worldmove-bench-") as folder,
+        PathHere(Path(folder) / "path", kit, random.Random(1)) as path,
+    ):
+        yield End(engine=engine, arena=arena, path=path, peer=peer)
 
 
 def _prepare_key(end: End, nonce: bytes, layout: Layout) -> None:
