@@ -3,7 +3,6 @@
 import pytest
 
 from worldmove.cli.benches.direct import measure_direct
-from worldmove.errors import UserError
 
 DOUBLE = "python:tests.worker.device_engine:build"
 
@@ -25,9 +24,3 @@ def test_a_session_whose_tensors_left_their_slot_is_brought_across_a_device_as_o
     fields = found.fields()
     assert fields["match_ms"]["n"] == 3
     assert fields["match_in_copies"] > 1
-
-
-def test_an_engine_that_cannot_be_built_ends_the_bench_in_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match="bench's source ended without an answer"):
-        measure_direct("reference:nothing", 1, 1, lambda _: None)
-    assert "there is no engine" in capfd.readouterr().err
