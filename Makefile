@@ -10,6 +10,7 @@ SECONDS ?= 60
 SEEDS ?= 1000
 PROCESSES ?= 1
 OUT ?=
+WHEELHOUSE ?= wheelhouse
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -19,7 +20,7 @@ RECIPE := pyproject.toml constraints.txt
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check fix bench fuzz simulate model clean
+.PHONY: help demo test check fix bench fuzz simulate model wheelhouse clean
 
 help:  ## Say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +60,9 @@ simulate: $(VENV)/test.done  ## Run SEEDS=n seeds of the deterministic simulatio
 
 model: $(VENV)/test.done  ## Explore the protocol within its large bounds (an hour, gigabytes), and file the counts
 	$(BIN)/python -m tests.model.large
+
+wheelhouse: $(VENV)/torch.done  ## Collect the wheels for a GPU host without a network in WHEELHOUSE=wheelhouse
+	$(BIN)/python -m tests.gpu.wheelhouse collect $(WHEELHOUSE)
 
 clean:  ## Remove .venv and every cache
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

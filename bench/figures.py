@@ -1,4 +1,4 @@
-"""Writes docs/figures.md from the newest results under bench/results. No number in it is written by hand."""
+"""Writes docs/figures.md, and the README's table, from bench/results. No number in them is written by hand."""
 
 import argparse
 import json
@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bench.figures_move import with_moves
 from bench.figures_text import page
 from bench.record import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "figures.md"
-NAMES = ("pause", "soak", "movable", "wmf1")
+README = ROOT / "README.md"
+NAMES = ("pause", "soak", "movable", "wmf1", "move")
 
 Results = Mapping[str, Mapping[str, Any]]
 """By measurement."""
@@ -23,11 +25,17 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="python -m bench.figures", description=__doc__)
     options.add_argument("--check", action="store_true", help="end with 1 where the page says something else")
     checks = options.parse_args().check
-    text = page(by_machine())
-    if not checks:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-        sys.exit(f"{PAGE} is not what bench/results say; run python -m bench.figures")
+    for path, text in texts(by_machine()).items():
+        if not checks:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            sys.exit(f"{path} is not what bench/results say; run python -m bench.figures")
+
+
+def texts(machines: Mapping[str, Results]) -> dict[Path, str]:
+    """Return what each page is to say."""
+    moves = {machine: results["move"] for machine, results in machines.items() if "move" in results}
+    return {PAGE: page(machines), README: with_moves(README.read_text(encoding="utf-8"), moves)}
 
 
 def by_machine(folder: Path = RESULTS) -> dict[str, Results]:
@@ -37,7 +45,7 @@ def by_machine(folder: Path = RESULTS) -> dict[str, Results]:
         name, _, machine = path.stem.partition("-")
         if name in NAMES:
             found.setdefault(machine, {})[name] = json.loads(path.read_text(encoding="utf-8"))
-    return dict(found)
+    return dict(sorted(found.items(), key=lambda item: "wmf1" in item[1]))  # GPUs last
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bench.figures_movable import movable
+from bench.figures_move import move
 from bench.figures_pause import pause
 from bench.figures_soak import soak
 from bench.figures_wmf1 import wmf1
@@ -33,7 +34,7 @@ def page(machines: Mapping[str, Mapping[str, Result]]) -> str:
 
 def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
     if "wmf1" in results:
-        return wmf1(machine, results["wmf1"])
+        return [*wmf1(machine, results["wmf1"]), *(move(results["move"]) if "move" in results else ())]
     hardware = next(iter(results.values()))["hardware"]
     processor, cores, memory = hardware["processor"], hardware["usable_cores"], hardware["memory_gib"]
     parts = [

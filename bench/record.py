@@ -3,22 +3,18 @@
 import argparse
 import json
 import os
-import platform
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-import worldmove
+from worldmove.cli.benches.machine import commit, hardware, versions
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("torch", "numpy", "msgspec", "xxhash", "sqlalchemy", "uvicorn", "websockets")
 JIFFY_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -79,41 +75,6 @@ def _rows(value: Any) -> str:
     return json.dumps(value)
 
 
-def hardware() -> dict[str, Any]:
-    """Name the machine."""
-    return {
-        "processor": _after("/proc/cpuinfo", "model name") or platform.processor(),
-        "cores": os.cpu_count(),
-        "usable_cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
-        "kernel": platform.release(),
-        "accelerator": None,
-    }
-
-
-def versions() -> dict[str, str]:
-    """Name what computes."""
-    known = {"python": platform.python_version(), "worldmove": worldmove.__version__}
-    for package in PACKAGES:
-        try:
-            known[package] = version(package)
-        except PackageNotFoundError:
-            known[package] = "absent"
-    return known
-
-
-def commit() -> dict[str, Any]:
-    """Name the code: the commit, and what was changed since. Results of other runs are no change of the code.
-
-    A copy without its history is named by WORLDMOVE_COMMIT; whether it was changed is then not known.
-    """
-    named = os.environ.get("WORLDMOVE_COMMIT", "")
-    if named:
-        return {"sha": named, "clean": None, "changed": []}
-    changed = [line for line in _git("status", "--porcelain").splitlines() if "bench/results" not in line]
-    return {"sha": _git("rev-parse", "HEAD"), "clean": not changed, "changed": changed}
-
-
 def usage() -> Usage:
     """Read what the machine and this process have used."""
     fields = [int(field) for field in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
@@ -162,13 +123,3 @@ def require_worker_path() -> None:
     """Let workers import this package too: an engine of its own may be asked for."""
     paths: Sequence[str] = (str(ROOT), os.environ.get("PYTHONPATH", ""))
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-
-
-def _git(*arguments: str) -> str:
-    ended = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
-    return ended.stdout.strip() if ended.returncode == 0 else ""
-
-
-def _after(path: str, name: str) -> str:
-    lines = Path(path).read_text(encoding="ascii", errors="replace").splitlines()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), "")

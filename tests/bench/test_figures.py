@@ -1,10 +1,49 @@
-from bench.figures import PAGE, by_machine
+import pytest
+
+from bench.figures import by_machine, texts
+from bench.figures_move import BEGIN, END, with_moves
 from bench.figures_text import page
 from bench.markdown import paragraph
 
 
-def test_the_page_of_figures_is_what_the_results_say() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(by_machine())
+def test_the_page_of_figures_and_the_readme_are_what_the_results_say() -> None:
+    for path, text in texts(by_machine()).items():
+        assert path.read_text(encoding="utf-8") == text
+
+
+def test_the_table_of_moves_has_a_row_for_what_was_measured_and_none_for_what_was_not() -> None:
+    found = {
+        "num_bytes": 2_000_000_000,
+        "outcomes": {"committed": 20},
+        "peers_ms": {"one flat copy": 0.5, "one flat copy to another GPU": "fewer than two GPUs are here"},
+        "between_processes": {"scattered": {"match_ms": {"median": 2.0}, "match_in_copies": 4.0}},
+        "match_ms": None,
+        "commit_ms": {"median": 1.25},
+        "pause_ms": {"median": 12.5},
+        "phase_starts_ms": {},
+    }
+    result = {
+        "hardware": {"accelerator": "a GPU"},
+        "versions": {"torch": "9"},
+        "commit": {"sha": "c" * 40},
+        "day": "2026-01-02",
+        "latents": found,
+    }
+    before = f"head\n{BEGIN}\nold\n{END}\ntail"
+    text = with_moves(before, {"machine": result})
+    assert text.startswith("head\n")
+    assert text.endswith("\ntail")
+    assert "old" not in text
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("|")]
+    assert [row[-1].removesuffix(" |") for row in rows] == [
+        "latents, 2.00 GB", "---", "0.50", "2.00 (4.0 copies)", "12.5", "1.25"
+    ]  # fmt: skip
+    assert with_moves(text, {"machine": result}) == text
+
+
+def test_a_readme_without_a_place_for_the_table_is_refused() -> None:
+    with pytest.raises(ValueError, match="no place"):
+        with_moves("nothing", {})
 
 
 def test_without_results_the_page_says_so() -> None:

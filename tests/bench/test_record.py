@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.record import ROOT, Recorder, Usage, commit, shares
+from bench.record import ROOT, Recorder, Usage, shares
+from worldmove.cli.benches.machine import commit
 
 
 def test_a_result_says_where_it_comes_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

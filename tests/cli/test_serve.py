@@ -115,11 +115,16 @@ def test_doctor_tries_this_machine_without_a_server() -> None:
 
 @pytest.mark.slow
 def test_bench_move_measures_moves_and_a_copy_in_one_run() -> None:
-    ran = worldmove("bench", "move", *TINY, "-n", "2", "--json")
+    ran = worldmove("bench", "move", "--preset", "tiny", "-n", "2", "--repeats", "2", "--no-scattered", "--json")
     assert ran.status == ExitCode.DONE
     found = ran.document
     assert found["schema"] == "worldmove.bench.move"
     assert found["outcomes"] == {"committed": 2}
     assert found["pause_ms"]["median"] > 0
     assert found["copy_ms"]["median"] > 0
+    assert 0 < found["match_ms"]["median"] < found["pause_ms"]["median"]
     assert (found["frames_damaged"], found["frames_missing"], found["checks_unequal"]) == (0, 0, 0)
+    assert found["between_processes"]["slot-resident"]["num_bytes"] == found["num_bytes"]
+    assert found["hardware"]["cores"] >= 1
+    assert found["commit"]["sha"]
+    assert found["engine"] == "reference:tiny"

@@ -41,9 +41,20 @@ Engine = Annotated[
     str,
     typer.Option("--engine", metavar="NAME", help="reference:PRESET, or python:package.module:factory."),
 ]
+Preset = Annotated[
+    str,
+    typer.Option(
+        "--preset", "--engine", metavar="NAME", help="A preset of WorldMove's own, or an engine as --engine names it."
+    ),
+]
 Transport = Annotated[
     PathName, typer.Option("--transport", help="How bytes travel: shm is memory shared on one host, tcp a connection.")
 ]
 Keep = Annotated[float, typer.Option("--keep-s", min=1, help="Seconds that a session nobody watches is kept.")]
 
 DEFAULT_ENGINE = "reference:island"
+
+
+def engine_named(preset: str) -> str:
+    """Return the engine that a preset's name stands for; a name with a colon is an engine's already."""
+    return preset if ":" in preset else f"reference:{preset}"

@@ -14,22 +14,34 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from worldmove.cli.benches.nccl import measure_nccl
+
 MEMORY_FOLDER = Path("/dev/shm")
 REPEATS = 20
-FILE_REPEATS = 3
 WARM_UP = 2
 
+Stage = Callable[[str], None]
+Way = Callable[[list[Tensor], str, int], list[float]]
+"""Tensors, the device, how often."""
 Times = Mapping[str, list[float] | str]
 """Milliseconds of each repeat; or why a way could not be taken."""
 
 
-def measure_peers(sizes: Sequence[int], device: str, stage: Callable[[str], None]) -> Times:
+def measure_peers(sizes: Sequence[int], device: str, stage: Stage, *, file_repeats: int = REPEATS) -> Times:
     """Bring tensors of so many bytes elsewhere on ``device`` ("cpu", "cuda"), in each way that there is.
 
     Every repeat is timed from an idle device to an idle device.
     """
     tensors = [_noise(size, device) for size in sizes if size]
-    return {name: _taken(way, tensors, device, stage, name) for name, way in WAYS.items()}
+    found: dict[str, list[float] | str] = {}
+    for name, way in WAYS.items():
+        repeats = file_repeats if way in THROUGH_FILES else REPEATS
+        stage(f"as many bytes: {name}")
+        found[name] = _taken(way, tensors, device, repeats)
+    del tensors
+    if torch.device(device).type == "cuda":
+        found |= _nccl([size for size in sizes if size], stage)
+    return found
 
 
 def medians(times: Times) -> dict[str, float | str]:
@@ -43,37 +55,46 @@ def _noise(size: int, device: str) -> Tensor:
     return torch.randint(0, 256, (size,), dtype=torch.uint8, device=device, generator=generator)
 
 
-def _taken(
-    way: Callable[[list[Tensor], str], list[float]],
-    tensors: list[Tensor],
-    device: str,
-    stage: Callable[[str], None],
-    name: str,
-) -> list[float] | str:
-    stage(f"as many bytes: {name}")
+def _taken(way: Way, tensors: list[Tensor], device: str, repeats: int) -> list[float] | str:
     try:
-        return way(tensors, device)
+        return way(tensors, device, repeats)
     except (OSError, RuntimeError) as error:
         return str(error)[:200]
 
 
-def _flat(tensors: list[Tensor], device: str) -> list[float]:
+def _nccl(sizes: Sequence[int], stage: Stage) -> Mapping[str, list[float] | str]:
+    stage("as many bytes: NCCL")
+    try:
+        return measure_nccl(sizes)
+    except (OSError, RuntimeError) as error:
+        return {"NCCL send and receive": str(error)[:200]}
+
+
+def _flat(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
     source = torch.cat(tensors)
     target = torch.empty_like(source)
-    return _timed(lambda: target.copy_(source), device, REPEATS)
+    return _timed(lambda: target.copy_(source), device, repeats)
 
 
-def _each(tensors: list[Tensor], device: str) -> list[float]:
+def _flat_to_another(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
+    if torch.device(device).type != "cuda" or torch.cuda.device_count() < 2:
+        raise RuntimeError("fewer than two GPUs are here")
+    source = torch.cat(tensors)
+    target = torch.empty_like(source, device="cuda:1")
+    return _timed(lambda: target.copy_(source), device, repeats)
+
+
+def _each(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
     targets = [torch.empty_like(tensor) for tensor in tensors]
 
     def copy() -> None:
         for target, source in zip(targets, tensors, strict=True):
             target.copy_(source)
 
-    return _timed(copy, device, REPEATS)
+    return _timed(copy, device, repeats)
 
 
-def _torch_files(tensors: list[Tensor], device: str) -> list[float]:
+def _torch_files(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
     with TemporaryDirectory(dir=MEMORY_FOLDER) as folder:
         path = Path(folder) / "state.pt"
 
@@ -81,10 +102,10 @@ def _torch_files(tensors: list[Tensor], device: str) -> list[float]:
             torch.save(tensors, path)
             torch.load(path, map_location=device, weights_only=True)
 
-        return _timed(save_and_load, device, FILE_REPEATS, warm_up=1)
+        return _timed(save_and_load, device, repeats, warm_up=1)
 
 
-def _safetensors_files(tensors: list[Tensor], device: str) -> list[float]:
+def _safetensors_files(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
     named = {str(number): tensor for number, tensor in enumerate(tensors)}
     with TemporaryDirectory(dir=MEMORY_FOLDER) as folder:
         path = Path(folder) / "state.safetensors"
@@ -93,15 +114,18 @@ def _safetensors_files(tensors: list[Tensor], device: str) -> list[float]:
             save_file(named, path)
             load_file(path, device=device)
 
-        return _timed(save_and_load, device, FILE_REPEATS, warm_up=1)
+        return _timed(save_and_load, device, repeats, warm_up=1)
 
 
-WAYS: dict[str, Callable[[list[Tensor], str], list[float]]] = {
+WAYS: Mapping[str, Way] = {
     "one flat copy": _flat,
+    "one flat copy to another GPU": _flat_to_another,
     "one copy for each tensor": _each,
     "torch.save and torch.load through memory": _torch_files,
     "safetensors through memory": _safetensors_files,
 }
+THROUGH_FILES = (_torch_files, _safetensors_files)
+"""Those that take seconds where the others take milliseconds."""
 
 
 def _timed(work: Callable[[], object], device: str, repeats: int, *, warm_up: int = WARM_UP) -> list[float]:
@@ -120,4 +144,5 @@ def _once(work: Callable[[], object], device: str) -> float:
 
 def _settle(device: str) -> None:
     if torch.device(device).type == "cuda":
-        torch.cuda.synchronize()
+        for index in range(torch.cuda.device_count()):
+            torch.cuda.synchronize(index)

@@ -1,0 +1,123 @@
+"""Every way to bring a session's bytes elsewhere, side by side in one run: ours, in two forms, and those beside it."""
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from worldmove.cli.benches.direct import Direct, measure_direct
+from worldmove.cli.benches.found import Measured
+from worldmove.cli.benches.machine import head
+from worldmove.cli.benches.move import measure
+from worldmove.cli.benches.peers import Times, measure_peers, medians
+from worldmove.cli.benches.series import median_of
+from worldmove.serve.server_config import ServerConfig
+
+FLAT = "one flat copy"
+FILES = "torch.save and torch.load through memory"
+RESIDENT, SCATTERED = "slot-resident", "scattered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How often. ``scattered``: with a session, too, none of whose tensors lies in its slot when it is frozen."""
+
+    moves: int
+    repeats: int
+    scattered: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What came of one run."""
+
+    begun_at: str
+    engine: str
+    found: Measured
+    """Moves under play in a server; the engine's session as it lies."""
+    scattered: Measured | None
+    direct: Mapping[str, Direct]
+    peers: Times
+    head: Mapping[str, Any]
+
+    def fields(self) -> dict[str, Any]:
+        """Return everything, for programs."""
+        return {
+            "begun_at": self.begun_at,
+            "command": shlex.join(["worldmove", *sys.argv[1:]]),
+            **self.head,
+            "engine": self.engine,
+            **self.found.fields(),
+            "scattered": None if self.scattered is None else self.scattered.fields(),
+            "between_processes": {name: each.fields() for name, each in self.direct.items()},
+            "peers_ms": medians(self.peers),
+            "peer_samples_ms": {name: _rounded(times) for name, times in self.peers.items()},
+            "ratios": self.ratios(),
+        }
+
+    def ratios(self) -> dict[str, float | None]:
+        """Return what the moves without a server took in flat copies of the same run, and against files."""
+        known = medians(self.peers)
+        found: dict[str, float | None] = {}
+        for name, each in self.direct.items():
+            match = median_of(each.match_ms)
+            found[f"{name} in flat copies"] = _ratio(match, known.get(FLAT))
+            found[f"torch files in {name}"] = _ratio(known.get(FILES), match)
+        return found
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return the table, for people."""
+        rows = self.found.rows()
+        if self.scattered is not None:
+            rows += [(f"{SCATTERED}: {name}", *numbers) for name, *numbers in self.scattered.rows()]
+        rows += [(f"without a server, {name} (ms)", median_of(each.match_ms)) for name, each in self.direct.items()]
+        rows += [(f"{name} (ms)", taken) for name, taken in medians(self.peers).items()]
+        return [(*row, *[""] * (4 - len(row))) for row in rows]
+
+    def misses(self) -> list[str]:
+        """Return the goals that were not met."""
+        of_scattered = [] if self.scattered is None else self.scattered.misses()
+        return [*self.found.misses(), *(f"{SCATTERED}: {each}" for each in of_scattered)]
+
+    def sentence(self) -> str:
+        """Return what came out, in one line."""
+        return self.found.sentence()
+
+
+def compare(config: ServerConfig, asked: Asked, stage: Callable[[str], None]) -> Comparison:
+    """Take everything, one thing after another."""
+    begun_at = datetime.now(UTC).isoformat(timespec="seconds")
+    engine, threads = config.worker.engine, config.worker.num_threads
+    resident = measure(config, asked.moves, stage)
+    cases, scattered = {RESIDENT: engine}, None
+    if asked.scattered:
+        cases[SCATTERED] = f"scattered:{engine}"
+        worker = replace_engine(config, cases[SCATTERED])
+        scattered = measure(worker, asked.moves, stage).found
+    return Comparison(
+        begun_at=begun_at,
+        engine=engine,
+        found=resident.found,
+        scattered=scattered,
+        direct={name: measure_direct(each, threads, asked.repeats, stage) for name, each in cases.items()},
+        peers=measure_peers(resident.leaf_bytes, resident.device, stage, file_repeats=asked.repeats),
+        head=head(),
+    )
+
+
+def replace_engine(config: ServerConfig, engine: str) -> ServerConfig:
+    """Return the same configuration for another engine."""
+    return replace(config, worker=msgspec.structs.replace(config.worker, engine=engine))
+
+
+def _ratio(value: float | str | None, unit: float | str | None) -> float | None:
+    known = isinstance(value, float) and isinstance(unit, float) and unit > 0
+    return round(float(value) / float(unit), 3) if known and value is not None and unit is not None else None
+
+
+def _rounded(times: list[float] | str) -> list[float] | str:
+    return times if isinstance(times, str) else [round(value, 4) for value in times]

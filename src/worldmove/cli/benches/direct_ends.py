@@ -1,0 +1,168 @@
+"""The two ends of a move without a server, each in a process of its own: the calls of a worker, one after another."""
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from worldmove.cli.benches.copies import copy_ms
+from worldmove.cli.benches.path_here import PathHere
+from worldmove.engine.base import Engine
+from worldmove.errors import WorldMoveError
+from worldmove.state.arena import AnyArena, Placement, check_placement, extents, new_arena
+from worldmove.state.capture import Capture
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.digest import prepare_key
+from worldmove.state.kits import kit_of
+from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.proof import MoveProof, prove
+from worldmove.worker.engines import build_engine
+from worldmove.worker.states import DIGESTER, freeze_in, install_tree, layout_in, open_in, rehearse_in, tree_in
+from worldmove.worker.warm_up import warm_up
+
+
+@dataclass(slots=True, kw_only=True)
+class Clock:
+    """Instants by name, one a move."""
+
+    instants: dict[str, list[float]] = field(default_factory=dict)
+
+    def mark(self, name: str) -> None:
+        """Note that something has just ended."""
+        self.instants.setdefault(name, []).append(time.perf_counter())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """One process: an engine, a slot for a session of it, its end of the path, and the line to the other end."""
+
+    engine: Engine[Any]
+    arena: AnyArena
+    path: PathHere
+    peer: Connection
+
+
+def source(engine_name: str, threads: int, repeats: int, peer: Connection, parent: Connection) -> None:
+    """Play and freeze, and say what was frozen."""
+    with _end(engine_name, threads, peer) as end:
+        session, captured = open_in(end.engine, end.engine.open(1), end.arena)
+        peer.send(end.path.export(end.arena))
+        clock = Clock()
+        for number in range(-1, repeats):  # the first one is a trial
+            end.engine.step(session, ())
+            captured = _give(end, session, number, clock if number >= 0 else Clock())
+        peer.recv()  # the destination has let go of the path
+        num_storages = len(captured.manifest.storages)
+        parent.send({"instants": clock.instants, "num_bytes": captured.num_bytes, "num_storages": num_storages})
+
+
+def destination(engine_name: str, threads: int, repeats: int, peer: Connection, parent: Connection) -> None:
+    """Take what is frozen, as often as it comes."""
+    with _end(engine_name, threads, peer) as end, ThreadPoolExecutor(1) as beside:
+        end.path.connect(peer.recv())
+        clock, copies = Clock(), list[float]()
+        for number in range(-1, repeats):
+            num_bytes = _take(end, beside, number, clock if number >= 0 else Clock())
+            if number >= 0:
+                copies.append(copy_ms(num_bytes, kit_of(end.engine.spec.device)))
+            peer.send("next")
+        end.path.disconnect()
+        peer.send("end")
+        parent.send({"instants": clock.instants, "copy_ms": copies})
+
+
+def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
+    """Move once: offer, freeze, two passes, proof. Raises WorldMoveError if the two passes differ."""
+    nonce = os.urandom(32)
+    layout, known = layout_in(end.engine, session, end.arena)
+    _prepare_key(end, nonce, layout)
+    end.peer.send((layout.to_bytes(), nonce))
+    end.peer.recv()
+    clock.mark("begin")
+    captured, placement = freeze_in(end.engine, session, end.arena, known)
+    clock.mark("frozen")
+    end.peer.send((captured.manifest.to_bytes(), placement))
+    first = _proof(captured, nonce, layout, number)
+    clock.mark("digested")
+    end.peer.recv()
+    second = _proof(captured, nonce, layout, number)
+    clock.mark("digested again")
+    if first.compare(second, captured.manifest):
+        raise WorldMoveError("the engine wrote after its block boundary")
+    end.peer.send(second)
+    end.peer.recv()
+    return captured
+
+
+def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> int:
+    """Move once: rehearse, pull, build, install, verify; return the bytes. Raises WorldMoveError at a difference."""
+    encoded, nonce = end.peer.recv()
+    layout = Layout.from_bytes(encoded)
+    end.arena.poison()
+    rehearsal = rehearse_in(end.engine, layout, end.arena)
+    preview = Manifest.from_bytes(layout.preview) if layout.preview else None
+    _prepare_key(end, nonce, layout)
+    end.peer.send("ready")
+    told, placement = end.peer.recv()
+    clock.mark("told")
+    manifest = Manifest.from_bytes(told, preview)
+    check_placement(manifest, placement, end.arena.size)
+    clock.mark("read")
+    landing = beside.submit(_land, end, manifest, placement, clock)
+    built = tree_in(end.engine, manifest, placement, end.arena, rehearsal)
+    clock.mark("built")
+    landing.result()
+    _, captured = install_tree(end.engine, built)
+    clock.mark("installed")
+    ours = _proof(captured, nonce, layout, number)
+    clock.mark("verified")
+    theirs: MoveProof = end.peer.recv()
+    clock.mark("proof came")
+    differences = ours.compare(theirs, manifest)
+    if differences or captured.manifest != manifest:
+        raise WorldMoveError(f"what landed is not what was frozen: {differences}")
+    clock.mark("matched")
+    return captured.num_bytes
+
+
+def _land(end: End, manifest: Manifest, placement: Placement, clock: Clock) -> None:
+    end.path.pull(extents(manifest, placement), end.arena)
+    clock.mark("landed")
+    end.peer.send("landed")
+
+
+@contextmanager
+def _end(engine_name: str, threads: int, peer: Connection) -> Iterator[End]:
+    """Build and warm an engine, make a slot for a session of it, and serve a path, while inside."""
+    engine = build_engine(engine_name, threads)
+    warm, kit = warm_up(engine, time.perf_counter), kit_of(engine.spec.device)
+    arena = new_arena(warm.arena_bytes, "worldmove-bench", kit)
+    with (
+        TemporaryDirectory(prefix="worldmove-bench-") as folder,
+        PathHere(Path(folder) / "path", kit, random.Random(1)) as path,
+    ):
+        yield End(engine=engine, arena=arena, path=path, peer=peer)
+
+
+def _prepare_key(end: End, nonce: bytes, layout: Layout) -> None:
+    if isinstance(end.arena, DeviceArena):
+        prepare_key(end.arena.kit, nonce, layout.digest)
+
+
+def _proof(captured: Capture, nonce: bytes, layout: Layout, number: int) -> MoveProof:
+    return prove(
+        captured,
+        DIGESTER,
+        attempt="bench",
+        epoch=1,
+        boundary=number + 1,
+        nonce=nonce,
+        layout_digest=layout.digest,
+    )

@@ -1,0 +1,77 @@
+"""The path that a worker would take between two slots, for who has no loop: ``peer`` on a device, else ``shm``."""
+
+import asyncio
+import os
+import random
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from worldmove.errors import TransportError
+from worldmove.move.device_path import export_slot, open_window
+from worldmove.state.arena import AnyArena
+from worldmove.state.extent import Extent
+from worldmove.state.memory import MemoryKit
+from worldmove.transport.base import Channel, Transport
+from worldmove.transport.tcp import TcpConfig
+from worldmove.worker.transports import LocalTransports
+
+T = TypeVar("T")
+
+
+class PathHere:
+    """One process's end of a path; its sockets are served by a thread while it is entered."""
+
+    def __init__(self, socket: Path, kit: MemoryKit | None, rng: random.Random) -> None:
+        self._paths = LocalTransports(
+            socket, inline, tcp=TcpConfig(host="127.0.0.1"), kit=kit, random_bytes=os.urandom, rng=rng
+        )
+        self._path: Transport = self._paths.by_name["shm" if kit is None else "peer"]
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="path", daemon=True)
+        self._channel: Channel | None = None
+
+    def __enter__(self) -> "PathHere":
+        self._thread.start()
+        self._do(self._paths.start())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._do(self._paths.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def export(self, arena: AnyArena) -> bytes:
+        """Let a slot be read; return the ticket. Raises TransportError."""
+        return self._do(export_slot(self._path, arena))
+
+    def connect(self, ticket: bytes) -> None:
+        """Connect to another process's slot. Raises TransportError."""
+        self._channel = self._do(self._path.connect(ticket))
+
+    def pull(self, extents: Sequence[Extent], arena: AnyArena) -> None:
+        """Bring extents into a slot through a window that is closed afterwards. Raises TransportError."""
+        if self._channel is None:
+            raise TransportError("there is no channel")
+        window = open_window(arena)
+        self._do(window.fill(self._channel, extents))
+        window.close()
+
+    def disconnect(self) -> None:
+        """Let go of the other slot. Idempotent."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            self._do(channel.close())
+
+    def _do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+async def inline(function: Callable[[], T], /) -> T:
+    """Run blocking work where it is asked for: nothing else waits in this loop."""
+    return function()
