@@ -10,7 +10,7 @@ import pytest
 from tests.worker.bench_worker import bench
 from tests.worker.counting import CountingEngine, World
 from tests.worker.test_move_between_workers import ATTEMPT, HEAD, Pair
-from worldmove.errors import MessageError
+from worldmove.errors import MessageError, TransportError
 from worldmove.move.ledger_messages import OpenAttempt
 from worldmove.move.messages import Reserved, Start
 from worldmove.worker.messages import (
@@ -23,6 +23,7 @@ from worldmove.worker.messages import (
     Inputs,
     NotDone,
     Open,
+    Save,
     StateDone,
 )
 
@@ -128,6 +129,56 @@ def test_a_state_of_which_there_is_more_to_say_than_a_message_holds_ends_nothing
             await trial.settle()
         assert [(refusal.request, refusal.code) for refusal in trial.of(NotDone)] == [(7, MessageError.code)]
         assert trial.of(StateDone) == trial.of(Failed) == []
+        assert trial.blocks() == [0, 1]
+
+    asyncio.run(main())
+
+
+class Nameless:
+    """Breaks whoever looks at it."""
+
+    @property
+    def __class__(self) -> Any:
+        raise ValueError("it has no class")
+
+    @__class__.setter
+    def __class__(self, value: Any) -> None: ...
+
+
+class Breaking(CountingEngine):
+    """Raises an error of ours where nobody would, or holds what nothing can be read of."""
+
+    is_broken = False
+
+    def open(self, seed: int) -> World:
+        if seed == 6:
+            raise TransportError("it fetches its weights")
+        return super().open(seed)
+
+    def state(self, session: World) -> dict[str, Any]:
+        return {**super().state(session), **({"odd": Nameless()} if self.is_broken else {})}
+
+
+def test_whatever_an_engine_raises_or_holds_when_it_is_asked_ends_nothing_else(tmp_path: Path) -> None:
+    async def main() -> None:
+        engine = Breaking()
+        trial = bench(engine)
+        trial.worker.take(Open(session="s-1", epoch=1, seed=5))
+        trial.worker.take(Open(session="s-2", epoch=1, seed=6))
+        await trial.settle()
+        assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [("s-2", TransportError.code)]
+        engine.is_broken = True
+        trial.worker.take(Describe(session="s-1", request=7))
+        trial.worker.take(Save(session="s-1", request=8, path=str(tmp_path / "saved")))
+        await trial.settle()
+        for block in range(2):
+            trial.worker.take(Inputs(session="s-1", block=block, changes=(), account=True))
+            await trial.settle()
+        assert [(refusal.request, refusal.code) for refusal in trial.of(NotDone)] == [
+            (7, "state_refused"),
+            (8, "state_refused"),
+        ]
+        assert trial.of(StateDone) == []
         assert trial.blocks() == [0, 1]
 
     asyncio.run(main())

@@ -12,9 +12,8 @@ from typing import Any
 
 from worldmove.engine.base import Engine
 from worldmove.errors import UserError, WorldMoveError
-from worldmove.state.capture import Capture, capture
+from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
-from worldmove.state.kits import kit_of
 from worldmove.state.leaf_sizes import LeafSize, leaf_sizes
 from worldmove.state.saved_state import Aside, copy_aside, payload
 from worldmove.worker.copies import CopyTable
@@ -22,7 +21,7 @@ from worldmove.worker.loop import Tools
 from worldmove.worker.message import said
 from worldmove.worker.messages import Describe, Described, NotDone, Save, Saved
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import DIGESTER, engine_asked
+from worldmove.worker.states import DIGESTER, capture_still, engine_asked
 from worldmove.worker.turns import Turn
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -83,9 +82,7 @@ def _played(session: str, copies: CopyTable) -> SessionCopy:
 
 def _captured(engine: Engine[Any], session: Any) -> Capture:
     with engine_asked("give away its state"):
-        engine.quiesce(session)
-        state = engine.state(session)
-    return capture(state, engine.state_types, kit_of(engine.spec.device))
+        return capture_still(engine, session)
 
 
 def _look(engine: Engine[Any], session: Any) -> tuple[LeafSize, ...]:

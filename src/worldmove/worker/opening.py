@@ -7,16 +7,7 @@ from typing import Any
 import numpy as np
 
 from worldmove.engine.base import Engine
-from worldmove.errors import (
-    ArenaFull,
-    EngineFailed,
-    FileRefused,
-    ManifestError,
-    MoveRefused,
-    StateRefused,
-    UserError,
-    WorldMoveError,
-)
+from worldmove.errors import FileRefused, MoveRefused, StateRefused, UserError, WorldMoveError
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
@@ -32,8 +23,6 @@ from worldmove.worker.slots import SlotState
 from worldmove.worker.states import DIGESTER, engine_asked, engine_trusted, install_in, open_in
 from worldmove.worker.turns import Turn
 
-EXPECTED = (ArenaFull, EngineFailed, FileRefused, ManifestError, MoveRefused, StateRefused, UserError)
-
 
 async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened | Failed:
     """Open a session and let it play. What cannot be met is answered, and leaves nothing behind."""
@@ -46,7 +35,7 @@ async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened |
             opened = await (_go_on(asked, copy, tools) if asked.saved else _begin(asked, copy, tools))
             if copy.is_freeing:
                 raise UserError("the session was closed while it was opened", code="closed")
-        except EXPECTED as error:
+        except WorldMoveError as error:
             copy.end()
             return _failed(asked, error, error.code)
     copy.epoch = asked.epoch

@@ -119,10 +119,15 @@ def copy_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[M
         return captured.manifest, adopt(captured, arena)
 
 
+def capture_still(engine: Engine[Any], session: Any) -> Capture:
+    """Quiesce a session and resolve its state."""
+    engine.quiesce(session)
+    return captured_of(engine, session)
+
+
 def digest_of(engine: Engine[Any], session: Any) -> str:
     """Return the state digest of a session at a boundary."""
-    engine.quiesce(session)
-    return state_digest(captured_of(engine, session), DIGESTER).text
+    return state_digest(capture_still(engine, session), DIGESTER).text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +142,7 @@ class Account:
 def account_of(engine: Engine[Any], session: Any) -> Account:
     """Return the digests of a session's state, and of each of its leaves, at a boundary. Raises StateRefused."""
     with engine_asked("account for its state"):
-        engine.quiesce(session)
-        state = engine.state(session)
-    captured = capture(state, engine.state_types, kit_of(engine.spec.device))
+        captured = capture_still(engine, session)
     return Account(
         state_digest=state_digest(captured, DIGESTER).text,
         paths=captured.manifest.paths(),
