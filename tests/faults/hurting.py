@@ -9,6 +9,7 @@ from tests.faults.house import House, Outcome, eventually, played, settled
 from tests.faults.points import Action
 from tests.faults.watcher import Watcher
 from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.reports import Outcome as Told
 from worldmove.fleet.views import SessionState, WorkerState
 
 SOURCE, DESTINATION = "worker-1", "worker-2"
@@ -32,12 +33,13 @@ async def hurt(
     point: str,
     *,
     until_told: bool = False,
+    until_at: str = "",
     meanwhile: Callable[[], Awaitable[None]] | None = None,
 ) -> Hurt:
     """Move a session from worker-1 to worker-2, and have ``action`` happen to a worker at a point of that move.
 
     A stopped worker is woken after ``meanwhile``, where that is given; else when it has been suspected for a little,
-    or, ``until_told``, when the move's report is there.
+    or, ``until_told``, when the move's report is there, or, ``until_at``, when that worker has the session.
     """
     board, asleep = house.board(worker), None
     async with played(house, SOURCE) as (session, watcher):
@@ -49,23 +51,36 @@ async def hurt(
                 await meanwhile()
                 house.signal(worker, signal.SIGCONT)
             elif action is Action.STOP:
-                asleep = await _sleep(house, session, worker, moving if until_told else None)
+                await eventually(lambda: house.worker(worker).state is WorkerState.SUSPECTED, f"{worker} is suspected")
+                await _slept(house, session, moving if until_told else None, until_at)
+                view = house.desk.view(session)
+                asleep = view.state, view.owner
+                house.signal(worker, signal.SIGCONT)
         finally:
             board.clear()
             report = await moving
         outcome = await settled(house, session, watcher, report)
+    assert told_truly(outcome), outcome
     return Hurt(outcome=outcome, watcher=watcher, asleep=asleep)
 
 
-async def _sleep(
-    house: House, session: str, worker: str, moving: "asyncio.Task[MoveReport] | None"
-) -> tuple[SessionState, str]:
-    """Let a stopped worker be suspected, and wake it."""
-    await eventually(lambda: house.worker(worker).state is WorkerState.SUSPECTED, f"{worker} is suspected")
-    if moving is None:
-        await asyncio.sleep(ASLEEP_S)
-    else:
+async def _slept(house: House, session: str, moving: "asyncio.Task[MoveReport] | None", until_at: str) -> None:
+    """Return when a suspected worker may be woken."""
+    if moving is not None:
         await eventually(moving.done, "the operator is told")
-    view = house.desk.view(session)
-    house.signal(worker, signal.SIGCONT)
-    return view.state, view.owner
+    elif until_at:
+        await eventually(lambda: house.desk.view(session).owner == until_at, f"{until_at} has the session")
+    else:
+        await asyncio.sleep(ASLEEP_S)
+
+
+def told_truly(found: Outcome) -> bool:
+    """Whether what the operator was told is what came about. In doubt, nothing is claimed."""
+    match found.report.outcome:
+        case Told.IN_DOUBT:
+            return True
+        case Told.LOST:
+            return bool(found.lost_why)
+        case Told.COMMITTED:
+            return found.epoch >= 2
+    return not found.lost_why and (found.owner, found.epoch) != (DESTINATION, 2)

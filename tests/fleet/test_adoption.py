@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tests.fleet.fakes import Wire
+from tests.move import virtual
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.local_process import is_alive
@@ -145,7 +146,7 @@ def test_who_lives_is_awaited_until_its_hello_and_who_is_dead_is_replaced_under_
             "b": (5, 101),
         }
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_one_that_was_noted_without_a_process_held_nothing_and_is_not_waited_for() -> None:
@@ -156,7 +157,7 @@ def test_one_that_was_noted_without_a_process_held_nothing_and_is_not_waited_for
         await force.workforce.start()
         assert hosts.started == [("a", 10)]
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_more_workers_than_are_asked_for_are_adopted_all_the_same_and_not_replaced() -> None:
@@ -171,7 +172,7 @@ def test_more_workers_than_are_asked_for_are_adopted_all_the_same_and_not_replac
         assert (hosts.started, force.gone) == ([], ["b"])
         assert force.workers.is_gone("b", 4)
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_a_dead_one_that_is_not_asked_for_is_shown_no_more_and_its_number_is_never_given_again() -> None:
@@ -187,7 +188,7 @@ def test_a_dead_one_that_is_not_asked_for_is_shown_no_more_and_its_number_is_nev
         await asyncio.sleep(0.01)
         assert hosts.started == [("b", 5)]
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_an_adopted_one_that_dies_before_it_has_said_anything_is_replaced() -> None:
@@ -200,7 +201,7 @@ def test_an_adopted_one_that_dies_before_it_has_said_anything_is_replaced() -> N
         await asyncio.sleep(0.02)
         assert hosts.started == [("a", 5)]
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_a_process_is_itself_only_with_its_own_birth() -> None:

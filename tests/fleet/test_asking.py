@@ -1,11 +1,11 @@
 """Questions about a session's state: one answer each, from its owner, or the reason why there is none."""
 
-import asyncio
 from collections.abc import Callable
 
 import pytest
 
 from tests.fleet.fakes import ENVIRONMENT, Server, server_of
+from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.asking import Asking
 from worldmove.fleet.config import FleetConfig
@@ -27,7 +27,7 @@ def asked(act: Act, save_s: float = 5.0) -> Described:
         server.wires["a"].react = lambda question: act(server, asking, question)
         return await asking.describe("s")
 
-    return asyncio.run(run())
+    return virtual.run(run())
 
 
 def described(request: int) -> Described:
@@ -68,7 +68,7 @@ def test_a_session_that_there_is_not_is_not_asked_about() -> None:
         await asking.save("s", "/tmp/x")
 
     with pytest.raises(UserError, match="There is no session s"):
-        asyncio.run(run())
+        virtual.run(run())
 
 
 def test_a_saved_session_of_another_environment_is_refused_by_field() -> None:
@@ -76,14 +76,14 @@ def test_a_saved_session_of_another_environment_is_refused_by_field() -> None:
         server = await server_of("a")
         require_equal(Beginning(path="x", environment=environment), server.workers.get("a"))
 
-    asyncio.run(run(dict(ENVIRONMENT)))
+    virtual.run(run(dict(ENVIRONMENT)))
     with pytest.raises(UserError, match=r"torch is 2\.13\.0 here and 2\.12\.0 there\.$") as refused:
-        asyncio.run(run({**ENVIRONMENT, "torch": "2.12.0"}))
+        virtual.run(run({**ENVIRONMENT, "torch": "2.12.0"}))
     assert (refused.value.code, refused.value.status) == ("environment", 409)
     with pytest.raises(UserError, match=r"engine\.weights_sha256 is not set here and abc there"):
-        asyncio.run(run({**ENVIRONMENT, "engine.weights_sha256": "abc"}))
+        virtual.run(run({**ENVIRONMENT, "engine.weights_sha256": "abc"}))
     with pytest.raises(UserError, match="and 4 more"):
-        asyncio.run(run({**ENVIRONMENT, **{f"field {number}": "x" for number in range(12)}}))
+        virtual.run(run({**ENVIRONMENT, **{f"field {number}": "x" for number in range(12)}}))
 
 
 def test_a_question_about_a_save_names_the_file() -> None:
@@ -97,5 +97,5 @@ def test_a_question_about_a_save_names_the_file() -> None:
         await asking.save("s", "/spool/1")
 
     with pytest.raises(UserError, match="has not answered"):
-        asyncio.run(run())
+        virtual.run(run())
     assert [message.path for message in saved] == ["/spool/1"]

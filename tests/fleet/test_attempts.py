@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.fleet.fakes import ENVIRONMENT, Server, server_of
+from tests.move import virtual
 from worldmove.errors import LedgerError, MoveRefused
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.config import FleetConfig
@@ -114,7 +115,7 @@ def tried(arrange: Callable[[Ends], None], **waits: float) -> tuple[Ending, Serv
         arrange(Ends(server, attempt))
         return await asyncio.wait_for(attempt.run(), 5), server
 
-    return asyncio.run(run())
+    return virtual.run(run())
 
 
 def test_two_ends_that_behave_commit_in_the_order_of_the_picture() -> None:
@@ -336,7 +337,7 @@ def test_a_move_that_admission_refuses_is_refused_with_its_words() -> None:
         Ends(server, attempt)
         return await asyncio.wait_for(attempt.run(), 5)
 
-    ending = asyncio.run(run())
+    ending = virtual.run(run())
     assert (ending.outcome, ending.reason, ending.detail) == (Outcome.REFUSED, "too_slow", "it takes too long")
 
 

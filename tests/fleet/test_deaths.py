@@ -101,7 +101,7 @@ def test_a_retired_copy_takes_over_when_the_new_owner_is_killed_at_its_first_blo
     assert went_on(play)
 
 
-def test_the_source_killed_in_mid_move_leaves_a_world_that_goes_on_or_is_lost_and_says_which(nursed: Nursed) -> None:
+def test_the_source_killed_before_it_has_frozen_leaves_a_world_that_is_lost_and_says_so(nursed: Nursed) -> None:
     async def run() -> tuple[Play, MoveReport, SessionState]:
         async with fleet_of_two(nursery=nursed.nursery) as fleet:
             await opened(fleet)
@@ -109,9 +109,9 @@ def test_the_source_killed_in_mid_move_leaves_a_world_that_goes_on_or_is_lost_an
             play, report = await play_and_move(fleet)
             return play, report, fleet.controller.sessions()[0].state
 
-    play, _, state = nursed.run(run())
-    assert went_on(play) if state is SessionState.LIVE else play.lost_why
-    assert state in (SessionState.LIVE, SessionState.LOST)
+    play, report, state = nursed.run(run())
+    assert (report.outcome, report.runs_at, state) == (Outcome.LOST, None, SessionState.LOST)
+    assert play.lost_why == "worker-1 ended and no other worker holds a copy"
 
 
 def test_the_source_killed_before_the_start_is_reported_as_lost_and_nobody_is_said_to_go_on(nursed: Nursed) -> None:

@@ -1,10 +1,9 @@
 """The ledger's desk: rows as they are, facts as the server knows them."""
 
-import asyncio
-
 import pytest
 
 from tests.fleet.fakes import server_of
+from tests.move import virtual
 from worldmove.errors import LedgerError
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.ledger_memory import MemoryLedger
@@ -36,7 +35,7 @@ def test_a_grant_names_the_new_owner_to_whoever_reads_the_row_next() -> None:
         answer = await server.desk.ask(COMMIT)
         return before, answer, server.desk.owner("s"), [row.epoch for row in server.rows]
 
-    before, answer, after, epochs = asyncio.run(run())
+    before, answer, after, epochs = virtual.run(run())
     assert before == Owner(worker="a", incarnation=1, epoch=1)
     assert answer == Yours(session="s", epoch=2)
     assert after == Owner(worker="b", incarnation=1, epoch=2)
@@ -49,7 +48,7 @@ def test_what_changes_nothing_is_told_to_nobody() -> None:
         answers = [await server.desk.ask(MarkShown(session="s", epoch=1)) for _ in range(3)]
         return answers, len(server.rows)
 
-    answers, told = asyncio.run(run())
+    answers, told = virtual.run(run())
     assert answers == [Done(session="s", epoch=1)] * 3
     assert told == 2  # created, shown
 
@@ -63,7 +62,7 @@ def test_a_late_commit_is_refused_while_the_owner_lives_and_granted_once_it_is_d
         server.dies("a")
         return alive, await server.desk.ask(COMMIT)
 
-    alive, dead = asyncio.run(run())
+    alive, dead = virtual.run(run())
     assert alive == Closed(session="s", attempt="00000001-x")
     assert dead == Yours(session="s", epoch=2)
 
@@ -85,7 +84,7 @@ def test_a_ledger_that_fails_is_silence_and_the_row_stays_as_it_was_known() -> N
         await desk.create(Row(session="s", owner="a", incarnation=1, epoch=1))
         return await desk.ask(OPEN), desk.row("s"), failures
 
-    answer, row, failures = asyncio.run(run())
+    answer, row, failures = virtual.run(run())
     assert answer is None
     assert row == Row(session="s", owner="a", incarnation=1, epoch=1)
     assert failures == ["the disk is full"]
@@ -97,7 +96,7 @@ def test_a_forgotten_session_has_no_owner() -> None:
         await server.desk.forget("s")
         return server.desk.owner("s"), await server.desk.ask(OPEN)
 
-    assert asyncio.run(run()) == (None, None)
+    assert virtual.run(run()) == (None, None)
 
 
 class Breaking(MemoryLedger):
@@ -148,7 +147,7 @@ def test_a_ledger_that_has_failed_is_left_alone_until_it_works_and_said_once() -
         assert desk.failure is None
         assert await desk.ask(MarkShown(session="s", epoch=2)) == Done(session="s", epoch=2)
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_what_a_failed_question_has_done_all_the_same_is_known_once_the_ledger_works() -> None:
@@ -162,4 +161,4 @@ def test_what_a_failed_question_has_done_all_the_same_is_known_once_the_ledger_w
         assert desk.owner("s") == Owner(worker="b", incarnation=1, epoch=2)
         assert said[-1] == "epoch 2"
 
-    asyncio.run(run())
+    virtual.run(run())

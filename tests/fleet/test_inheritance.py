@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from tests.fleet.fakes import SilentGateway, copy_of
 from tests.fleet.test_adoption import FakeHosts, hello_of
+from tests.move import virtual
 from worldmove.errors import LedgerError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
@@ -113,7 +114,7 @@ def left_behind(
             await controller.stop()
         assert failed == []
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_a_session_goes_on_once_its_owner_and_every_noted_holder_have_reported() -> None:
@@ -333,7 +334,7 @@ def test_a_clean_end_leaves_no_session_to_the_next_server() -> None:
     left_behind(work, ROW, notes=(noted("s", ("a", 4)),))
     (later,) = kept
     assert later.hosts.closed
-    assert asyncio.run(later.ledger.rows()) == ()
+    assert virtual.run(later.ledger.rows()) == ()
     assert later.notes.sessions() == {}
 
 
@@ -364,4 +365,4 @@ def test_a_server_that_cannot_begin_leaves_the_workers_that_it_found_alone() -> 
             await controller.stop()
         return hosts.closed
 
-    assert asyncio.run(run()) is False
+    assert virtual.run(run()) is False

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.fleet.fakes import Server, copy_of, server_of
+from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import ControllerPorts
@@ -68,7 +69,7 @@ def test_a_move_after_a_refused_one_is_newer_whatever_its_salt() -> None:
             assert (await mover.move("s", "b", damage=False)).outcome is Outcome.REFUSED
         return [message.attempt for message in server.wires["a"].of(Prepare)]
 
-    attempts = asyncio.run(run())
+    attempts = virtual.run(run())
     assert len(attempts) == 3
     assert attempts == sorted(attempts)  # a source takes no attempt for new that is not greater than all before
 
@@ -100,7 +101,7 @@ def moved_while_the_source_dies(then: Callable[[Server], Awaitable[None]] | None
             await then(server)
         return await moving
 
-    return asyncio.run(run())
+    return virtual.run(run())
 
 
 def test_a_session_whose_source_dies_before_the_start_is_lost_where_no_copy_is_left() -> None:
@@ -128,7 +129,7 @@ def test_a_session_is_in_doubt_exactly_while_its_row_has_an_attempt_that_nobody_
         return [seen.state for seen in (*found, view(record, opened))]
 
     live, doubt, moving = SessionState.LIVE, SessionState.IN_DOUBT, SessionState.MOVING
-    assert asyncio.run(states()) == [live, doubt, doubt, moving]
+    assert virtual.run(states()) == [live, doubt, doubt, moving]
 
 
 def test_a_cancel_at_any_moment_ends_the_move_and_returns_its_report() -> None:
@@ -143,7 +144,7 @@ def test_a_cancel_at_any_moment_ends_the_move_and_returns_its_report() -> None:
         return cancelled, await moving
 
     for first_s in (0.0, 0.02):
-        cancelled, made = asyncio.run(run(first_s))
+        cancelled, made = virtual.run(run(first_s))
         assert cancelled is made
         assert (made.outcome, made.reason, made.runs_at) == (Outcome.REFUSED, "cancelled", "a")
 
@@ -161,9 +162,9 @@ def test_an_attempt_that_both_ends_gave_up_while_the_ledger_was_silent_is_closed
         assert row is not None
         return row.attempt
 
-    assert asyncio.run(run()) is None
-    assert asyncio.run(run(copy_of("s", "freeing"))) is None
-    assert asyncio.run(run(copy_of("s", "shadow"))) is not None  # it may be in doubt: it asks again by itself
+    assert virtual.run(run()) is None
+    assert virtual.run(run(copy_of("s", "freeing"))) is None
+    assert virtual.run(run(copy_of("s", "shadow"))) is not None  # it may be in doubt: it asks again by itself
 
 
 class LyingPath:
@@ -191,4 +192,4 @@ def test_a_path_that_lied_is_left_by_the_next_move_and_a_trial_blames_nobody(mon
             await mover.move("s", "b", damage=False)
         return LyingPath.taken
 
-    assert asyncio.run(run()) == ["corrupting-shm"] * 3 + ["shm", "tcp", "tcp"]
+    assert virtual.run(run()) == ["corrupting-shm"] * 3 + ["shm", "tcp", "tcp"]

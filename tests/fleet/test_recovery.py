@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.fleet.fakes import Server, copy_of, server_of
+from tests.move import virtual
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.recovery import Recovery
 from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt, Reclaim, Yours
@@ -39,7 +40,7 @@ def recovered(*held: Copy, react: React | None = None, before: Before | None = N
         await asyncio.wait_for(recovery.recover("s"), 5)
         return server
 
-    return asyncio.run(run())
+    return virtual.run(run())
 
 
 def row(server: Server) -> Row:
@@ -120,7 +121,7 @@ def test_it_is_not_lost_while_lists_may_still_be_reported_or_a_copy_is_there_tha
         await asyncio.gather(waiting, return_exceptions=True)
         return row(server), server.wires["b"].of(TakeOver)
 
-    found, taken = asyncio.run(run())
+    found, taken = virtual.run(run())
     assert (found.owner, found.lost, taken) == ("a", False, [])
 
 
@@ -173,7 +174,7 @@ def test_a_worker_that_does_not_answer_the_poll_may_hold_the_last_copy_so_nothin
         assert row(server).lost
         return before
 
-    assert asyncio.run(run()) is False
+    assert virtual.run(run()) is False
 
 
 def test_a_session_whose_owner_says_that_it_holds_no_copy_is_looked_after_like_a_dead_ones() -> None:
@@ -192,4 +193,4 @@ def test_a_session_whose_owner_says_that_it_holds_no_copy_is_looked_after_like_a
         await asyncio.wait_for(recovery.recover("s"), 5)
         return row(server).lost
 
-    assert asyncio.run(run())
+    assert virtual.run(run())

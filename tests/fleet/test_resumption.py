@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.fleet.fakes import Server, SilentGateway, copy_of, server_of
+from tests.move import virtual
 from worldmove.fleet.resumption import Resumption
 from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt
 from worldmove.worker.messages import Copy, TakeOver
@@ -72,7 +73,7 @@ def test_showing_waits_for_the_owner_and_closing_for_every_noted_holder() -> Non
         await session.task
         assert session.server.wires["a"].of(TakeOver) == []
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_a_death_is_as_good_as_a_report() -> None:
@@ -83,7 +84,7 @@ def test_a_death_is_as_good_as_a_report() -> None:
         session.server.dies("a")
         assert await session.permits() == [("show", False), ("close", None)]
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_an_owner_that_was_granted_the_session_meanwhile_is_the_one_that_is_waited_for() -> None:
@@ -98,7 +99,7 @@ def test_an_owner_that_was_granted_the_session_meanwhile_is_the_one_that_is_wait
         session.reports("b", copy_of("s", "live", epoch=2))
         assert await session.permits() == [("show", True), ("close", None)]
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_an_owner_that_dies_before_the_client_has_come_back_is_said_to_be_dead() -> None:
@@ -112,7 +113,7 @@ def test_an_owner_that_dies_before_the_client_has_come_back_is_said_to_be_dead()
         assert not session.task.done()
         session.task.cancel()
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_an_owner_that_has_not_heard_of_its_grant_is_told_with_the_next_block() -> None:
@@ -123,7 +124,7 @@ def test_an_owner_that_has_not_heard_of_its_grant_is_told_with_the_next_block() 
         found: list[TakeOver] = session.server.wires["a"].of(TakeOver)
         return found
 
-    assert asyncio.run(run()) == [TakeOver(session="s", epoch=1, block=9)]
+    assert virtual.run(run()) == [TakeOver(session="s", epoch=1, block=9)]
 
 
 def test_an_owner_that_has_yet_to_replay_is_no_measure_of_what_was_shown() -> None:
@@ -134,7 +135,7 @@ def test_an_owner_that_has_yet_to_replay_is_no_measure_of_what_was_shown() -> No
         session.reports("b")
         return await session.permits()
 
-    assert asyncio.run(run()) == [("show", False), ("close", None)]
+    assert virtual.run(run()) == [("show", False), ("close", None)]
 
 
 def test_an_owner_that_lacks_a_list_of_what_it_is_to_replay_is_taken_for_gone() -> None:
@@ -148,7 +149,7 @@ def test_an_owner_that_lacks_a_list_of_what_it_is_to_replay_is_taken_for_gone() 
         assert session.server.desk.owner_is_gone(row)
         assert session.server.wires["a"].of(TakeOver) == []
 
-    asyncio.run(run())
+    virtual.run(run())
 
 
 def test_an_owner_that_holds_nothing_is_told_too_and_will_say_so() -> None:
@@ -158,7 +159,7 @@ def test_an_owner_that_holds_nothing_is_told_too_and_will_say_so() -> None:
         await session.task
         return len(session.server.wires["a"].of(TakeOver))
 
-    assert asyncio.run(run()) == 1
+    assert virtual.run(run()) == 1
 
 
 def test_a_session_that_is_forgotten_is_waited_for_no_more() -> None:
@@ -169,4 +170,4 @@ def test_a_session_that_is_forgotten_is_waited_for_no_more() -> None:
             await session.task
         assert session.gateway.permits == []
 
-    asyncio.run(run())
+    virtual.run(run())

@@ -1,12 +1,12 @@
 """What became of a try, by its session's rows; what the two ends say explains it and does not decide it."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from tests.fleet.fakes import Server, copy_of, server_of
+from tests.move import virtual
 from worldmove.fleet import testimony
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.tries import Ending, Plan, by_row
@@ -80,7 +80,7 @@ def test_a_try_ended_as_the_rows_say_in_turn_whatever_an_end_says_of_it(
         server.desk._rows["s"] = rows[-1]
         return said.ending()
 
-    ending = asyncio.run(run())
+    ending = virtual.run(run())
     assert (ending.outcome, ending.reason) == (outcome, reason)
 
 
@@ -103,7 +103,7 @@ def test_a_destination_that_has_the_session_back_after_its_source_had_it_was_not
         said.take(word("destination", "committed"))
         return said.ending(), server.desk.row("s")
 
-    ending, row = asyncio.run(run())
+    ending, row = virtual.run(run())
     assert row is not None
     assert (row.owner, row.epoch) == ("b", 4)
     assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "reclaimed")
@@ -116,7 +116,7 @@ def test_a_grant_that_is_taken_back_after_the_try_is_not_reported_as_one(row: Ro
         committed = Ending(outcome=Outcome.COMMITTED, reason="done", detail="")
         return by_row(plan_of(await server_of("a", "b")), committed, row, granted=False, missing="silent")
 
-    ending = asyncio.run(run())
+    ending = virtual.run(run())
     assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "reclaimed")
     assert owner in ending.detail.rpartition("and")[2]
 
@@ -182,4 +182,4 @@ def test_a_closed_try_is_aborted_only_where_its_commit_can_never_be_granted(
         then(server, said)
         return said.ending().outcome, said.is_needless
 
-    assert asyncio.run(run()) == (outcome, outcome is Outcome.ABORTED)
+    assert virtual.run(run()) == (outcome, outcome is Outcome.ABORTED)

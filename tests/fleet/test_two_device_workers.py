@@ -1,9 +1,10 @@
-"""Two spawned workers whose sessions lie on a device, which the double stands in for: real moves under play."""
+"""Two real workers whose sessions lie on a device, which the double stands in for: real moves under play."""
 
 import asyncio
 
 import pytest
 
+from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import fleet_of_two
 from tests.fleet.playing import Play, every_change_used_once, replayed
 from tests.fleet.test_two_workers import SEED, move_under_play
@@ -17,10 +18,12 @@ WORKER = WorkerConfig(engine="python:tests.worker.device_engine:build", arena_by
 
 @pytest.mark.slow
 @pytest.mark.parametrize("transport", ["peer", "tcp"])
-def test_worlds_on_a_device_move_and_one_that_is_damaged_on_its_way_stays_where_it_is(transport: str) -> None:
+def test_worlds_on_a_device_move_and_one_that_is_damaged_on_its_way_stays_where_it_is(
+    nursed: Nursed, transport: str
+) -> None:
     async def run() -> tuple[Play, list[MoveReport], Play, MoveReport]:
         config = FleetConfig(transport=transport, damaged_tries=1, enforce_horizon=False)
-        async with fleet_of_two(worker=WORKER, config=config) as fleet:
+        async with fleet_of_two(worker=WORKER, config=config, nursery=nursed.nursery) as fleet:
             play, reports = await move_under_play(fleet, 3, 3)
             await fleet.controller.open("s-2", SEED, on="worker-1")
             playing = asyncio.create_task(fleet.gateway.play("s-2", 10))
@@ -28,7 +31,7 @@ def test_worlds_on_a_device_move_and_one_that_is_damaged_on_its_way_stays_where_
             damaged = await fleet.controller.move("s-2", "worker-2", damage=True)
             return play, reports, await playing, damaged
 
-    play, reports, stayed, damaged = asyncio.run(run())
+    play, reports, stayed, damaged = nursed.run(run())
     assert {report.transport for report in reports} == {transport}
     assert all(r.source_digest == r.destination_digest and r.source_digest.startswith("wmf1+") for r in reports)
     assert play.frames == replayed(build(1), SEED, play.lists)

@@ -1,9 +1,10 @@
-"""Two spawned workers, real moves under play, no HTTP."""
+"""Two real workers, real moves under play, no HTTP."""
 
 import asyncio
 
 import pytest
 
+from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import Fleet, fleet_of_two
 from tests.fleet.playing import Play, every_change_used_once, replayed
 from worldmove.fleet.config import FleetConfig
@@ -35,9 +36,9 @@ def unmoved(play: Play) -> list[tuple[bytes, ...]]:
 
 
 @pytest.mark.slow
-def test_worlds_move_over_tcp_and_one_that_is_damaged_on_its_way_stays_where_it_is() -> None:
+def test_worlds_move_over_tcp_and_one_that_is_damaged_on_its_way_stays_where_it_is(nursed: Nursed) -> None:
     async def run() -> tuple[Play, list[MoveReport], Play, MoveReport]:
-        async with fleet_of_two(config=FleetConfig(transport="tcp", damaged_tries=2)) as fleet:
+        async with fleet_of_two(config=FleetConfig(transport="tcp", damaged_tries=2), nursery=nursed.nursery) as fleet:
             play, reports = await move_under_play(fleet, 4, 3)
             await fleet.controller.open("s-2", SEED, on="worker-1")
             playing = asyncio.create_task(fleet.gateway.play("s-2", 12))
@@ -45,7 +46,7 @@ def test_worlds_move_over_tcp_and_one_that_is_damaged_on_its_way_stays_where_it_
             damaged = await fleet.controller.move("s-2", "worker-2", damage=True)
             return play, reports, await playing, damaged
 
-    play, reports, stayed, damaged = asyncio.run(run())
+    play, reports, stayed, damaged = nursed.run(run())
     assert {report.transport for report in reports} == {"tcp"}
     assert all(report.source_digest == report.destination_digest != "" for report in reports)
     assert play.frames == unmoved(play)

@@ -1,10 +1,9 @@
 """The table of workers."""
 
-import asyncio
-
 import pytest
 
 from tests.fleet.fakes import copy_of, server_of
+from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.views import WorkerState
 from worldmove.worker.messages import Copies
@@ -19,7 +18,7 @@ def test_a_worker_is_gone_when_its_process_is_or_a_newer_one_exists_and_not_befo
         server.workers.begin("a")
         return [*found, server.workers.is_gone("a", 1), server.workers.is_gone("a", 2)]
 
-    assert asyncio.run(run()) == [False, True, True, False]
+    assert virtual.run(run()) == [False, True, True, False]
 
 
 def test_a_death_is_that_of_its_own_incarnation() -> None:
@@ -29,7 +28,7 @@ def test_a_death_is_that_of_its_own_incarnation() -> None:
         server.workers.gone("a", 1)
         return server.workers.all()[0].state
 
-    assert asyncio.run(run()) is WorkerState.STARTING
+    assert virtual.run(run()) is WorkerState.STARTING
 
 
 def test_an_earlier_incarnations_report_counts_for_nothing() -> None:
@@ -40,7 +39,7 @@ def test_an_earlier_incarnations_report_counts_for_nothing() -> None:
         )
         return server.workers.get("a").slots_free
 
-    assert asyncio.run(run()) == 3
+    assert virtual.run(run()) == 3
 
 
 def test_a_report_of_the_dead_that_comes_late_brings_no_copy_back() -> None:
@@ -52,7 +51,7 @@ def test_a_report_of_the_dead_that_comes_late_brings_no_copy_back() -> None:
         )
         return server.workers.holders("s", ("retired",)), server.workers.all()[0].slots_free
 
-    assert asyncio.run(run()) == ((), 0)
+    assert virtual.run(run()) == ((), 0)
 
 
 def test_sessions_go_where_there_is_room_and_throw_away_copies_where_fewest_play() -> None:
@@ -62,7 +61,7 @@ def test_sessions_go_where_there_is_room_and_throw_away_copies_where_fewest_play
         server.holds("b", copy_of("t", "retired"), copy_of("u", "throwaway"))
         return server.workers.with_most_room().name, server.workers.with_fewest_players().name
 
-    assert asyncio.run(run()) == ("a", "b")
+    assert virtual.run(run()) == ("a", "b")
 
 
 def test_a_worker_that_is_not_there_is_refused_by_name() -> None:
@@ -74,4 +73,4 @@ def test_a_worker_that_is_not_there_is_refused_by_name() -> None:
         with pytest.raises(UserError, match="b is gone; try again"):
             server.workers.get("b")
 
-    asyncio.run(run())
+    virtual.run(run())

@@ -55,7 +55,8 @@ class Site:
     @asynccontextmanager
     async def play(self, session: str, query: str = "", **options: Any) -> AsyncIterator[ClientConnection]:
         address = f"{self.url.replace('http', 'ws')}/api/sessions/{session}/play{query}"
-        async with connect(address, compression=None, proxy=None, **options) as socket:
+        waits = {"close_timeout": 0.5} | options  # who has not read what came never hears the server's farewell
+        async with connect(address, compression=None, proxy=None, **waits) as socket:
             yield socket
 
 

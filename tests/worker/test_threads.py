@@ -3,7 +3,6 @@
 import asyncio
 import os
 import threading
-import time
 
 import pytest
 
@@ -12,15 +11,21 @@ from worldmove.worker.threads import OneThread
 
 def test_a_cancelled_caller_waits_until_its_function_has_ended() -> None:
     async def play() -> bool:
-        thread, ended = OneThread("test"), threading.Event()
+        thread, begun, may_end, ended = OneThread("test"), threading.Event(), threading.Event(), threading.Event()
 
         def work() -> None:
-            time.sleep(0.1)
+            begun.set()
+            may_end.wait(60)
             ended.set()
 
         task = asyncio.create_task(thread(work))
-        await asyncio.sleep(0.02)
+        while not begun.is_set():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
         task.cancel()
+        for _ in range(3):
+            await asyncio.sleep(0.001)
+            assert not task.done()
+        may_end.set()
         with pytest.raises(asyncio.CancelledError):
             await task
         thread.close()
