@@ -17,10 +17,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.record import ROOT, commit, hardware, versions
+from bench.record import ROOT
 from tests.model.bounds import NAMED
 from tests.model.explore import Explored, explore
 from tests.model.parallel import explore_together
+from worldmove.cli.benches.machine import commit, hardware, versions
 
 RESULTS = ROOT / "bench" / "results"
 

@@ -128,7 +128,7 @@ def test_a_state_of_which_there_is_more_to_say_than_a_message_holds_ends_nothing
             trial.worker.take(Inputs(session="s-1", block=block, changes=changes, account=True))
             await trial.settle()
         assert [(refusal.request, refusal.code) for refusal in trial.of(NotDone)] == [(7, MessageError.code)]
-        assert trial.of(StateDone) == trial.of(Failed) == []
+        assert (trial.of(StateDone), trial.of(Failed)) == ([], [])
         assert trial.blocks() == [0, 1]
 
     asyncio.run(main())
