@@ -60,6 +60,9 @@ class SilentGateway:
     def next_block(self, session: str) -> int | None:
         return self.block
 
+    def first_difference(self, session: str, attempt: str) -> int | None:
+        return None
+
     def log_reaches(self, session: str, first: int = 0) -> int | None:
         return self.reaches
 

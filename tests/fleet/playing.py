@@ -14,6 +14,7 @@ from worldmove.worker.messages import (
     BlockDone,
     Change,
     CheckDone,
+    Followed,
     Inputs,
     Note,
     Opened,
@@ -48,6 +49,8 @@ class Play:
     shown: list[ShownBlock] = field(default_factory=list)
     checks: dict[int, Digests] = field(default_factory=dict)
     digests: dict[int, Digests] = field(default_factory=dict)
+    follows: dict[str, dict[int, tuple[bytes, ...]]] = field(default_factory=dict)
+    """By attempt: what its follower made of each block."""
     waiting: dict[int, BlockDone] = field(default_factory=dict)
     closed_epoch: int = -1
     lost_why: str = ""
@@ -83,6 +86,8 @@ class PlayingGateway:
             self._arrived.put_nowait(message)
         elif isinstance(message, CheckDone):
             self._of(message.session).checks[message.block] = (message.frame_sha256, message.state_digest)
+        elif isinstance(message, Followed):
+            self._of(message.session).follows.setdefault(message.attempt, {})[message.block] = message.frame_sha256
 
     def owned(self, session: str, owner: Owner) -> None:
         play = self._of(session)
@@ -128,6 +133,11 @@ class PlayingGateway:
 
     def horizon_s(self, session: str) -> float | None:
         return self.horizon
+
+    def first_difference(self, session: str, attempt: str) -> int | None:
+        follows = self._of(session).follows.get(attempt, {})
+        shown = {shown.block: shown.frame_sha256 for shown in self._of(session).shown}
+        return min((block for block, frames in follows.items() if shown.get(block, frames) != frames), default=None)
 
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
         if event == "phase":

@@ -31,19 +31,21 @@ from worldmove.move.ledger_rules import (
 from worldmove.move.messages import (
     CONTROLLER,
     AnyMoveMessage,
+    Begin,
     Cancel,
     Declined,
     Ended,
     Offer,
     Prepare,
     Prepared,
+    Ready,
     Reserved,
     Start,
 )
 from worldmove.move.protocol import DestinationPhase
 from worldmove.move.source import Refused, Source, SourceConfig
 from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digester, gather
-from worldmove.state.arena import Arena
+from worldmove.state.arena import Arena, landed
 from worldmove.state.capture import Capture
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
@@ -86,6 +88,8 @@ class Copy:
         self.epoch = epoch
         self.acknowledged_block = toy.block if toy else 0
         self.stands_at: int | None = None
+        self.stops_before: int | None = None
+        self.following: asyncio.Task[None] | None = None
         self.unacknowledged: dict[int, str] = {}
         self.taken = asyncio.Event()
         self.released = False
@@ -114,15 +118,31 @@ class Copy:
     async def layout(self) -> Layout:
         return Layout.of(self.world.capture().manifest, arena_bytes=self.arena.size)
 
-    async def freeze(self) -> Frozen:
+    async def snapshot(self) -> "Aside":
+        return self.worker.copy_aside(self)
+
+    async def meet(self, tell: Callable[[int], None]) -> None:
+        self._stop_before(self.world.block + 1, tell)
+        begun = asyncio.get_running_loop().time()
+        while self.world.block < (self.stops_before or 0):
+            await asyncio.sleep(BLOCK_S / 4)
+            if asyncio.get_running_loop().time() - begun > 3 * BLOCK_S:
+                self._stop_before(self.world.block, tell)
+
+    def _stop_before(self, block: int, tell: Callable[[int], None]) -> None:
+        self.stops_before = block
+        tell(block)
+
+    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
         self.plays = Plays.FROZEN
         captured = self.world.capture()
-        return Frozen(block=self.world.block, capture=captured, placement=gather(captured, self.arena))
+        placement = gather(captured, self.arena) if is_pulled else ()
+        return Frozen(block=self.world.block, capture=captured, placement=placement)
 
     def thaw(self, epoch: int) -> None:
         if self.worker.dead:
             return
-        self.plays, self.epoch = Plays.LIVE, epoch
+        self.plays, self.epoch, self.stops_before = Plays.LIVE, epoch, None
         self.worker.fleet.note_live(self)
         self.send_again()
 
@@ -130,7 +150,7 @@ class Copy:
         self.plays = Plays.SUPERSEDED
 
     def retire(self, attempt: str = "") -> None:
-        self.plays, self.retired_by = Plays.RETIRED, attempt
+        self.plays, self.retired_by, self.stops_before = Plays.RETIRED, attempt, None
 
     def replay(self, epoch: int, block: int) -> None:
         while self.world.block < block:
@@ -157,7 +177,7 @@ class Copy:
 
     def play(self) -> bool:
         """Compute a block, if this copy is the one that plays, and offer its picture to the gateway."""
-        if self.plays is not Plays.LIVE:
+        if self.plays is not Plays.LIVE or self.world.block == self.stops_before:
             return False
         block = self.world.block
         self.unacknowledged[block] = self.world.step(inputs_of(block))
@@ -187,15 +207,57 @@ class Copy:
         self.after_install(self)
         return self.toy.capture()
 
+    @property
+    def next_block(self) -> int:
+        return self.world.block
+
+    def follow(self, block: int, attempt: str) -> None:
+        assert self.world.block == block
+        self.following = asyncio.create_task(self._follow())
+        self.worker.tasks.append(self.following)
+
+    async def _follow(self) -> None:
+        """Step what has left the gateway, and up to where the source is met; each block takes a while."""
+        fleet = self.worker.fleet
+        while True:
+            reach = len(fleet.gateway.shown) if self.stops_before is None else self.stops_before
+            if self.toy is not None and self.world.block < reach and not fleet.holds_follower:
+                self.world.step(inputs_of(self.world.block))
+                fleet.on_follow(self)
+            await asyncio.sleep(BLOCK_S / 4)
+
+    async def caught_up(self) -> None:
+        while self.world.block < len(self.worker.fleet.gateway.shown):  # noqa: ASYNC110
+            await asyncio.sleep(BLOCK_S / 8)
+
+    def stop_before(self, block: int) -> None:
+        self.stops_before = block if self.stops_before is None else min(block, self.stops_before)
+
+    async def halt(self, block: int) -> Capture:
+        self.stop_before(block)
+        while self.world.block < block:  # noqa: ASYNC110
+            await asyncio.sleep(BLOCK_S / 8)
+        if self.world.block > block:
+            raise MoveRefused("overshot", f"it stands before block {self.world.block}")
+        return self.world.capture()
+
+    async def still(self) -> None:
+        self._end_following()
+
     def verified(self, block: int) -> None:
         assert block >= self.acknowledged_block
         self.stands_at = block
 
     def promote(self, epoch: int, block: int) -> None:
+        self._end_following()
         assert self.world.block == self.stands_at == block  # said before the commit was asked for
         self.acknowledged_block = block
         self.thaw(epoch)
         self.worker.fleet.on_promote(self)
+
+    def _end_following(self) -> None:
+        if self.following is not None:
+            self.following.cancel()
 
     def discard(self) -> None:
         self.plays, self.toy = Plays.GONE, None
@@ -203,6 +265,25 @@ class Copy:
     def release(self) -> None:
         self.released = True
         self.worker.drop(self)
+
+
+class Aside:
+    """A state in a slot of its own (``move.hosts.Aside``)."""
+
+    def __init__(self, copy: Copy) -> None:
+        captured = copy.world.capture()
+        self.block = copy.world.block
+        self.manifest = captured.manifest
+        self.arena = Arena(ARENA_BYTES, "aside")
+        self.placement = gather(captured, self.arena)
+        self._worker = copy.worker
+
+    def capture(self) -> Capture:
+        return landed(self.manifest, self.placement, self.arena)
+
+    def free(self) -> None:
+        if self in self._worker.asides:
+            self._worker.asides.remove(self)
 
 
 class Worker:
@@ -213,6 +294,7 @@ class Worker:
         self.name = name
         self.incarnation = incarnation
         self.copies: list[Copy] = []
+        self.asides: list[Aside] = []
         self.sources: list[Source] = []
         self.destinations: list[Destination] = []
         self.tasks: list[asyncio.Task[None]] = []
@@ -239,7 +321,15 @@ class Worker:
         self.fleet.note_live(copy)
         return copy
 
-    def reserve(self, session: str, layout: Layout) -> Copy:
+    def copy_aside(self, copy: Copy) -> Aside:
+        """Copy a state aside, if there is room."""
+        if self.fleet.has_no_room_aside:
+            raise MoveRefused("no_slot", "all slots are taken")
+        aside = Aside(copy)
+        self.asides.append(aside)
+        return aside
+
+    def reserve(self, session: str, layout: Layout, *, is_followed: bool = False) -> Copy:
         """Take a slot for a shadow."""
         if self.copies:
             raise MoveRefused("copy_held", f"{self.name} still holds a copy")
@@ -414,6 +504,9 @@ class Fleet:
         self.on_reserve: Callable[[Copy], None] = lambda copy: None
         self.on_promote: Callable[[Copy], None] = lambda copy: None
         self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
+        self.on_follow: Callable[[Copy], None] = lambda copy: None
+        self.holds_follower = False
+        self.has_no_room_aside = False
         self.checked: list[tuple[int, bool]] = []
         """(block, equal): what retired copies found when they stepped it from the log."""
         self.logged: list[dict[str, object]] = []
@@ -581,6 +674,7 @@ class Fleet:
             transport=self.path,
             strategy=self.strategy,
             lease_s=2.0,
+            patience_s=self.patience_s,
         )
         reserved = await self._expect(outcome, Reserved, Declined, Ended)
         if not isinstance(reserved, Reserved):
@@ -599,6 +693,10 @@ class Fleet:
             outcome.denied = answer
             self._cancel(outcome, to)
             return
+        if self.strategy != "boundary copy" and not await self._is_ready(to, row, peer, outcome):
+            self._cancel(outcome, to)
+            await self._collect(outcome, 20.0)
+            return
         self.say(
             Start,
             row.owner,
@@ -611,6 +709,25 @@ class Fleet:
         while not self._is_over(outcome):
             await self._expect(outcome, Ended)
 
+    async def _is_ready(self, to: str, row: Row, peer: Worker, outcome: Outcome) -> bool:
+        """Begin what comes before the boundary, again and again, until it is over."""
+        begin: dict[str, object] = {
+            "destination": to,
+            "destination_incarnation": peer.incarnation,
+            "nonce": bytes(range(32)),
+            "lease_s": 2.0,
+            "patience_s": self.patience_s,
+        }
+        while True:
+            for end in (row.owner, to):
+                self.say(Begin, end, outcome.attempt, row.epoch, **begin)
+            try:
+                async with asyncio.timeout(0.5):
+                    return isinstance(await self._expect(outcome, Ready, Ended), Ready)
+            except TimeoutError:
+                continue
+
+    patience_s = 10.0
     path = "loopback"
     strategy = "boundary copy"
 

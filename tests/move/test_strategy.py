@@ -24,3 +24,7 @@ def test_a_strategy_that_is_not_wired_is_refused_by_name_whatever_its_reckoning(
 def test_what_costs_least_beside_its_pause_comes_first() -> None:
     assert next(iter(Strategy)) is Strategy.BOUNDARY_COPY
     assert tuple(strategy for strategy in Strategy if strategy in WIRED) == WIRED
+
+
+def test_only_a_boundary_copy_does_nothing_while_the_session_is_played() -> None:
+    assert [strategy for strategy in Strategy if not strategy.begins_early] == [Strategy.BOUNDARY_COPY]

@@ -210,7 +210,7 @@ def test_what_cannot_be_met_is_answered_and_leaves_no_file(tmp_path: Path) -> No
         await trial.settle()
         copy = trial.worker.copies.get("s-1")
         assert copy is not None
-        await SourceOfMove(copy, trial.worker.tools).freeze()
+        await SourceOfMove(copy, trial.worker.tools, trial.worker.copies.snapshot).freeze()
         trial.worker.take(Describe(session="s-1", request=3))
 
     trial = opened(run)

@@ -28,7 +28,7 @@ def played(run: Trial, engine: CountingEngine | None = None, **options: int) -> 
         copy = trial.worker.copies.get("s-1")
         assert copy is not None
         tools: Tools = trial.worker.tools
-        await run(trial, copy, SourceOfMove(copy, tools))
+        await run(trial, copy, SourceOfMove(copy, tools, trial.worker.copies.snapshot))
         await trial.settle()
         return trial
 

@@ -175,9 +175,8 @@ def test_a_moves_source_freezes_as_ever_beside_a_snapshot() -> None:
     async def run(trial: Bench, copy: SessionCopy) -> None:
         trial.inputs(0)
         await trial.settle()
-        snapshot, frozen = await asyncio.gather(
-            trial.worker.copies.snapshot(copy), SourceOfMove(copy, trial.worker.tools).freeze()
-        )
+        source = SourceOfMove(copy, trial.worker.tools, trial.worker.copies.snapshot)
+        snapshot, frozen = await asyncio.gather(trial.worker.copies.snapshot(copy), source.freeze())
         assert (snapshot.block, frozen.block) == (1, 1)
 
     played(run)

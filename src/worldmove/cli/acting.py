@@ -92,6 +92,7 @@ def move(
 
     \b
     worldmove move s-k3m9qa
+    worldmove move s-k3m9qa --to worker-2 --strategy replay
     worldmove move s-k3m9qa --to worker-2 --json
     """
     output = output_of(context, as_json=as_json)

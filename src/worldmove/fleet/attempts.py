@@ -1,9 +1,11 @@
 """One try of a move as the controller conducts it: ask both ends in order, then hear how it ended.
 
     Prepare -> Prepared -> environment, admission -> Offer -> Reserved -> open -> Start -> Ended, Ended
+                                                                             Begin ... -> Ready -> Start
 
-Until ``Start`` every way out is a refusal, and nothing has changed. From ``Start`` on the controller only
-listens, cancels, and closes what a dead end has left open; what became of it is what the ledger's row says.
+Until it is open every way out is a refusal, and nothing has changed. A strategy that does something before the boundary
+is begun then, and started once it is ready. From ``Start`` on the controller only listens, cancels, and closes what a
+dead end has left open; what became of it is what the ledger's row says.
 """
 
 import asyncio
@@ -23,6 +25,7 @@ from worldmove.move.ledger_messages import Denied, OpenAttempt, Opened
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import (
     AnyMoveMessage,
+    Begin,
     Cancel,
     Ended,
     Inquire,
@@ -30,6 +33,7 @@ from worldmove.move.messages import (
     Offer,
     Prepare,
     Prepared,
+    Ready,
     Reserved,
     Start,
 )
@@ -81,14 +85,11 @@ class Attempt:
             await self._until_closed()  # the ledger may have opened it without having said so
             reason, detail = await self._why_refused(refusal)
             return Ending(outcome=Outcome.REFUSED, reason=reason, detail=detail)
-        self._on_phase(self.plan, "transfer")
-        self._tell(
-            self.plan.source.name,
-            Start,
-            destination=self.plan.destination.name,
-            destination_incarnation=self.plan.destination.incarnation,
-            nonce=self.plan.nonce,
-        )
+        if not self.plan.strategy.begins_early or await self._is_ready():
+            self._on_phase(self.plan, "transfer")
+            self._start()
+        else:
+            self._cancel_both()
         return await self._conclude()
 
     async def _make_ready(self) -> None:
@@ -112,6 +113,7 @@ class Attempt:
             transport=plan.transport,
             strategy=plan.strategy.value,
             lease_s=config.lease_s,
+            patience_s=config.patience_s,
         )
         await self._hear(Reserved, plan.destination, config.reserve_s)
         await self._open()
@@ -130,6 +132,48 @@ class Attempt:
         if not isinstance(answer, Opened):
             why = answer.reason if isinstance(answer, Denied) else "no answer"
             raise MoveRefused("ledger", f"the ledger does not open the move ({why})")
+
+    async def _is_ready(self) -> bool:
+        """Have both ends do what comes before the boundary. False where it came to nothing."""
+        config, loop = self._config, asyncio.get_running_loop()
+        self._on_phase(self.plan, "follow")
+        ends_at = loop.time() + config.patience_s + config.told_s  # the ends' own words come first
+        while loop.time() < ends_at:
+            self._begin()
+            try:
+                async with asyncio.timeout(config.begin_every_s):
+                    event = await self._inbox.get()
+                    while not isinstance(event, Ready | Ended | CancelAsked | Died):
+                        event = await self._inbox.get()
+            except TimeoutError:
+                continue
+            if isinstance(event, Ready):
+                return True
+            await self._react(event)
+            return False
+        return False
+
+    def _begin(self) -> None:
+        config, plan = self._config, self.plan
+        for end in (plan.source, plan.destination):
+            self._tell(
+                end.name,
+                Begin,
+                destination=plan.destination.name,
+                destination_incarnation=plan.destination.incarnation,
+                nonce=plan.nonce,
+                lease_s=config.lease_s,
+                patience_s=config.patience_s,
+            )
+
+    def _start(self) -> None:
+        self._tell(
+            self.plan.source.name,
+            Start,
+            destination=self.plan.destination.name,
+            destination_incarnation=self.plan.destination.incarnation,
+            nonce=self.plan.nonce,
+        )
 
     def _compare(self, prepared: Prepared) -> None:
         """Raise MoveRefused, naming every field in which the two ends' environments differ."""
@@ -213,6 +257,8 @@ class Attempt:
                 self._testimony.take(event)
                 if event.outcome == "aborted":
                     await self._close()
+            case Ready():
+                self._start()  # it may have been lost
             case CancelAsked():
                 self._cancel_both()
             case LinkedAgain(worker=worker):

@@ -29,6 +29,10 @@ class FleetConfig:
     """How long a move whose session has lost its owner waits for what becomes of the session, before it is told."""
     lease_s: float = 5.0
     """Silence after which a shadow that has not asked for the commit frees itself."""
+    patience_s: float = 60.0
+    """How long what comes before the boundary may take: a snapshot's way, and catching up with the play since."""
+    begin_every_s: float = 1.0
+    """Between two words to both ends that it goes on. Without one for ``lease_s`` they give up."""
     worker_lease_s: float = 3.0
     """Silence after which a worker is suspected. A copy elsewhere may then take its sessions over; none is lost."""
     beat_s: float = 0.5

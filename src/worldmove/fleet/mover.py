@@ -28,7 +28,7 @@ from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
 from worldmove.move.strategy import Strategy, pick
 
-NO_FURTHER = ("cancelled", "worker_gone", "reclaimed")
+NO_FURTHER = ("cancelled", "worker_gone", "reclaimed", "never_caught_up", "diverged")
 """Why a try was aborted after which no other is made."""
 
 
@@ -228,9 +228,17 @@ class Mover:
         if record.cancelled:  # between two tries, or before the first
             attempt.take(CancelAsked())
         try:
-            return await attempt.run()
+            return self._with_first_difference(plan, await attempt.run())
         finally:
             record.attempt = None
+
+    def _with_first_difference(self, plan: Plan, ending: Ending) -> Ending:
+        """Where a follower came out otherwise, say of which block it showed first."""
+        if ending.reason != "diverged":
+            return ending
+        block = self._gateway().first_difference(plan.session, plan.attempt)
+        said = "its frames were the same" if block is None else f"its frames were others from block {block} on"
+        return replace(ending, detail=f"{ending.detail}; {said}")
 
     def _admit(self, plan: Plan, prepared: Prepared) -> None:
         """Raise MoveRefused for a move that is not to be made."""

@@ -56,7 +56,7 @@ def _landed(plan: Plan, told: MoveReport) -> float | None:
     same = (told.transport, told.source, told.destination) == (plan.transport, plan.source.name, plan.destination.name)
     if not same or told.outcome is not Outcome.COMMITTED or told.num_bytes < RATE_FROM_BYTES:
         return None
-    took_s = sum(phase.end_s - phase.start_s for phase in told.phases if phase.name == "land")
+    took_s = sum(phase.end_s - phase.start_s for phase in told.phases if phase.name in ("land", "fetch"))
     return told.num_bytes / took_s if took_s > 0 else None
 
 

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from worldmove.worker.messages import Copy
 
-WAITING = ("frozen", "superseded", "shadow")
+WAITING = ("frozen", "superseded", "shadow", "following")
 """Phases of a copy that asks the ledger by itself."""
 CURRENT = (*WAITING, "live", "retired")
 

@@ -19,6 +19,7 @@ from worldmove.worker.messages import (
     CheckDone,
     Described,
     Failed,
+    Followed,
     Freed,
     Left,
     Opened,
@@ -27,7 +28,7 @@ from worldmove.worker.messages import (
     ToWorker,
 )
 
-Played = BlockDone | StateDone | CheckDone | Left | Opened | Failed | Freed
+Played = BlockDone | StateDone | CheckDone | Followed | Left | Opened | Failed | Freed
 """What a worker says about a session's play."""
 
 
@@ -112,6 +113,10 @@ class Gateway(Protocol):
 
     def horizon_s(self, session: str) -> float | None:
         """Seconds from a block's arrival to the next block's due time less its compute time; None if unknown."""
+        ...
+
+    def first_difference(self, session: str, attempt: str) -> int | None:
+        """The first block of which an attempt's follower made other frames than were shown; None if there is none."""
         ...
 
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:

@@ -12,7 +12,7 @@ from worldmove.move.ledger_row import Row
 from worldmove.move.strategy import Strategy
 from worldmove.worker.messages import Failed, Opened
 
-HOLDING = ("live", "frozen", "superseded", "shadow", "retired")
+HOLDING = ("live", "frozen", "superseded", "shadow", "following", "retired")
 """Phases of a copy that still needs the session's inputs."""
 
 

@@ -20,6 +20,7 @@ from worldmove.worker.messages import (
     Copy,
     Described,
     Failed,
+    Followed,
     Freed,
     Held,
     Hello,
@@ -36,7 +37,7 @@ from worldmove.worker.messages import (
 )
 
 Log = Callable[[str, dict[str, object]], None]
-OF_THE_LIVING = Hello | Copies | Reported | Alive | BlockDone | StateDone | CheckDone
+OF_THE_LIVING = Hello | Copies | Reported | Alive | BlockDone | StateDone | CheckDone | Followed
 """What does not count from a process that is proven dead, though it was still on its way.
 
 It holds nothing, and after a restart a list that it alone held may be closed anew: then its blocks are other ones. What
@@ -76,7 +77,7 @@ class Switchboard:
 
     def _take(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
-            case BlockDone() | StateDone() | CheckDone() | Left():
+            case BlockDone() | StateDone() | CheckDone() | Followed() | Left():
                 self._played(worker, message)
             case Described() | Saved() | NotDone():
                 self._services.asking.heard(worker, message)
@@ -105,7 +106,7 @@ class Switchboard:
                 self._linked_again(message)
                 self._log("worker_ready", worker=worker.name, incarnation=worker.incarnation, pid=message.pid)
 
-    def _played(self, worker: WorkerRecord, message: BlockDone | StateDone | CheckDone | Left) -> None:
+    def _played(self, worker: WorkerRecord, message: BlockDone | StateDone | CheckDone | Followed | Left) -> None:
         if isinstance(message, BlockDone):
             self._fence(worker, message.session, message.epoch)
         self._books.gateway().take(worker.name, message)
@@ -140,7 +141,7 @@ class Switchboard:
         """Whether a copy is the owner's, which sends again what is not acknowledged."""
         row = self._books.desk.row(copy.session)
         owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
-        return owns and copy.phase not in ("shadow", "freeing")
+        return owns and copy.phase not in ("shadow", "following", "freeing")
 
     def _linked_again(self, hello: Hello) -> None:
         """A worker has made a new link: lists and acknowledgements may have been lost with the old one."""

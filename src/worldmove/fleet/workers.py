@@ -63,7 +63,7 @@ def may_hold_shadow(worker: WorkerRecord, session: str) -> bool:
     """Whether a worker may hold a session's shadow, by its death and by what it has said since its newest link."""
     if worker.state is WorkerState.GONE:
         return False
-    shadow = any((copy.session, copy.phase) == (session, "shadow") for copy in worker.copies)
+    shadow = any(copy.session == session and copy.phase in ("shadow", "following") for copy in worker.copies)
     return shadow or not worker.reported
 
 

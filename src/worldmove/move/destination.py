@@ -6,12 +6,13 @@ first commit on it is in doubt: it asks again, never inquires, and never frees i
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from worldmove.errors import MoveRefused, ProtocolError
 from worldmove.move.answers import destination_event
 from worldmove.move.attempt import Attempt
 from worldmove.move.destination_inbox import DestinationInbox
+from worldmove.move.fetching import FetchingConfig
 from worldmove.move.hosts import Host, ShadowSlot, Slots
 from worldmove.move.incoming import Incoming
 from worldmove.move.ledger_messages import Answer, Theirs, Yours
@@ -34,6 +35,7 @@ class DestinationConfig:
     """Between two questions to the ledger."""
     digest_up_to_bytes: int = 64 << 20
     """Of states up to this size the state digest is taken too, beside the commit: a slow one lengthens the pause."""
+    fetching: FetchingConfig = field(default_factory=FetchingConfig)
 
 
 class Destination:
@@ -118,6 +120,7 @@ class Destination:
             reception=reception,
             transfer_s=self._config.transfer_s,
             digest_up_to_bytes=self._config.digest_up_to_bytes,
+            fetching=self._config.fetching,
         )
         return DestinationEvent.OFFER
 
@@ -212,6 +215,7 @@ class Destination:
 
     async def _let_go(self) -> DestinationEvent:
         await self._incoming().release()
+        await self._shadow().still()
         return DestinationEvent.RELEASED
 
     def _event(self, answer: Answer | None) -> DestinationEvent | None:

@@ -4,7 +4,7 @@ import asyncio
 
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.incoming import Incoming
-from worldmove.move.messages import Abandon, AnyMoveMessage, Boundary, Cancel, Inquire, Offer, Proof
+from worldmove.move.messages import Abandon, AnyMoveMessage, Base, Begin, Boundary, Cancel, Inquire, Meet, Offer, Proof
 from worldmove.move.protocol import DestinationEvent
 
 
@@ -36,6 +36,8 @@ class DestinationInbox:
             match message:
                 case Offer():
                     incoming.repeat_reserved()
+                case Begin() | Base() | Meet():
+                    incoming.take_early(message)
                 case Boundary():
                     incoming.take_boundary(message)
                 case Proof():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from worldmove.errors import MoveRefused, WorldMoveError
 from worldmove.move.device_path import export_slot
 from worldmove.move.hosts import Host, SourceCopy
-from worldmove.move.messages import MAX_BLOB_BYTES, Cancel, Declined, Prepare, Prepared, Start
+from worldmove.move.messages import MAX_BLOB_BYTES, Begin, Cancel, Declined, Prepare, Prepared, Start
 from worldmove.move.reply import reply
 
 
@@ -26,7 +26,7 @@ class Exports:
         self._copy = copy
         self._current: Export | None = None
 
-    def of(self, start: Start | Cancel) -> Export | None:
+    def of(self, start: Begin | Start | Cancel) -> Export | None:
         """Return what was prepared for this attempt, if it was."""
         return self._current if self._current and self._current.prepared.attempt == start.attempt else None
 

@@ -17,7 +17,7 @@ from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.transport.base import Blocking, Transport
 
-__all__ = ["Blocking", "Frozen", "Host", "LedgerClient", "Post", "ShadowSlot", "Slots", "SourceCopy"]
+__all__ = ["Aside", "Blocking", "Frozen", "Host", "LedgerClient", "Post", "ShadowSlot", "Slots", "SourceCopy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,30 @@ class Frozen:
     placement: Placement
     stopped_at: float | None = None
     """When it came to rest: the end of its last block, by the event loop's clock. None: at the asking."""
+
+
+class Aside(Protocol):
+    """A state before one block, copied into a slot of its own while its session is played on."""
+
+    @property
+    def block(self) -> int: ...
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+    @property
+    def placement(self) -> Placement: ...
+
+    @property
+    def arena(self) -> AnyArena: ...
+
+    def capture(self) -> Capture:
+        """Return it as a state, to be digested: not for the event loop's thread."""
+        ...
+
+    def free(self) -> None:
+        """Give its slot back. Idempotent."""
+        ...
 
 
 class Post(Protocol):
@@ -64,10 +88,26 @@ class SourceCopy(Protocol):
         """Describe the state while it goes on being played. Raises StateRefused."""
         ...
 
-    async def freeze(self) -> Frozen:
+    async def snapshot(self) -> Aside:
+        """Copy the state aside at the next block boundary, and play on.
+
+        Raises MoveRefused('no_slot' | 'not_played'), StateRefused or ArenaFull.
+        """
+        ...
+
+    async def meet(self, tell: Callable[[int], None]) -> None:
+        """Fix a block to stop before, tell it, and return once that is the next one: ``freeze`` follows, or ``thaw``.
+
+        Far enough ahead that whoever is told can compute the last block at the same time; where the world rests, the
+        block that it stands before. If it comes to rest on the way there, an earlier one is told.
+        """
+        ...
+
+    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
         """Stop at the next block boundary, quiesce the engine, resolve and gather the state.
 
-        Raises StateRefused or ArenaFull; then, or cancelled, ``thaw`` follows.
+        Nothing is gathered of a state that is not pulled. Raises StateRefused or ArenaFull; then, or cancelled,
+        ``thaw`` follows.
         """
         ...
 
@@ -121,6 +161,37 @@ class ShadowSlot(Protocol):
         """Make a session of the tree, once every byte has landed, and resolve its state anew as it will be played."""
         ...
 
+    def follow(self, block: int, attempt: str) -> None:
+        """What is installed is the state before ``block``: step the lists from there on.
+
+        As spare work, and only blocks that have left the gateway. Nothing of them is sent but their frames' digests.
+        """
+        ...
+
+    async def caught_up(self) -> None:
+        """Return once every block that has left is stepped. Raises MoveRefused('log_gap' | 'engine_failed')."""
+        ...
+
+    def stop_before(self, block: int) -> None:
+        """Step up to ``block`` with an owner's urgency, also what has not left, and no further. The earliest counts."""
+        ...
+
+    async def halt(self, block: int) -> Capture:
+        """Stand still before ``block`` and resolve the state.
+
+        Raises MoveRefused('overshot' | 'log_gap' | 'engine_failed'), StateRefused.
+        """
+        ...
+
+    @property
+    def next_block(self) -> int:
+        """The next block of what is installed."""
+        ...
+
+    async def still(self) -> None:
+        """Return once nothing computes in the slot any more, after ``discard``."""
+        ...
+
     def verified(self, block: int) -> None:
         """It is complete, and ``block`` is the next one of it. Whatever came before has left the gateway."""
         ...
@@ -143,8 +214,10 @@ class ShadowSlot(Protocol):
 
 
 class Slots(Protocol):
-    def reserve(self, session: str, layout: Layout) -> ShadowSlot:
-        """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held').
+    def reserve(self, session: str, layout: Layout, *, is_followed: bool = False) -> ShadowSlot:
+        """Take a free slot for a shadow. ``is_followed``: no player waits for it before it is met.
+
+        Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held').
 
         A worker holds at most one copy of a session, whatever its phase: the ledger's answers name a worker,
         not a copy, so a second one would take an answer for its own.

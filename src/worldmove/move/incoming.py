@@ -8,6 +8,8 @@
     wait_proof    then compare all of it
     state_digest  the value that any two holders compare                   beside the commit
 
+A session that is followed (``move.follower``) is not pulled at the boundary: it stands still there instead.
+
 The bytes are pulled once. A boundary that comes again is answered and not pulled again, so the window that was
 closed before the verifying pass stays closed.
 """
@@ -15,15 +17,18 @@ closed before the verifying pass stays closed.
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from worldmove.errors import ManifestError, TransportError
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.damage import say_damage
 from worldmove.move.device_path import open_window
-from worldmove.move.messages import CONTROLLER, Boundary, Landed, Offer, Proof, Reserved
+from worldmove.move.fetching import FetchingConfig
+from worldmove.move.follower import Follower
+from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Landed, Meet, Offer, Proof, Reserved
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
+from worldmove.move.strategy import Strategy
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
@@ -55,6 +60,7 @@ class Incoming:
         reception: Reception,
         transfer_s: float,
         digest_up_to_bytes: int,
+        fetching: FetchingConfig,
     ) -> None:
         """Of states up to ``digest_up_to_bytes`` the state digest is taken too."""
         self.verified: Verified | None = None
@@ -68,6 +74,9 @@ class Incoming:
         self._transfer_s = transfer_s
         self._digest_up_to_bytes = digest_up_to_bytes
         self._channel: Channel | None = None
+        self._follower: Follower | None = None
+        if offer.strategy == Strategy.REPLAY.value:
+            self._follower = Follower(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
         self._boundary: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
         self._proof: asyncio.Future[Proof] = asyncio.get_running_loop().create_future()
         self._preview: Manifest | None = None
@@ -83,10 +92,17 @@ class Incoming:
 
     def take_boundary(self, boundary: Boundary) -> None:
         """The session is frozen. Again: the answer may have been lost."""
+        if self._follower is not None:
+            self._follower.meet(boundary.block)
         if not self._boundary.done():
             self._boundary.set_result(boundary)
         elif self._landed:
             self._attempt.send(self._attempt.peer, Landed)
+
+    def take_early(self, message: Begin | Base | Meet) -> None:
+        """Word of what comes before the boundary."""
+        if self._follower is not None:
+            self._follower.take(message)
 
     def take_proof(self, proof: Proof) -> None:
         if not self._proof.done():
@@ -100,13 +116,15 @@ class Incoming:
         times = self._attempt.times
         with times.phase("reserve"):
             await self._reserve()
+        if self._follower is not None:
+            await self._follower.run()
         boundary = await self._heard(self._boundary, "the session was not frozen in time")
-        manifest = self._checked(boundary)
-        async with asyncio.TaskGroup() as beside:
-            beside.create_task(self._build(manifest, boundary.placement))
-            await self._land(manifest, boundary.placement)
-        with times.phase("install"):
-            capture = await self._install(manifest)
+        manifest = Manifest.from_bytes(boundary.manifest, self._preview)
+        if self._follower is None:
+            capture = await self._pulled(manifest, boundary.placement)
+        else:
+            capture = await self._followed(self._follower, boundary.block)
+        self._require_same(manifest, capture)
         with times.phase("verify"):
             ours = await self._prove(capture, boundary.block)
         with times.phase("wait_proof"):
@@ -140,6 +158,8 @@ class Incoming:
         """Let go of the path. When it returns, nothing of the transport's holds the slot or the source."""
         if self._channel is not None:
             await self._channel.close()
+        if self._follower is not None:
+            await self._follower.release()
 
     async def _reserve(self) -> None:
         await self._slot.poison()
@@ -148,8 +168,9 @@ class Incoming:
         arena = self._slot.arena
         if isinstance(arena, DeviceArena):
             await self._attempt.host.blocking(lambda: prepare_key(arena.kit, self._offer.nonce, self._layout.digest))
-        async with asyncio.timeout(self._offer.lease_s):
-            self._channel = await self._transport.connect(self._offer.ticket)
+        if self._follower is None:
+            async with asyncio.timeout(self._offer.lease_s):
+                self._channel = await self._transport.connect(self._offer.ticket)
         self._reserved = True
         self._attempt.send(CONTROLLER, Reserved)
 
@@ -161,10 +182,25 @@ class Incoming:
         except TimeoutError as error:
             raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", otherwise) from error
 
-    def _checked(self, boundary: Boundary) -> Manifest:
-        manifest = Manifest.from_bytes(boundary.manifest, self._preview)
-        check_placement(manifest, boundary.placement, self._slot.arena.size)
-        return manifest
+    async def _pulled(self, manifest: Manifest, placement: tuple[int, ...]) -> Capture:
+        """Bring over the whole state and install it."""
+        check_placement(manifest, placement, self._slot.arena.size)
+        async with asyncio.TaskGroup() as beside:
+            beside.create_task(self._build(manifest, placement))
+            await self._land(manifest, placement)
+        with self._attempt.times.phase("install"):
+            return await self._slot.install()
+
+    async def _followed(self, follower: Follower, block: int) -> Capture:
+        """Have what is installed stand still at the boundary."""
+        try:
+            async with asyncio.timeout(self._transfer_s):
+                with self._attempt.times.phase("halt"):
+                    capture = await follower.halt(block)
+        except TimeoutError as error:
+            raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", f"it did not reach block {block}") from error
+        self._tell_landed()
+        return capture
 
     async def _land(self, manifest: Manifest, placement: tuple[int, ...]) -> None:
         """Pull every byte, then close the write window: what was lent for writing can be written no more."""
@@ -179,6 +215,9 @@ class Incoming:
                 window.abandon()
                 raise
             window.close()
+        self._tell_landed()
+
+    def _tell_landed(self) -> None:
         self._landed = True
         self._attempt.send(self._attempt.peer, Landed)
 
@@ -186,12 +225,9 @@ class Incoming:
         with self._attempt.times.phase("build"):
             await self._slot.build(manifest, placement)
 
-    async def _install(self, manifest: Manifest) -> Capture:
-        capture = await self._slot.install()
+    def _require_same(self, manifest: Manifest, capture: Capture) -> None:
         if capture.manifest != manifest:
-            differences = manifest.difference(capture.manifest)
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", f"as installed, {differences[0]}")
-        return capture
+            self._give_up(f"as installed, {manifest.difference(capture.manifest)[0]}")
 
     async def _prove(self, capture: Capture, block: int) -> MoveProof:
         host = self._attempt.host
@@ -218,6 +254,12 @@ class Incoming:
         )
         differences = ours.compare(theirs, manifest)
         if differences:
-            path = f"from {self._attempt.peer} over {self._offer.transport}"
-            said = say_damage(differences, len(ours.groups), path)
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", said)
+            if self._follower is None:
+                what = f"arrived damaged from {self._attempt.peer} over {self._offer.transport}"
+            else:
+                what = "came out otherwise where they were computed a second time"
+            self._give_up(say_damage(differences, len(ours.groups), what))
+
+    def _give_up(self, said: str) -> NoReturn:
+        """What is installed is not what was frozen: a path lied, or an engine does not repeat itself."""
+        raise GaveUpError(DestinationEvent.MISMATCH, "mismatch" if self._follower is None else "diverged", said)

@@ -4,7 +4,12 @@
     source -> controller        Prepared     layout, environment, ticket
     controller -> destination   Offer        reserve a shadow for it
     destination -> controller   Reserved | Declined
+    controller -> both          Begin        a strategy's early part: make ready, and play on
+    source -> destination       Base         what may be pulled before the boundary
+    destination -> source       Fetched      the base is here: it is read no more
+    destination -> controller   Ready        nothing more can be done before the boundary
     controller -> source        Start        the ledger has opened the attempt: freeze at the next boundary
+    source -> destination       Meet         I shall freeze before this block
     source -> destination       Boundary     the exact manifest; the bytes may be pulled
     destination -> source       Landed       the write window is closed
     source -> destination       Proof        the source's last message: from here on it is in doubt
@@ -86,6 +91,8 @@ class Offer(MoveMessage, frozen=True, kw_only=True, tag="offer"):
     """The value of a ``move.strategy.Strategy``. A destination that does not know it declines."""
     lease_s: Wait
     """Silence after which a shadow that has not asked for the commit frees itself."""
+    patience_s: Wait = 60.0
+    """How long everything before the boundary may take. A boundary copy does nothing then."""
 
 
 class Reserved(MoveMessage, frozen=True, kw_only=True, tag="reserved"):
@@ -97,6 +104,48 @@ class Declined(MoveMessage, frozen=True, kw_only=True, tag="declined"):
 
     reason: Name
     detail: Text
+
+
+class Begin(MoveMessage, frozen=True, kw_only=True, tag="begin"):
+    """The attempt is open: make ready for the boundary, and play on. Sent again and again: an end goes on meanwhile."""
+
+    destination: Name
+    destination_incarnation: Count
+    nonce: Nonce
+    lease_s: Wait
+    """Silence after which an end gives up."""
+    patience_s: Wait
+
+
+class Base(MoveMessage, frozen=True, kw_only=True, tag="base"):
+    """What may be pulled before the boundary, and where it lies."""
+
+    block: Count
+    """The next block of what lies there; of a state that is played on, when this was said."""
+    manifest: Blob
+    placement: Placement
+    ticket: Ticket
+    num_bytes: Count = 0
+    manifest_digest: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
+    groups: Groups = ()
+    """A proof of it, as ``Proof`` has it. Without one it is played on, and what is pulled may be torn."""
+
+
+class Fetched(MoveMessage, frozen=True, kw_only=True, tag="fetched"):
+    """All of the base is at the destination, and it is read no more."""
+
+
+class Ready(MoveMessage, frozen=True, kw_only=True, tag="ready"):
+    """Nothing more can be done before the boundary. Sent again until there is word of one."""
+
+
+class Meet(MoveMessage, frozen=True, kw_only=True, tag="meet"):
+    """The source freezes before this block: the destination may compute up to there, and not beyond.
+
+    Said again with an earlier block where the world has come to rest meanwhile. The earliest counts.
+    """
+
+    block: Count
 
 
 class Start(MoveMessage, frozen=True, kw_only=True, tag="start"):
@@ -174,7 +223,12 @@ AnyMoveMessage = (
     | Offer
     | Reserved
     | Declined
+    | Begin
+    | Base
+    | Fetched
+    | Ready
     | Start
+    | Meet
     | Boundary
     | Landed
     | Proof

@@ -14,7 +14,7 @@ import asyncio
 
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
-from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Proof
+from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof
 from worldmove.move.protocol import SourceEvent
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import prepare_key, state_digest
@@ -25,9 +25,18 @@ class Outgoing:
     """One session's state on its way out."""
 
     def __init__(
-        self, *, attempt: Attempt, copy: SourceCopy, nonce: bytes, layout_digest: bytes, resend_s: float
+        self,
+        *,
+        attempt: Attempt,
+        copy: SourceCopy,
+        nonce: bytes,
+        layout_digest: bytes,
+        resend_s: float,
+        is_followed: bool = False,
     ) -> None:
+        """``is_followed``: the destination computes the state from a snapshot, and nothing is pulled."""
         self.attempt = attempt
+        self.is_followed = is_followed
         self.landed = asyncio.Event()
         """Set when the destination has said so."""
         self.num_proofs = 0
@@ -40,6 +49,11 @@ class Outgoing:
         self._proof: MoveProof | None = None
         self._state_digest = ""
         self._told = ""
+
+    async def meet(self) -> None:
+        """Return when the session stands before the block at which its follower is met; see ``SourceCopy.meet``."""
+        with self.attempt.times.phase("meet"):
+            await self._copy.meet(lambda block: self.attempt.send(self.attempt.peer, Meet, block=block))
 
     async def run(self) -> None:
         """Return when the proof may be sent. Raises GaveUpError(PASSES_DIFFER), StateRefused or ArenaFull."""
@@ -105,7 +119,7 @@ class Outgoing:
     async def _freeze(self) -> Frozen:
         times = self.attempt.times
         asked = self.attempt.host.clock()
-        frozen = await self._copy.freeze()
+        frozen = await self._copy.freeze(is_pulled=not self.is_followed)
         stopped = asked if frozen.stopped_at is None else frozen.stopped_at
         times.begin_at(stopped)
         times.start("freeze", at=stopped)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from worldmove.errors import ManifestError, MoveRefused
 from worldmove.move.hosts import Host, ShadowSlot, Slots
 from worldmove.move.messages import Offer
-from worldmove.move.strategy import pick
+from worldmove.move.strategy import Strategy, pick
 from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout
 from worldmove.transport.base import Transport
@@ -25,7 +25,7 @@ def receive(offer: Offer, host: Host, slots: Slots) -> Reception:
     differences = host.environment.difference(Environment(fields=offer.environment))
     if differences:
         raise MoveRefused("environment", "; ".join(str(difference) for difference in differences))
-    pick(offer.strategy)
+    is_followed = pick(offer.strategy) is Strategy.REPLAY
     try:
         layout = Layout.from_bytes(offer.layout)
     except ManifestError as error:
@@ -33,4 +33,5 @@ def receive(offer: Offer, host: Host, slots: Slots) -> Reception:
     transport = host.transports.get(offer.transport)
     if transport is None:
         raise MoveRefused("transport", f"{host.worker} has no path named {offer.transport}")
-    return Reception(layout=layout, transport=transport, slot=slots.reserve(offer.session, layout))
+    slot = slots.reserve(offer.session, layout, is_followed=is_followed)
+    return Reception(layout=layout, transport=transport, slot=slot)

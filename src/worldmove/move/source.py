@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from worldmove.move.beside import Beside
 from worldmove.move.hosts import Host, SourceCopy
 from worldmove.move.inquiry import Inquiry
-from worldmove.move.messages import AnyMoveMessage, Cancel, Prepare, Start
+from worldmove.move.messages import Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Prepare, Start
 from worldmove.move.phase_log import PhaseLog
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
@@ -30,6 +30,8 @@ class SourceConfig:
     Whoever plays stands still meanwhile, and nothing is in doubt yet: what is slower than this, or stalled, is
     better not moved than waited for.
     """
+    meet_s: float = 10.0
+    """From the order to freeze to the block at which a follower is met. The world is played meanwhile."""
     resend_s: float = 1.0
     """Silence after which the boundary is sent again."""
     proof_retry_s: float = 0.5
@@ -61,10 +63,11 @@ class Source:
         self._copy = copy
         self._config = config or SourceConfig()
         self._inbox = inbox = SourceInbox(session, epoch)
-        self._move = Undertaking(host=host, session=session, copy=copy, inbox=inbox, resend_s=self._config.resend_s)
+        self._beside = beside = Beside()
+        resend_s = self._config.resend_s
+        self._move = Undertaking(host=host, session=session, copy=copy, inbox=inbox, beside=beside, resend_s=resend_s)
         self._inquiry = Inquiry(host=host, session=session, copy=copy, inbox=inbox, boundary=retired_at)
         self._log = PhaseLog(host, side="source", session=session)
-        self._beside = Beside()
         self._why = Hint()
         self._effects: Mapping[SourceEffect, Callable[[], Awaitable[SourceEvent]]] = {
             SourceEffect.FREEZE: self._freeze,
@@ -84,9 +87,10 @@ class Source:
 
     def give_up(self, reason: str, detail: str) -> None:
         """The copy is broken, and this driver is ended next: say so to whoever has a part in its move."""
+        why = Hint(reason=reason, detail=detail)
         if self.phase is SourcePhase.FROZEN:
-            why = Hint(reason=reason, detail=detail)
             self._move.abandon(why)
+        if self.phase in (SourcePhase.LIVE, SourcePhase.FROZEN):
             self._move.tell("aborted", why)
 
     async def run(self) -> None:
@@ -110,9 +114,12 @@ class Source:
 
     async def _freeze(self) -> SourceEvent:
         self._log.write()  # the world plays on until its block boundary
-        out = self._move.out
-        listening = self._inbox.frozen(out.attempt, out.landed)
-        failure = await until_given_up(out.run(), listening, self._config.frozen_s)
+        out, failure = self._move.out, None
+        if out.is_followed:
+            failure = await until_given_up(out.meet(), self._inbox.frozen(out.attempt, out.landed), self._config.meet_s)
+        if failure is None:
+            listening = self._inbox.frozen(out.attempt, out.landed)
+            failure = await until_given_up(out.run(), listening, self._config.frozen_s)
         if failure is None:
             return SourceEvent.READY
         ended = given_up(failure, on_time_out=SourceEvent.TIME_OUT, otherwise=SourceEvent.CANCEL)
@@ -190,6 +197,10 @@ class Source:
             match await self._inbox.live():
                 case Prepare() as asked:
                     await self._move.prepare(asked)
+                case Begin() as begin:
+                    self._move.begin(begin)
+                case Fetched() | Abandon() as message:
+                    await self._move.hear(message)
                 case Start() as start:
                     if self._move.set_out(start):
                         return SourceEvent.START

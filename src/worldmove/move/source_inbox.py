@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from worldmove.move.attempt import Attempt, GaveUpError
-from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Inquire, Landed, Prepare, Start
+from worldmove.move.messages import Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Inquire, Landed, Prepare, Start
 from worldmove.move.protocol import SourceEvent
 
 NO_ATTEMPT = "00000000-none"
@@ -71,11 +71,13 @@ class SourceInbox:
         """
         self._spent.append(attempt)
 
-    async def live(self) -> Prepare | Start | Cancel | Refused:
+    async def live(self) -> Prepare | Begin | Start | Cancel | Fetched | Abandon | Refused:
         """Return the next word about a new attempt, or a refusal."""
         while True:
             match await self._items.get():
-                case Prepare() | Start() | Cancel() as message if self._is_new(message):
+                case Prepare() | Begin() | Start() | Cancel() | Fetched() | Abandon() as message if self._is_new(
+                    message
+                ):
                     return message
                 case Refused() as refused if refused.epoch > self.epoch:
                     return refused
@@ -127,7 +129,7 @@ class SourceInbox:
         """A late hint about another attempt would close this one for nothing."""
         return hint.session == self._session if attempt is None else attempt.owns(hint)
 
-    def _is_new(self, message: Prepare | Start | Cancel) -> bool:
+    def _is_new(self, message: AnyMoveMessage) -> bool:
         if (message.session, message.epoch) != (self._session, self.epoch):
             return False
         return message.attempt > self.newest and message.attempt not in self._spent

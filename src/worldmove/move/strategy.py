@@ -15,10 +15,15 @@ class Strategy(Enum):
     STREAMING = "streaming"
     """Each leaf as soon as it is final for its block; at the boundary what was final too late."""
     REPLAY = "replay"
-    """A snapshot while it is played, then the input log; at the boundary nothing."""
+    """A snapshot while it is played, then the input lists; at the boundary nothing."""
+
+    @property
+    def begins_early(self) -> bool:
+        """Whether something is done before the boundary: the controller begins it, and starts once it is ready."""
+        return self is not Strategy.BOUNDARY_COPY
 
 
-WIRED: tuple[Strategy, ...] = (Strategy.BOUNDARY_COPY,)
+WIRED: tuple[Strategy, ...] = (Strategy.BOUNDARY_COPY, Strategy.REPLAY)
 """Those that both drivers carry out: one that is added here is admitted, chosen, offered and taken everywhere."""
 
 

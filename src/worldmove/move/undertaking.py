@@ -2,9 +2,11 @@
 
 from worldmove.errors import ProtocolError
 from worldmove.move.attempt import Attempt
+from worldmove.move.beside import Beside
 from worldmove.move.export import Exports
+from worldmove.move.groundwork import Groundwork
 from worldmove.move.hosts import Host, SourceCopy
-from worldmove.move.messages import Abandon, Cancel, Prepare, Start
+from worldmove.move.messages import Abandon, Begin, Cancel, Fetched, Prepare, Start
 from worldmove.move.outgoing import Outgoing
 from worldmove.move.source_inbox import Hint, SourceInbox
 from worldmove.move.times import Times
@@ -13,13 +15,17 @@ from worldmove.move.times import Times
 class Undertaking:
     """The one move of a copy that may be under way."""
 
-    def __init__(self, *, host: Host, session: str, copy: SourceCopy, inbox: SourceInbox, resend_s: float) -> None:
+    def __init__(
+        self, *, host: Host, session: str, copy: SourceCopy, inbox: SourceInbox, beside: Beside, resend_s: float
+    ) -> None:
         """``resend_s``: silence after which the boundary is sent again."""
         self._host = host
         self._session = session
         self._copy = copy
         self._inbox = inbox
+        self._beside = beside
         self._resend_s = resend_s
+        self._ground: Groundwork | None = None
         self._exports = Exports(host=host, copy=copy)
         self._out: Outgoing | None = None
 
@@ -37,7 +43,41 @@ class Undertaking:
 
     async def prepare(self, asked: Prepare) -> None:
         """Lay out what an attempt needs to know and to read."""
+        if self._ground is not None and self._ground.attempt.id != asked.attempt:
+            self._leave_ground()
         await self._exports.prepare(asked)
+
+    def begin(self, begin: Begin) -> None:
+        """Do what comes before the boundary, beside the play; go on with it, if it is begun already."""
+        if self._ground is not None and self._ground.attempt.id == begin.attempt:
+            self._ground.take(begin)
+            return
+        export = self._exports.of(begin)
+        if export is None:
+            self._inbox.spend(begin.attempt)
+            self._tell_unprepared(self._attempt(begin, begin.destination, begin.destination_incarnation))
+            return
+        self._leave_ground()
+        ground = self._ground = Groundwork(
+            attempt=self._attempt(begin, begin.destination, begin.destination_incarnation),
+            begin=begin,
+            copy=self._copy,
+            transport=export.transport,
+            layout_digest=export.layout_digest,
+            resend_s=self._resend_s,
+        )
+        self._beside.start("groundwork", self._lay(ground))
+
+    async def hear(self, message: Fetched | Abandon) -> None:
+        """Take the other end's word about what comes before the boundary, if it is about that."""
+        if self._ground is None or not self._ground.attempt.owns(message):
+            return
+        if isinstance(message, Fetched):
+            self._ground.take(message)
+        else:
+            self._inbox.newest = message.attempt
+            self.tell("aborted", Hint(reason=message.reason, detail=message.detail))
+            await self.end()
 
     def set_out(self, start: Start) -> bool:
         """Set out on an attempt, if it was prepared here. Says whether it was."""
@@ -45,10 +85,15 @@ class Undertaking:
         export = self._exports.of(start)
         attempt = self._attempt(start, start.destination, start.destination_incarnation)
         if export is None:
-            attempt.end("source", "aborted", "not_prepared", "nothing was prepared for this attempt")
+            self._tell_unprepared(attempt)
             return False
+        begun = self._ground is not None and self._ground.attempt.id == start.attempt
+        if self._ground is not None and begun:
+            attempt = self._ground.attempt
+        self._leave_ground()
         self._out = Outgoing(
             attempt=attempt,
+            is_followed=begun,
             copy=self._copy,
             nonce=start.nonce,
             layout_digest=export.layout_digest,
@@ -59,11 +104,16 @@ class Undertaking:
     async def cancel(self, cancel: Cancel) -> None:
         """End an attempt that was not set out on."""
         self._note(cancel)
-        self._attempt(cancel, "", 0).end("source", "aborted", "cancelled", "it was cancelled")
-        await self.withdraw()
+        ground, why = self._ground, Hint(reason="cancelled", detail="it was cancelled")
+        if ground is not None and ground.attempt.id == cancel.attempt:
+            self.tell("aborted", why)
+        else:
+            self._attempt(cancel, "", 0).end("source", "aborted", why.reason, why.detail)
+        await self.end()
 
     async def end(self) -> None:
         """Nothing is under way any more, and nothing is laid out."""
+        self._leave_ground()
         await self.withdraw()
         self._out = None
 
@@ -80,12 +130,29 @@ class Undertaking:
         """Tell the controller what became of the attempt, if there is one."""
         if self._out is not None:
             self._out.tell(outcome, why.reason, why.detail)
+        elif self._ground is not None:
+            self._ground.attempt.end("source", outcome, why.reason, why.detail)
 
     async def tell_committed(self) -> None:
         """The same, with the digest of what was moved."""
         if self._out is not None:
             await self._out.take_state_digest()
             self.tell("committed", Hint(reason="done", detail=""))
+
+    async def _lay(self, ground: Groundwork) -> None:
+        """Do the groundwork. Where it fails the attempt is over here."""
+        if not await ground.run():
+            self._inbox.newest = ground.attempt.id
+            if self._ground is ground:
+                self._ground = None
+                await self.withdraw()
+
+    def _leave_ground(self) -> None:
+        self._beside.end("groundwork")
+        self._ground = None
+
+    def _tell_unprepared(self, attempt: Attempt) -> None:
+        attempt.end("source", "aborted", "not_prepared", "nothing was prepared for this attempt")
 
     def _note(self, message: Start | Cancel) -> None:
         """Remember that this attempt is begun, or over."""
@@ -94,7 +161,7 @@ class Undertaking:
         else:
             self._inbox.newest = message.attempt
 
-    def _attempt(self, message: Start | Cancel, peer: str, peer_incarnation: int) -> Attempt:
+    def _attempt(self, message: Begin | Start | Cancel, peer: str, peer_incarnation: int) -> Attempt:
         return Attempt(
             host=self._host,
             session=self._session,

@@ -26,7 +26,7 @@ from worldmove.serve.resumption import ResumptionConfig
 from worldmove.serve.tellings import Tellings
 from worldmove.serve.unwatched import Unwatched
 from worldmove.serve.wording import owner_now, record_header, workers_now
-from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Left, Opened, StateDone
+from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Followed, Left, Opened, StateDone
 
 FAREWELL_S = 1.0
 """How long players may take to close their connections when the server ends."""
@@ -168,7 +168,9 @@ class Gateway:
                 self._recall(name, block)
             case BlockDone(session=name) if (recovery := self._recovery(name)) is not None:
                 recovery.take(message)
-            case BlockDone(session=name) | StateDone(session=name) | CheckDone(session=name) if name in self.lives:
+            case BlockDone(session=name) | StateDone(session=name) if name in self.lives:
+                self.lives[name].take(worker, message)
+            case CheckDone(session=name) | Followed(session=name) if name in self.lives:
                 self.lives[name].take(worker, message)
             case Opened(session=name) if name in self.lives:
                 self._opened(self.lives[name], worker, message)
@@ -230,6 +232,10 @@ class Gateway:
     def linked_again(self, session: str, worker: str, block: int) -> None:
         if live := self.lives.get(session):
             live.feed.send_again(worker, block)
+
+    def first_difference(self, session: str, attempt: str) -> int | None:
+        live = self.lives.get(session)
+        return None if live is None else live.tally.first_difference(attempt)
 
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
         live, report = self.lives.get(session), fields.get("report")

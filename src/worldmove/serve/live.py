@@ -25,7 +25,7 @@ from worldmove.serve.showing import Showing
 from worldmove.serve.standstill import Standstill
 from worldmove.serve.tally import Tally
 from worldmove.serve.tempo import Situation, Tempo, TempoConfig, horizon_s
-from worldmove.worker.messages import BlockDone, CheckDone, Opened, StateDone
+from worldmove.worker.messages import BlockDone, CheckDone, Followed, Opened, StateDone
 
 log = structlog.get_logger()
 
@@ -104,13 +104,15 @@ class Live:
 
     # What the workers and the controller say.
 
-    def take(self, worker: str, message: BlockDone | StateDone | CheckDone | Opened) -> None:
+    def take(self, worker: str, message: BlockDone | StateDone | CheckDone | Followed | Opened) -> None:
         """Take a worker's word about this session."""
         match message:
             case BlockDone() | StateDone():
                 self._showing.take(worker, message)
             case CheckDone():
                 self.tally.stepped(message)
+            case Followed():
+                self.tally.followed(message)
             case Opened():
                 self.opened = message
 

@@ -25,7 +25,7 @@ async def copy_in_pieces(source: memoryview, extents: Sequence[Extent], into: me
     When it has ended, however it did, no piece is still being copied: ``blocking`` waits for the one in hand.
     """
     check_extents(extents, len(source), len(into))
-    for batch in _batches(extents):
+    for batch in batches(extents, PIECE_BYTES):
         await blocking(lambda batch=batch: copy_extents(source, batch, into))  # type: ignore[misc]
 
 
@@ -43,14 +43,14 @@ def cut(extents: Sequence[Extent], piece_bytes: int) -> Iterator[Extent]:
             yield Extent(offset=offset, length=min(piece_bytes, extent.end - offset))
 
 
-def _batches(extents: Sequence[Extent]) -> Iterator[list[Extent]]:
-    """Gather pieces until they are PIECE_BYTES: one hop off the loop for many small extents."""
+def batches(extents: Sequence[Extent], batch_bytes: int) -> Iterator[list[Extent]]:
+    """Cut extents, and gather the pieces until they are ``batch_bytes``: one pull for many small extents."""
     batch: list[Extent] = []
-    room = PIECE_BYTES
-    for piece in cut(extents, PIECE_BYTES):
+    room = batch_bytes
+    for piece in cut(extents, batch_bytes):
         if batch and piece.length > room:
             yield batch
-            batch, room = [], PIECE_BYTES
+            batch, room = [], batch_bytes
         batch.append(piece)
         room -= piece.length
     if batch:

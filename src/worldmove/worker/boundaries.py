@@ -23,3 +23,14 @@ async def next_boundary(copy: SessionCopy, period_s: float) -> None:
             await copy.step_ended()
     except TimeoutError:
         return
+
+
+def num_ahead(copy: SessionCopy, period_s: float) -> int:
+    """Return how many blocks ahead a copy can be met, so that whoever meets it there has nearly a period's notice.
+
+    The last of them is one whose list nobody has yet; none where the session rests.
+    """
+    if copy.stepping or copy.can_step:
+        return 2
+    since_s = asyncio.get_running_loop().time() - copy.ended_at
+    return 0 if since_s > RESTING * period_s else 1

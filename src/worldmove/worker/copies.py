@@ -57,9 +57,10 @@ class CopyTable:
         self._changed(copy)
         return copy
 
-    def reserve(self, session: str, layout: Layout) -> Shadow:
+    def reserve(self, session: str, layout: Layout, *, is_followed: bool = False) -> Shadow:
         """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held')."""
-        return Shadow(self.add(session, SlotState.SHADOW, layout.arena_bytes), self._tools, layout)
+        copy = self.add(session, SlotState.SHADOW, layout.arena_bytes)
+        return Shadow(copy, self._tools, layout, is_followed=is_followed)
 
     async def snapshot(self, copy: SessionCopy) -> Snapshot:
         """Copy the state of a session that is played here aside, at its next block boundary; see ``take_snapshot``."""
@@ -88,6 +89,7 @@ class CopyTable:
         try:
             await play(copy, self._tools)
         except WorldMoveError as error:  # of an engine's own, say: it ends this copy, and no other
+            copy.failure = str(error)
             self.on_failed(copy, error if isinstance(error, EngineFailed) else EngineFailed(str(error)))
             copy.end()
         await copy.unused()

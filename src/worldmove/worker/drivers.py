@@ -39,7 +39,7 @@ class Drivers:
         source = Source(
             host=self._host,
             session=copy.name,
-            copy=SourceOfMove(copy, self._tools),
+            copy=SourceOfMove(copy, self._tools, self._copies.snapshot),
             epoch=copy.epoch,
             retired_at=retired_at,
         )

@@ -5,7 +5,8 @@ Rules:
 1. Nothing here stands between a list's arrival and its step but one hop to the engine's thread.
 2. The turn is taken before the last look at the phase: a freeze that was asked while this copy waited for the
    engine is met without a further block.
-3. A retired copy sends checks, never blocks; what it computed is kept, since it may have to take over.
+3. A retired copy sends checks, never blocks; what it computed is kept, since it may have to take over. One that
+   follows sends the digests of its frames.
 4. An account of the state, for the session's record, is taken when nothing waits (``worker.accounts``).
 5. An engine that raises in mid-step leaves a state that nobody can vouch for: the copy is given up, and no other.
 """
@@ -25,7 +26,7 @@ from worldmove.move.hosts import Blocking
 from worldmove.move.messages import MAX_BLOB_BYTES
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.message import Notes
-from worldmove.worker.messages import BlockDone, CheckDone, Note, StateDone, ToServer
+from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, StateDone, ToServer
 from worldmove.worker.meter import Meter
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import Account, account_of, digest_of, engine_asked, engine_trusted
@@ -83,10 +84,11 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
             changes = copy.inputs.get(copy.next_block)
             if changes is None or not copy.may_compute:
                 return
+            phase = copy.phase
             wants_digest = copy.num_digests_owed > 0 or copy.phase is CopyPhase.RETIRED
             job = partial(step, tools.engine, copy.engine_session, changes, tools.clock, wants_digest=wants_digest)
             stepped = await engine_thread(job)
-        _record(copy, tools, stepped)
+        _record(copy, tools, stepped, phase)
     finally:
         copy.end_step()
 
@@ -155,11 +157,14 @@ def _digest(engine: Engine[Any], session: Any) -> str:
         return ""
 
 
-def _record(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
+def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPhase) -> None:
     """A step has ended: account for it, and send what it brought."""
     number = copy.next_block
     copy.next_block = number + 1
     copy.ended_at = asyncio.get_running_loop().time()
+    if begun_as is CopyPhase.FOLLOWING:
+        tools.send(Followed(session=copy.name, attempt=copy.follows, block=number, frame_sha256=stepped.frame_sha256))
+        return
     done = block_done(copy, number, stepped)
     if copy.phase is CopyPhase.RETIRED:
         copy.outbox.put(done)

@@ -49,7 +49,7 @@ class Copy(Message, frozen=True, kw_only=True, tag="copy"):
 
     session: Name
     phase: Name
-    """A word of ``worker.session.CopyPhase``: live, frozen, superseded, shadow, retired, throwaway."""
+    """A word of ``worker.session.CopyPhase``: live, frozen, superseded, shadow, following, retired, throwaway."""
     epoch: Count
     block: Count
     """The next block of this copy."""

@@ -129,6 +129,14 @@ class CheckDone(OfSession, frozen=True, kw_only=True, tag="check_done"):
     state_digest: Text
 
 
+class Followed(OfSession, frozen=True, kw_only=True, tag="followed"):
+    """A copy that follows its session's owner has stepped one block that the owner has stepped, or is stepping."""
+
+    attempt: Name
+    block: Count
+    frame_sha256: FrameDigests
+
+
 class Copies(Message, frozen=True, kw_only=True, tag="copies"):
     """Slots in use have changed, or a poll asked."""
 
@@ -170,6 +178,7 @@ ToServer = (
     | BlockDone
     | StateDone
     | CheckDone
+    | Followed
     | Described
     | Saved
     | NotDone

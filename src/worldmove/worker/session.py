@@ -3,6 +3,7 @@
     shadow -promote-> live -freeze-> frozen -thaw-> live
                                      frozen -retire-> retired -replay-> live
                         live, frozen -supersede-> superseded -thaw | retire->
+    shadow -follow-> following -verified-> shadow
 
 Rules:
 
@@ -31,6 +32,8 @@ class CopyPhase(Enum):
     """Where a copy stands. FREEING: its step in hand ends, then the slot is given back."""
 
     SHADOW = "shadow"
+    FOLLOWING = "following"
+    """A shadow that steps what its session's owner has stepped before."""
     LIVE = "live"
     FROZEN = "frozen"
     SUPERSEDED = "superseded"
@@ -62,6 +65,12 @@ class SessionCopy:
         """Blocks before this one have left the gateway."""
         self.skip_before = 0
         """Blocks before this one are computed and not sent (a replay)."""
+        self.stops_before: int | None = None
+        """This block and later ones are not computed, for the sake of a move."""
+        self.follows = ""
+        """The attempt for which it follows its session's owner."""
+        self.failure = ""
+        """What its engine raised; empty where it has not."""
         self.ended_at = float("-inf")
         """Loop time at which the last step ended."""
         self.wake = asyncio.Event()
@@ -73,6 +82,7 @@ class SessionCopy:
         self._num_users = 0
         self._unused = asyncio.Event()
         self._unused.set()
+        self._turning: list[asyncio.Future[None]] = []
         self._passing: list[tuple[int, asyncio.Future[None]]] = []
         self._on_change = on_change
 
@@ -86,6 +96,7 @@ class SessionCopy:
             raise ProtocolError(f"{self.name} is being freed and cannot become {phase.value}")
         self.phase = phase
         self.wake.set()
+        self._turn()
         self.changed()
 
     def end(self) -> None:
@@ -102,7 +113,10 @@ class SessionCopy:
         """
         if self.phase is CopyPhase.RETIRED:
             return self.num_checks_owed > 0 and self.next_block < self.left_gateway
-        return self.plays
+        if self.phase is CopyPhase.FOLLOWING and self.stops_before is None:
+            return self.next_block < self.left_gateway
+        is_before_its_end = self.stops_before is None or self.next_block < self.stops_before
+        return is_before_its_end and (self.plays or self.phase is CopyPhase.FOLLOWING)
 
     @property
     def is_freeing(self) -> bool:
@@ -117,6 +131,8 @@ class SessionCopy:
     @property
     def is_spare(self) -> bool:
         """Whether nobody who owns a session waits for this copy's blocks."""
+        if self.phase is CopyPhase.FOLLOWING:
+            return self.stops_before is None
         return self.phase in (CopyPhase.RETIRED, CopyPhase.THROWAWAY)
 
     @property
@@ -141,7 +157,7 @@ class SessionCopy:
         What it computed and does not keep was acknowledged; what was computed before it was verified had to be
         acknowledged before its source's proof was sent.
         """
-        if self.phase is CopyPhase.FREEING:
+        if self.phase in (CopyPhase.FREEING, CopyPhase.FOLLOWING):
             return self.left_gateway
         if self.phase is CopyPhase.SHADOW:
             return max(self.left_gateway, self.next_block)
@@ -155,6 +171,7 @@ class SessionCopy:
         """The step has ended, or gave its turn back."""
         self._still.set()
         self._ended.set()
+        self._turn()
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -181,12 +198,29 @@ class SessionCopy:
         """Return once no step is in hand."""
         await self._still.wait()
 
+    async def turned(self) -> None:
+        """Return once something has happened here: a step's end, another phase, a list, a block that has left."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turning.append(turn)
+        await turn
+
+    def look_again(self) -> None:
+        """Something has come that a step may wait for."""
+        self.wake.set()
+        self._turn()
+
+    def _turn(self) -> None:
+        turning, self._turning = self._turning, []
+        for turn in turning:
+            if not turn.done():
+                turn.set_result(None)
+
     def acknowledge(self, block: int) -> None:
         """Every block up to this one has left the gateway."""
         self.left_gateway = max(self.left_gateway, block + 1)
         self.outbox.acknowledge(block)
         self.inputs.forget_before(min(self.next_block, self.outbox.first_kept(block + 1)))
-        self.wake.set()
+        self.look_again()
         self._tell_passed()
 
     async def passed(self, block: int) -> None:
@@ -206,8 +240,21 @@ class SessionCopy:
 
     def stand_at(self, block: int) -> None:
         """A shadow is complete: say which block is its next one. It may own the session before it hears of that."""
-        self.next_block = block
+        self.next_block, self.stops_before = block, None
+        if self.phase is CopyPhase.FOLLOWING:
+            self.phase = CopyPhase.SHADOW
         self.changed()
+
+    def follow(self, block: int, attempt: str) -> None:
+        """Step what its session's owner steps, from ``block`` on, once it has left the gateway."""
+        self.next_block, self.follows = block, attempt
+        self.inputs.forget_before(block)
+        self.enter(CopyPhase.FOLLOWING)
+
+    def stop_before(self, block: int) -> None:
+        """Compute up to a block, and no further; where a later one was said before, it counts no more."""
+        self.stops_before = block if self.stops_before is None else min(block, self.stops_before)
+        self.look_again()
 
     def promote(self, epoch: int, block: int, num_digests: int) -> None:
         """Play from ``block`` on, as the owner in ``epoch``."""
@@ -218,18 +265,19 @@ class SessionCopy:
 
     def thaw(self, epoch: int) -> None:
         """Go on as the owner in ``epoch``, and send again what nobody acknowledged."""
-        self.epoch, self.num_checks_owed = epoch, 0
+        self.epoch, self.num_checks_owed, self.stops_before = epoch, 0, None
         self.enter(CopyPhase.LIVE)
         self.outbox.send_again(epoch)
 
     def retire(self, attempt: str, num_checks: int) -> None:
         """Own nothing more; step ``num_checks`` blocks from the input lists alone."""
         self.attempt, self.num_checks_owed, self._checks_end = attempt, num_checks, self.next_block + num_checks
+        self.stops_before = None
         self.enter(CopyPhase.RETIRED)
 
     def replay(self, epoch: int, block: int) -> None:
         """Compute up to ``block`` in silence, then play from it on, as the owner in ``epoch``."""
-        self.epoch, self.num_checks_owed, self.skip_before = epoch, 0, block
+        self.epoch, self.num_checks_owed, self.skip_before, self.stops_before = epoch, 0, block, None
         self.enter(CopyPhase.LIVE)
         self.outbox.send_again(epoch, block)
 

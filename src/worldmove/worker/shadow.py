@@ -1,9 +1,11 @@
 """A slot that waits for a session, as the driver of its move sees it (``move.hosts.ShadowSlot``)."""
 
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
-from worldmove.errors import ProtocolError, WorldMoveError
+from worldmove.errors import MoveRefused, ProtocolError, WorldMoveError
+from worldmove.move.hosts import Blocking
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.manifest import Layout, Manifest
@@ -11,20 +13,24 @@ from worldmove.state.rehearsal import Rehearsal
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import Built, install_tree, rehearse_in, tree_in
+from worldmove.worker.states import Built, install_tree, rehearse_in, still_in, tree_in
 from worldmove.worker.turns import Turn
 
 
 class Shadow:
     """Orders one copy about on behalf of a move's destination."""
 
-    def __init__(self, copy: SessionCopy, tools: Tools, layout: Layout) -> None:
+    def __init__(self, copy: SessionCopy, tools: Tools, layout: Layout, *, is_followed: bool = False) -> None:
+        """``is_followed``: nobody waits for it until it is met: others may go on as ever."""
         self._copy = copy
         self._layout = layout
         self._rehearsal: Rehearsal | None = None
         self._tools = tools
         self._built: Built | None = None
-        tools.courtesy.shadow_reserved()
+        self._is_followed = is_followed
+        self._holds_others_back = False
+        if not is_followed:
+            self._hold_others_back()
 
     @property
     def arena(self) -> AnyArena:
@@ -32,13 +38,15 @@ class Shadow:
 
     async def poison(self) -> None:
         await self._tools.copying(self.arena.poison)
+        if self._is_followed:
+            return  # a snapshot lies elsewhere than the state that was offered
         with suppress(WorldMoveError):  # what is wrong with it will be said of the state itself
             async with self._tools.turns.take(Turn.OPEN) as engine_thread:
                 job = partial(rehearse_in, self._tools.engine, self._layout, self.arena)
                 self._rehearsal = await engine_thread(job)
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
-        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+        async with self._turn() as engine_thread:
             rehearsal, self._rehearsal = self._rehearsal, None
             job = partial(tree_in, self._tools.engine, manifest, placement, self.arena, rehearsal)
             self._built = await engine_thread(job)
@@ -47,32 +55,98 @@ class Shadow:
         built, self._built = self._built, None
         if built is None:
             raise ProtocolError("a shadow is built before it is installed")
-        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+        async with self._turn() as engine_thread:
             job = partial(install_tree, self._tools.engine, built)
             self._copy.engine_session, captured = await engine_thread(job)
         return captured
+
+    @property
+    def next_block(self) -> int:
+        return self._copy.next_block
+
+    def follow(self, block: int, attempt: str) -> None:
+        self._require_held()
+        self._copy.follow(block, attempt)
+
+    async def caught_up(self) -> None:
+        while self._stands_before(self._copy.left_gateway):
+            await self._copy.turned()
+
+    def stop_before(self, block: int) -> None:
+        self._hold_others_back()
+        self._copy.stop_before(block)
+        self._tools.courtesy.look_again()
+
+    async def halt(self, block: int) -> Capture:
+        self.stop_before(block)
+        while self._stands_before(block):
+            await self._copy.turned()
+        await self._copy.still()
+        if self._copy.next_block > block:
+            raise MoveRefused(
+                "overshot", f"it had stepped block {self._copy.next_block - 1} before it was told to stop"
+            )
+        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+            self._require_held()
+            return await engine_thread(partial(still_in, self._tools.engine, self._copy.engine_session))
 
     def verified(self, block: int) -> None:
         self._copy.stand_at(block)
 
     def promote(self, epoch: int, block: int) -> None:
-        self._tools.courtesy.shadow_ended()
+        self._let_others_go_on()
         self._copy.slot.enter(SlotState.BOUND)
         self._copy.promote(epoch, block, self._tools.check_blocks)
 
     def retire(self) -> None:
-        self._tools.courtesy.shadow_ended()
+        self._let_others_go_on()
         self._copy.slot.enter(SlotState.BOUND)
         self._copy.retire(self._copy.attempt, 0)
 
     def discard(self) -> None:
         """Drop the session. The slot is in quarantine until ``release``."""
-        self._tools.courtesy.shadow_ended()
+        self._let_others_go_on()
         self._copy.engine_session = self._built = self._rehearsal = None
         self._copy.slot.enter(SlotState.QUARANTINED)
         if not self._copy.is_freeing:  # its session was closed meanwhile
             self._copy.enter(CopyPhase.FREEING)
 
+    async def still(self) -> None:
+        await self._copy.still()
+
     def release(self) -> None:
         self._copy.slot.enter(SlotState.FREE)
         self._copy.changed()
+
+    def _stands_before(self, block: int) -> bool:
+        """Whether there is something to step before a block. Raises MoveRefused where it never will be stepped."""
+        self._require_held()
+        if self._copy.next_block >= block:
+            return False
+        if self._copy.inputs.skips(self._copy.next_block):
+            raise MoveRefused(
+                "log_gap", f"the keys of block {self._copy.next_block} have not come, and later ones have"
+            )
+        return True
+
+    def _require_held(self) -> None:
+        if self._copy.is_freeing:
+            raise MoveRefused("engine_failed", self._copy.failure or "its session was closed")
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[Blocking]:
+        """Take the engine: at once where a player waits, else between the blocks of those who are played here."""
+        if self._is_followed:
+            await self._tools.courtesy.permission(unless=lambda: self._copy.is_freeing)
+        async with self._tools.turns.take(Turn.OPEN if self._is_followed else Turn.BOUNDARY) as engine_thread:
+            yield engine_thread
+
+    def _hold_others_back(self) -> None:
+        if not self._holds_others_back:
+            self._holds_others_back = True
+            self._tools.courtesy.shadow_reserved()
+
+    def _let_others_go_on(self) -> None:
+        if self._holds_others_back:
+            self._holds_others_back = False
+            self._tools.courtesy.shadow_ended()

@@ -1,16 +1,16 @@
 """A copy as the driver of its move sees it at the source (``move.hosts.SourceCopy``)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
-from worldmove.move.hosts import Blocking, Frozen
+from worldmove.move.hosts import Aside, Blocking, Frozen
 from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
 from worldmove.state.recapture import Known
-from worldmove.worker.boundaries import next_boundary
+from worldmove.worker.boundaries import RESTING, next_boundary, num_ahead
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import freeze_in, layout_in
@@ -26,9 +26,11 @@ class SourceOfMove:
     A copy that is being freed takes no order any more: whoever frees it ends this side's driver next.
     """
 
-    def __init__(self, copy: SessionCopy, tools: Tools) -> None:
+    def __init__(self, copy: SessionCopy, tools: Tools, snapshot: Callable[[SessionCopy], Awaitable[Aside]]) -> None:
+        """``snapshot``: how a copy's state is copied aside here."""
         self._copy = copy
         self._tools = tools
+        self._snapshot = snapshot
         self._known: Known | None = None
         """From an offer to its freeze: what makes the freeze cheaper."""
 
@@ -51,11 +53,27 @@ class SourceOfMove:
             layout, self._known = await engine_thread(job)
         return layout
 
-    async def freeze(self) -> Frozen:
+    async def snapshot(self) -> Aside:
+        return await self._snapshot(self._copy)
+
+    async def meet(self, tell: Callable[[int], None]) -> None:
+        copy, period_s = self._copy, self._tools.engine.spec.period_s
+        await self._until_its_own()
+        await next_boundary(copy, period_s)
+        self._stop_before(copy.next_block + num_ahead(copy, period_s), tell)
+        while copy.phase is CopyPhase.LIVE and copy.next_block < (copy.stops_before or 0):
+            try:
+                async with asyncio.timeout(RESTING * period_s):
+                    await copy.step_ended()
+            except TimeoutError:
+                if not copy.stepping:
+                    self._stop_before(copy.next_block, tell)  # it has come to rest: it is met where it stands
+
+    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
         """Stop at the next block boundary, quiesce the engine, resolve and gather the state."""
-        while self._copy.replays:  # its state is of a block that was shown already
-            await self._copy.step_ended()
-        await next_boundary(self._copy, self._tools.engine.spec.period_s)
+        await self._until_its_own()
+        if self._copy.stops_before is None:
+            await next_boundary(self._copy, self._tools.engine.spec.period_s)
         self._require_kept()
         if self._copy.phase is not CopyPhase.LIVE:
             raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
@@ -65,7 +83,8 @@ class SourceOfMove:
         asked_at = asyncio.get_running_loop().time()
         known, self._known = self._known, None
         async with self._used(Turn.BOUNDARY) as engine_thread:
-            job = partial(freeze_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena, known)
+            session, arena = self._copy.engine_session, self._copy.slot.arena
+            job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=is_pulled)
             captured, placement = await engine_thread(job)
         return Frozen(block=self._copy.next_block, capture=captured, placement=placement, stopped_at=asked_at)
 
@@ -94,6 +113,15 @@ class SourceOfMove:
 
     def free(self) -> None:
         self._copy.end()
+
+    async def _until_its_own(self) -> None:
+        """While a copy replays, its state is of a block that was shown already."""
+        while self._copy.replays:
+            await self._copy.step_ended()
+
+    def _stop_before(self, block: int, tell: Callable[[int], None]) -> None:
+        self._copy.stop_before(block)
+        tell(block)
 
     @asynccontextmanager
     async def _used(self, turn: Turn) -> AsyncIterator[Blocking]:

@@ -98,9 +98,9 @@ def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layou
 
 
 def freeze_in(
-    engine: Engine[Any], session: Any, arena: AnyArena, known: Known | None = None
+    engine: Engine[Any], session: Any, arena: AnyArena, known: Known | None = None, *, is_pulled: bool = True
 ) -> tuple[Capture, Placement]:
-    """Quiesce a session, resolve its state, and bring into the arena what has left it."""
+    """Quiesce a session, resolve its state, and bring into the arena what has left it, if that is to be pulled."""
     with engine_asked("give away its state"):
         engine.quiesce(session)
         if known is None:
@@ -108,7 +108,14 @@ def freeze_in(
         else:
             captured = recapture(known, engine.state(session)).capture
             carry_over(known.capture, captured)
-        return captured, gather(captured, arena)
+        return captured, gather(captured, arena) if is_pulled else ()
+
+
+def still_in(engine: Engine[Any], session: Any) -> Capture:
+    """Quiesce a session and resolve its state."""
+    with engine_asked("give away its state"):
+        engine.quiesce(session)
+        return captured_of(engine, session)
 
 
 def copy_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Manifest, Placement]:

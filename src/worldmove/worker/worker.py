@@ -158,10 +158,15 @@ class Worker:
             copy.inputs.put(message.block, changes)
             if message.account and message.block >= copy.next_block:
                 copy.accounts.ask(message.block)
-            copy.wake.set()
+            copy.look_again()
 
     def _engine_failed(self, copy: SessionCopy, error: EngineFailed) -> None:
-        """An engine has raised in mid-step: this session cannot go on here, and the others do."""
+        """An engine has raised in mid-step: this session cannot go on here, and the others do.
+
+        One that only followed goes on where it is played; its move's driver finds out.
+        """
+        if copy.phase is CopyPhase.FOLLOWING:
+            return
         self.tools.send(Failed(session=copy.name, code=error.code, message=said(str(error))))
         self._drivers.failed(copy, str(error))
 

@@ -1,0 +1,146 @@
+"""A base on its way into a slot: pulled in chunks, each again after a break, and what is damaged pulled again.
+
+A path may break as often as it likes while there is time: what had arrived by then stays. The write window is closed
+before anything is digested, and opened anew for what is pulled again; nothing is installed meanwhile.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from worldmove.errors import TransportError
+from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.damage import say_damage
+from worldmove.move.device_path import DeviceWriteWindow, open_window
+from worldmove.move.protocol import DestinationEvent
+from worldmove.move.window import WriteWindow
+from worldmove.state.arena import AnyArena, Placement, extents, landed
+from worldmove.state.digest import groups
+from worldmove.state.extent import Extent
+from worldmove.state.manifest import Manifest
+from worldmove.state.proof import Mismatch, MoveProof, prove
+from worldmove.transport.base import Channel, Transport
+from worldmove.transport.pieces import batches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchingConfig:
+    """How a base is pulled. Times in seconds."""
+
+    chunk_bytes: int = 1 << 20
+    """What is lost, at most, when a path breaks."""
+    chunk_s: float = 30.0
+    """From a chunk's first to its last byte; longer, and the path counts as broken."""
+    retry_s: float = 0.2
+    """From a break until the path is connected anew."""
+    num_again: int = 3
+    """How often what arrived damaged is pulled again."""
+
+
+class Fetching:
+    """One base's."""
+
+    def __init__(
+        self,
+        *,
+        attempt: Attempt,
+        transport: Transport,
+        ticket: bytes,
+        arena: AnyArena,
+        manifest: Manifest,
+        placement: Placement,
+        config: FetchingConfig,
+    ) -> None:
+        self.num_fetched = 0
+        """Bytes that have arrived."""
+        self._attempt = attempt
+        self._transport = transport
+        self._ticket = ticket
+        self._arena = arena
+        self._manifest = manifest
+        self._placement = placement
+        self._config = config
+        self._channel: Channel | None = None
+
+    async def run(self, theirs: MoveProof, nonce: bytes, layout_digest: bytes) -> None:
+        """Return when the slot has what ``theirs`` is the proof of.
+
+        Raises GaveUpError(MISMATCH), or TransportError where a path keeps what it was lent.
+        """
+        try:
+            await self._pull(extents(self._manifest, self._placement))
+            for again in range(self._config.num_again + 1):
+                differences = await self._differences(theirs, nonce, layout_digest)
+                if not differences:
+                    return
+                wrong = [difference.group for difference in differences if difference.group is not None]
+                if again == self._config.num_again or len(wrong) < len(differences):
+                    self._give_up(differences, len(theirs.groups))
+                await self._pull(self._extents_of(wrong))
+        finally:
+            await self.release()
+
+    async def release(self) -> None:
+        """Let go of the path. Idempotent."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+
+    async def _pull(self, wanted: Sequence[Extent]) -> None:
+        window = open_window(self._arena)
+        try:
+            for batch in batches(wanted, self._config.chunk_bytes):
+                await self._bring(batch, window)
+                self.num_fetched += sum(extent.length for extent in batch)
+        except BaseException:
+            window.abandon()
+            raise
+        window.close()
+
+    async def _bring(self, batch: Sequence[Extent], window: WriteWindow | DeviceWriteWindow) -> None:
+        """Pull some of it, as often as it takes: there is as much time for it as for all of this."""
+        has_come = await self._has_come(batch, window)
+        while not has_come:
+            await asyncio.sleep(self._config.retry_s)
+            has_come = await self._has_come(batch, window)
+
+    async def _has_come(self, batch: Sequence[Extent], window: WriteWindow | DeviceWriteWindow) -> bool:
+        """Pull some of it; False where the path broke, which is let go then."""
+        try:
+            async with asyncio.timeout(self._config.chunk_s):
+                if self._channel is None:
+                    self._channel = await self._transport.connect(self._ticket)
+                await window.fill(self._channel, batch)
+        except (TransportError, TimeoutError):
+            await self.release()
+            return False
+        return True
+
+    async def _differences(self, theirs: MoveProof, nonce: bytes, layout_digest: bytes) -> tuple[Mismatch, ...]:
+        host = self._attempt.host
+        ours = await host.blocking(
+            lambda: prove(
+                landed(self._manifest, self._placement, self._arena),
+                host.digester,
+                attempt=theirs.attempt,
+                epoch=theirs.epoch,
+                boundary=theirs.boundary,
+                nonce=nonce,
+                layout_digest=layout_digest,
+            )
+        )
+        return ours.compare(theirs, self._manifest)
+
+    def _extents_of(self, wrong: Sequence[int]) -> tuple[Extent, ...]:
+        """Return where some groups lie."""
+        known = groups(self._manifest)
+        return tuple(
+            Extent(offset=self._placement[known[index].storage] + extent.offset, length=extent.length)
+            for index in wrong
+            for extent in known[index].extents
+        )
+
+    def _give_up(self, differences: tuple[Mismatch, ...], num_groups: int) -> NoReturn:
+        said = say_damage(differences, num_groups, f"arrived damaged from {self._attempt.peer}, again and again")
+        raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", said)

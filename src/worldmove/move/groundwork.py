@@ -1,0 +1,120 @@
+"""What a source does for an attempt before it is frozen: a snapshot is copied aside, and lies there to be read.
+
+    snapshot   its state, copied into a free slot at a block boundary        in the engine's thread
+    prove      the digests of every group of the copy                        beside the play
+    offer      where it lies, again and again, until it was fetched
+
+The session is played on throughout, and nothing here has a part in who owns it. However it ends, the slot is free.
+"""
+
+import asyncio
+
+from worldmove.errors import MoveRefused, WorldMoveError
+from worldmove.move.attempt import Attempt
+from worldmove.move.device_path import export_slot
+from worldmove.move.hosts import Aside, SourceCopy
+from worldmove.move.messages import MAX_BLOB_BYTES, Abandon, AnyMoveMessage, Base, Begin, Fetched
+from worldmove.move.patience import Patience
+from worldmove.state.proof import MoveProof, prove
+
+MOST_SILENCE_S = 10.0
+"""Between two offers of the same base, however long its fetching takes."""
+
+
+class Groundwork:
+    """One attempt's."""
+
+    def __init__(
+        self,
+        *,
+        attempt: Attempt,
+        begin: Begin,
+        copy: SourceCopy,
+        transport: str,
+        layout_digest: bytes,
+        resend_s: float,
+    ) -> None:
+        """``resend_s``: silence after which the base is offered again, at first."""
+        self.attempt = attempt
+        self._begin = begin
+        self._copy = copy
+        self._transport = attempt.host.transports[transport]
+        self._layout_digest = layout_digest
+        self._resend_s = resend_s
+        self._fetched = asyncio.Event()
+        self._patience = Patience(patience_s=begin.patience_s, lease_s=begin.lease_s)
+
+    def take(self, message: AnyMoveMessage) -> None:
+        """Hear that the attempt goes on, or that the base was fetched."""
+        match message:
+            case Begin():
+                self._patience.renew()
+            case Fetched() if self.attempt.owns(message):
+                self._fetched.set()
+
+    async def run(self) -> bool:
+        """Say whether the base was fetched. If not, the attempt is given up, and whoever has a part in it was told."""
+        try:
+            async with self._patience.limit():
+                await self._lay()
+                return True
+        except TimeoutError:
+            self._give_up(*self._patience.why("the snapshot was not fetched"))
+        except MoveRefused as error:
+            self._give_up(error.reason, error.detail)
+        except WorldMoveError as error:
+            self._give_up(error.code, str(error))
+        return False
+
+    async def _lay(self) -> None:
+        times = self.attempt.times
+        with times.phase("snapshot"):
+            aside = await self._copy.snapshot()
+        try:
+            with times.phase("snapshot_digest"):
+                proof = await self.attempt.host.blocking(lambda: self._prove(aside))
+            ticket = await export_slot(self._transport, aside.arena)
+            try:
+                await self._offer(aside, proof, ticket)
+            finally:
+                await self._transport.withdraw(ticket)
+        finally:
+            aside.free()
+
+    async def _offer(self, aside: Aside, proof: MoveProof, ticket: bytes) -> None:
+        manifest = aside.manifest.to_bytes()
+        if len(manifest) > MAX_BLOB_BYTES:
+            raise MoveRefused("state_too_large", f"its manifest has {len(manifest):,} bytes, more than a message may")
+        wait_s = self._resend_s
+        while not self._fetched.is_set():
+            self.attempt.send(
+                self.attempt.peer,
+                Base,
+                block=aside.block,
+                manifest=manifest,
+                placement=aside.placement,
+                ticket=ticket,
+                num_bytes=proof.num_bytes,
+                manifest_digest=proof.manifest_digest,
+                groups=proof.groups,
+            )
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._fetched.wait()
+            except TimeoutError:
+                wait_s = min(2 * wait_s, MOST_SILENCE_S)
+
+    def _prove(self, aside: Aside) -> MoveProof:
+        return prove(
+            aside.capture(),
+            self.attempt.host.digester,
+            attempt=self.attempt.id,
+            epoch=self.attempt.epoch,
+            boundary=aside.block,
+            nonce=self._begin.nonce,
+            layout_digest=self._layout_digest,
+        )
+
+    def _give_up(self, reason: str, detail: str) -> None:
+        self.attempt.send(self.attempt.peer, Abandon, reason=reason, detail=detail[:2048])
+        self.attempt.end("source", "aborted", reason, detail)
