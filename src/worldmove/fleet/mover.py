@@ -248,5 +248,6 @@ class Mover:
         found = measured(plan, prepared, horizon_s, carried, ledger_healthy=healthy)
         verdict = admit(found, plan.strategy)
         self._notices.expected(plan, verdict)
-        if self._config.enforce_horizon or not healthy:
+        asked_for = plan.strategy.begins_early and verdict.reason == "not_measured"
+        if (self._config.enforce_horizon and not asked_for) or not healthy:
             require(verdict, found)
