@@ -6,14 +6,16 @@ import pytest
 
 from tests.fleet.fakes import server_of
 from worldmove.errors import UserError
+from worldmove.fleet.asking import Asking
 from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.movable import require_movable
 from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.opener import Opener
 from worldmove.fleet.sessions import SessionTable
 from worldmove.worker.messages import Close, Open, Opened
 
 
-def test_what_is_being_opened_is_not_closed_and_its_opening_ends_as_it_would_have() -> None:
+def test_what_is_being_opened_is_not_closed_nor_said_to_be_lost_and_its_opening_ends_as_it_would_have() -> None:
     async def main() -> None:
         server, sessions = await server_of("a"), SessionTable()
         opener = Opener(
@@ -31,6 +33,11 @@ def test_what_is_being_opened_is_not_closed_and_its_opening_ends_as_it_would_hav
             await opener.close("s-1")
         assert (refused.value.code, refused.value.status) == ("busy", 409)
         assert server.wires["a"].of(Close) == []
+        with pytest.raises(UserError, match="being opened"):
+            require_movable(sessions.get("s-1"), server.desk.row("s-1"), "b")
+        asking = Asking(config=FleetConfig(), workers=server.workers, sessions=sessions, desk=server.desk)
+        with pytest.raises(UserError, match="being opened"):  # and not that it is lost
+            await asking.describe("s-1")
         done = Opened(session="s-1", epoch=1, num_bytes=1, num_leaves=1, state_digest="d")
         opener.heard(server.workers.get("a"), done)
         assert (await opening).name == "s-1"

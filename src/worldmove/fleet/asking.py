@@ -84,6 +84,9 @@ class Asking:
     def _owner(self, session: str) -> WorkerRecord:
         """Return the worker that plays a session. Raises UserError."""
         self._sessions.get(session)
+        if self._desk.row(session) is None:
+            why = f"The session {session} is being opened; try again when that has ended."
+            raise UserError(why, code="busy", status=409)
         owner = self._desk.owner(session)
         if owner is None:
             raise UserError(f"The session {session} is lost: no copy of it is left.", code="lost", status=410)

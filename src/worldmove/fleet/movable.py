@@ -8,7 +8,10 @@ from worldmove.move.ledger_row import Row
 def require_movable(record: SessionRecord, row: Row | None, to: str) -> Row:
     """Return the row of a session that can be moved to a worker. Raises UserError: what stands in the way."""
     name = record.name
-    if record.throwaway or row is None:
+    if row is None and not record.throwaway:
+        why = f"The session {name} is being opened; try again when that has ended."
+        raise UserError(why, code="busy", status=409)
+    if row is None:
         why = f"{name} is a throw-away copy and is not moved; move the session that it was made of."
         raise UserError(why, code="throwaway", status=409)
     if row.lost:
