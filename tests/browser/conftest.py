@@ -98,7 +98,7 @@ def serving(command: tuple[str, ...]) -> Iterator[str]:
         yield url
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=60)
 
 
 def free_port() -> int:

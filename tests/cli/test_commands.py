@@ -67,7 +67,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port_file = tmp_path_factory.mktemp("server") / "url"
     process = subprocess.Popen([sys.executable, "-m", "tests.cli.fake_server", str(port_file)], env=ENVIRONMENT)
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 100
         while not (port_file.exists() and port_file.read_text()):
             assert process.poll() is None
             assert time.monotonic() < deadline

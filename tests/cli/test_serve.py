@@ -50,12 +50,12 @@ def test_a_server_says_where_it_answers_and_ends_with_0_and_without_workers_at_s
         assert server.stdout is not None
         started = json.loads(server.stdout.readline())
         assert (started["schema"], started["version"], started["pid"]) == ("worldmove.serve", 1, server.pid)
-        with build_opener(ProxyHandler({})).open(f"{started['url']}/api/workers", timeout=10) as answer:
+        with build_opener(ProxyHandler({})).open(f"{started['url']}/api/workers", timeout=60) as answer:
             workers = [worker["pid"] for worker in json.load(answer)["workers"]]
         assert len(workers) == 2
         assert all(is_running(pid) for pid in workers)
         server.send_signal(signal.SIGTERM)
-        _, err = server.communicate(timeout=30)
+        _, err = server.communicate(timeout=60)
         assert server.returncode == ExitCode.DONE
         assert "Traceback" not in err
         assert not any(is_running(pid) for pid in workers)
@@ -69,7 +69,7 @@ def test_a_server_that_is_interrupted_while_it_starts_leaves_no_worker_behind() 
             assert time.monotonic() < deadline
             time.sleep(0.05)
         server.send_signal(signal.SIGINT)
-        _, err = server.communicate(timeout=30)
+        _, err = server.communicate(timeout=60)
         assert server.returncode == ExitCode.DONE
         assert "Traceback" not in err
         assert not any(is_running(pid) for pid in workers)

@@ -1,16 +1,18 @@
 """The link of a worker cut, shut in one direction, or carrying one way only, in the middle of a move."""
 
-import signal
+import asyncio
 from collections.abc import Callable
 
 import pytest
 
 from tests.faults.cables import Cable, Way
 from tests.faults.conftest import Ground
-from tests.faults.house import eventually, played, settled
+from tests.faults.house import Outcome, eventually, played, settled
 from tests.faults.hurting import DESTINATION, SOURCE, Hurt, hurt
 from tests.faults.points import Action
-from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.ports import Owner
+from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.reports import Outcome as Told
 from worldmove.fleet.views import SessionState, WorkerState
 
 POINTS = (
@@ -52,26 +54,32 @@ def test_a_link_that_breaks_in_a_move_is_made_anew_and_the_world_goes_on(
 ) -> None:
     found = broken(ground, worker, point, how).outcome
     assert not found.lost_why
-    assert found.report.outcome is not Outcome.LOST
+    assert found.report.outcome is not Told.LOST
 
 
-async def deaf_destination(ground: Ground) -> Hurt:
-    """A destination that has asked for the commit and hears nothing any more, until the source plays on."""
+def test_a_destination_that_asked_and_hears_nothing_is_replaced_though_it_speaks(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
     house = ground.house
-    cable = house.cables.of(DESTINATION)
+    cable, tell = house.cables.of(DESTINATION), house.gateway.owned
 
-    async def deafen() -> None:
-        cable.hold(Way.DOWN)
-        house.signal(DESTINATION, signal.SIGCONT)
-        await eventually(lambda: any(row.owner == SOURCE and row.epoch == 3 for row in house.controller.sessions()))
-        cable.mend()
+    def deafen(session: str, owner: Owner) -> None:
+        """Its commit is granted, and not answered yet: the destination hears nothing from now on."""
+        if (owner.worker, owner.epoch) == (DESTINATION, 2):
+            cable.hold(Way.DOWN)
+        tell(session, owner)
 
-    return await hurt(house, DESTINATION, Action.STOP, "sent: CommitAttempt", meanwhile=deafen)
+    async def run() -> Outcome:
+        async with played(house, SOURCE) as (session, watcher):
+            moving = asyncio.create_task(house.move(session, DESTINATION))
+            await eventually(lambda: any((row.owner, row.epoch) == (SOURCE, 3) for row in house.controller.sessions()))
+            cable.mend()
+            return await settled(house, session, watcher, await moving)
 
-
-def test_a_destination_that_asked_and_hears_nothing_is_replaced_though_it_speaks(ground: Ground) -> None:
-    found = ground.run(deaf_destination(ground)).outcome
+    monkeypatch.setattr(house.gateway, "owned", deafen)
+    found = ground.run(run())
     assert (found.owner, found.epoch) == (SOURCE, 3)
+    assert (found.report.outcome, found.report.reason) == (Told.ABORTED, "reclaimed")
 
 
 @pytest.mark.parametrize("way", list(Way))
@@ -95,5 +103,5 @@ def test_an_owner_whose_link_carries_one_way_is_suspected_and_plays_on_when_it_c
 async def _moved_once_it_answers(ground: Ground, session: str) -> MoveReport:
     await ground.house.all_answer()
     report = await ground.house.move(session, DESTINATION)
-    assert report.outcome is Outcome.COMMITTED
+    assert report.outcome is Told.COMMITTED
     return report

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.move import virtual
 from tests.serve.fakes import FakeSocket
 from worldmove.serve.limits import PlayLimits
 from worldmove.serve.player import CloseCode, Player
@@ -19,7 +20,7 @@ def run(work: Callable[[Player, FakeSocket, "asyncio.Task[None]"], Awaitable[Non
         sending.cancel()
         await asyncio.gather(sending, return_exceptions=True)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 def test_messages_leave_in_order_and_each_says_when_it_has() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from tests.move import virtual
 from worldmove.worker.courtesy import Courtesy
 
 PERIOD_S = 0.1
@@ -20,7 +21,7 @@ def test_where_nobody_plays_a_spare_block_begins_at_once() -> None:
     async def run() -> bool:
         return await permitted(Courtesy(PERIOD_S), 0.001)
 
-    assert asyncio.run(run())
+    assert virtual.run(run())
 
 
 def test_between_an_owners_blocks_it_waits_for_the_end_of_one() -> None:
@@ -33,7 +34,7 @@ def test_between_an_owners_blocks_it_waits_for_the_end_of_one() -> None:
         asyncio.get_running_loop().call_later(0.1 * PERIOD_S, courtesy.owner_ended)
         return fresh, early, await permitted(courtesy, 0.5 * PERIOD_S)
 
-    assert asyncio.run(run()) == (True, False, True)
+    assert virtual.run(run()) == (True, False, True)
 
 
 def test_after_an_owner_rests_it_begins() -> None:
@@ -43,7 +44,7 @@ def test_after_an_owner_rests_it_begins() -> None:
         await asyncio.sleep(0.5 * PERIOD_S)
         return await permitted(courtesy, 2 * PERIOD_S)
 
-    assert asyncio.run(run())
+    assert virtual.run(run())
 
 
 def test_while_a_shadow_waits_for_its_session_none_begins() -> None:
@@ -54,7 +55,7 @@ def test_while_a_shadow_waits_for_its_session_none_begins() -> None:
         courtesy.shadow_ended()
         return held, await permitted(courtesy, 0.001)
 
-    assert asyncio.run(run()) == (False, True)
+    assert virtual.run(run()) == (False, True)
 
 
 def test_whoever_has_nothing_to_step_any_more_is_let_go() -> None:
@@ -68,4 +69,4 @@ def test_whoever_has_nothing_to_step_any_more_is_let_go() -> None:
         await asyncio.wait_for(waiting, 1)
         return waiting.done()
 
-    assert asyncio.run(run())
+    assert virtual.run(run())

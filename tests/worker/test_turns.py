@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from tests.move import virtual
 from worldmove.worker.turns import Turn, Turns
 
 T = TypeVar("T")
@@ -32,7 +33,7 @@ def test_the_most_urgent_goes_first_and_equals_in_order_of_asking() -> None:
         await asyncio.gather(first, *others)
         return order
 
-    assert asyncio.run(play()) == ["in hand", "freeze", "a", "b", "check"]
+    assert virtual.run(play()) == ["in hand", "freeze", "a", "b", "check"]
 
 
 def test_a_turn_of_somebody_who_was_cancelled_goes_to_the_next() -> None:
@@ -48,7 +49,7 @@ def test_a_turn_of_somebody_who_was_cancelled_goes_to_the_next() -> None:
         await asyncio.gather(first, last)
         return order
 
-    assert asyncio.run(play()) == ["in hand", "last"]
+    assert virtual.run(play()) == ["in hand", "last"]
 
 
 def test_a_turn_given_at_the_moment_of_a_cancel_is_not_lost() -> None:
@@ -63,7 +64,7 @@ def test_a_turn_given_at_the_moment_of_a_cancel_is_not_lost() -> None:
         await asyncio.wait_for(take(turns, Turn.SPARE, "next", order), 1)
         return order
 
-    assert asyncio.run(play()) == ["next"]
+    assert virtual.run(play()) == ["next"]
 
 
 def test_spare_turns_have_a_thread_of_their_own() -> None:
@@ -77,4 +78,4 @@ def test_spare_turns_have_a_thread_of_their_own() -> None:
                 order.append(thread is spare)
         return order
 
-    assert asyncio.run(play()) == [turn is Turn.SPARE for turn in Turn]
+    assert virtual.run(play()) == [turn is Turn.SPARE for turn in Turn]
