@@ -19,7 +19,7 @@ class Kept:
 
 
 def kept_seeds() -> tuple[Kept, ...]:
-    """Read the file: a seed, perhaps a horizon in seconds after ``@``, perhaps ``!`` for alone, and the cause, one a line."""
+    """Read the file, one a line: a seed, perhaps a horizon in seconds after ``@``, perhaps ``!``, and the cause."""
     lines = [line for line in FILE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     return tuple(_kept(*line.split(maxsplit=1)) for line in lines)
 

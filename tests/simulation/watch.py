@@ -6,7 +6,7 @@
 4. A block is shown once, in order, in the epoch of the row at that moment, and its frames are those of a world that
    was never moved and had the same lists.
 5. A session is lost only when no process with power holds a copy that could go on. A retired one cannot where a list
-   of a block that a tab has received is with nobody any more; nor where somebody says so of at most two such blocks
+   of a block that a tab has received is with nobody any more; nor where a client says so
    after a server and the owner have died.
 6. A key change that was taken is in exactly one list, as it was pressed.
 7. No two calls are made to an engine at once (``node.Alone``).
@@ -105,7 +105,7 @@ class Watch:
 
         def watched_resume(next_block: int, recalled: Iterable[BlockDone], *, shown_before: int) -> None:
             if not self._owner_plays(played):
-                self._goes_on_without_owner(played, resuming)
+                self._goes_on_without_owner(played)
             resume(next_block, recalled, shown_before=shown_before)
 
         resuming.join = watched_join  # type: ignore[method-assign]
@@ -118,15 +118,11 @@ class Watch:
         phase, epoch = self._copies.get((played.name, f"{played.row.owner}#{played.row.incarnation}"), ("", 0))
         return bool(phase) and not (phase == "retired" and epoch < played.row.epoch)
 
-    def _goes_on_without_owner(self, played: Played, resuming: Resuming) -> None:
+    def _goes_on_without_owner(self, played: Played) -> None:
         """A server and the owner have died: what is excused now is in docs/guarantee.md."""
-        returning = played.returning
-        reported = max(resuming.reports.lists, default=-1) + 1
-        returning.believe(
-            max([reported, *(self.next_block_of(played.name, node) for node in self.holders(played.name))])
-        )
-        if returning.waited_long(now()):
-            played.disregard(after=returning.believed)
+        played.returning.believe()
+        if played.returning.waited_long(now()):
+            played.disregard(after=played.returning.believed)
             self._trace.count("sessions that have waited for who is late")
 
     # the ledger

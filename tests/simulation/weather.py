@@ -46,8 +46,8 @@ RATES: dict[str, float] = {
     "server_pause": 0.06,
     "skew": 0.5,
     # other clients: a second tab of a session; somebody who makes false claims, every quarter of a second
-    "second_tab": 0.6,
-    "stranger": 0.2,
+    "second_tab": 0.5,
+    "stranger": 0.12,
     # a new owner and the server, soon after a move: what the copy that is left does not know is with clients alone
     "both_killed": 0.3,
 }
