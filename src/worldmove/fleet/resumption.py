@@ -2,8 +2,7 @@
 
 Inquiries are answered from the row at once; only showing and closing wait. In this order, and again at each report:
 
-1. The owner has said what it holds, or is dead: the gateway may show, as soon as the client has come back. While a copy
-   can still ask for a dead owner's session as it stands, no client's word decides where that goes on.
+1. The owner has said what it holds, or is dead: the gateway may show, as soon as the client has come back.
 2. So has every worker that was noted as a holder: the gateway may close lists. This wait has no limit. A list that
    a stopped worker holds would be closed anew otherwise.
 3. An owner that does not know of its grant, because the word was lost with the server, is told. Until it has replayed
@@ -14,7 +13,6 @@ Inquiries are answered from the row at once; only showing and closing wait. In t
 from collections.abc import Callable, Sequence
 
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.orphans import WAITING
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.workers import WorkerTable
 from worldmove.move.ledger_row import Row
@@ -37,7 +35,7 @@ class Resumption:
     async def resume(self, session: str, noted: Sequence[Holder]) -> None:
         """Return once a session goes on, or has ended."""
         while (row := self._desk.row(session)) is not None and not row.lost:
-            if self._is_settled((row.owner, row.incarnation)) and not self._may_be_asked_for(row):
+            if self._is_settled((row.owner, row.incarnation)):
                 lives = not self._desk.owner_is_gone(row) and not self._is_to_replay(row)
                 self._gateway().may_show(session, owner_lives=lives)
                 if all(self._is_settled(holder) for holder in noted):
@@ -53,10 +51,6 @@ class Resumption:
             return True
         record = self._workers.find(worker)
         return record is not None and record.incarnation == incarnation and record.reported
-
-    def _may_be_asked_for(self, row: Row) -> bool:
-        """Whether the owner is dead, and a copy is here that asks for the session itself, as it stands."""
-        return self._desk.owner_is_gone(row) and bool(self._workers.holders(row.session, WAITING))
 
     def _copy(self, row: Row) -> Copy | None:
         """Return the owner's copy, as its worker has said it."""
