@@ -80,9 +80,9 @@ def test_where_the_owner_is_dead_who_comes_first_with_less_does_not_cost_another
     waiting.owner(lives=False, now=0.0)
     waiting.may_close = True
     waiting.client(first, 0.0)
+    waiting.client(7, 9.9)
     assert not waiting.may_show(9.9)
-    waiting.client(7, 9.9)  # as much as may have been shown: nobody can have more
-    assert waiting.may_show(9.9)
+    assert waiting.may_show(10.0)
     assert waiting.next_block == 8
 
 
@@ -160,24 +160,36 @@ def test_no_client_has_received_what_a_living_owner_has_not_computed(waiting: Re
     assert waiting.next_block == 5
 
 
-def test_a_claim_far_beyond_every_list_is_no_claim_though_the_owner_is_dead(waiting: Resumption) -> None:
+@pytest.mark.parametrize("far", [7, 8, 14, 1 << 50])
+def test_a_client_of_a_dead_owner_may_have_any_number_of_blocks_that_no_holder_has_heard_of(
+    waiting: Resumption, far: int
+) -> None:
     waiting.left(5, 5, sends=False)
+    waiting.hold(5, PRESS)
     waiting.hold(6, PRESS)
     waiting.owner(lives=False, now=0.0)
-    waiting.client(1 << 50, 0.0)
-    assert not waiting.may_show(5.0)
+    waiting.client(far, 0.0)
+    waiting.client(4, 0.0)
+    assert waiting.next_block == far + 1
+
+
+@pytest.mark.parametrize("false", [5, 6])
+def test_no_word_of_a_client_skips_a_block_that_holders_have_the_list_of(waiting: Resumption, false: int) -> None:
+    waiting.left(5, 5, sends=False)
+    waiting.hold(5, PRESS)
+    waiting.hold(6, PRESS)
+    waiting.owner(lives=False, now=0.0)
+    waiting.client(false, 0.0)
+    waiting.client(4, 0.0)
     assert waiting.next_block == 5
 
 
 @pytest.mark.parametrize("others", [(6, 1 << 50), (1 << 50, 6)])
 def test_a_claim_that_is_none_takes_no_other_clients_claim_away(waiting: Resumption, others: tuple[int, int]) -> None:
-    waiting.left(5, 5, sends=False)
-    waiting.hold(6, PRESS)
-    waiting.owner(lives=False, now=0.0)
-    waiting.may_close = True
+    waiting.left(5, 8, sends=False)
+    waiting.owner(lives=True, now=0.0)
     for received in others:
         waiting.client(received, 0.0)
-    assert waiting.may_show(10.0)
     assert waiting.next_block == 7
 
 

@@ -12,10 +12,11 @@ from tests.simulation.mover import Mover
 from tests.simulation.played import Played
 from tests.simulation.server import Server
 from tests.simulation.storm import Storm
-from tests.simulation.tab import Tab
+from tests.simulation.strangers import Strangers
+from tests.simulation.tab import PLAYER, RIVAL, WATCHER, Role, Tab
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
-from tests.simulation.weather import Weather
+from tests.simulation.weather import Dice, Weather
 from worldmove.errors import WorldMoveError
 
 SETTLE_S = 60.0
@@ -35,16 +36,22 @@ class Stage:
     storm: Storm
     server: Server
     tabs: list[Tab] = field(default_factory=list)
+    """The players'."""
+    second_tabs: list[Tab] = field(default_factory=list)
 
 
 async def play(stage: Stage) -> None:
     """Run the whole course. Breaks the run where something does not come about in time."""
     await stage.server.start()
-    movers = []
+    movers: list[Mover | Strangers] = []
     for _ in range(stage.plan.num_sessions):
         session = await _open(stage)
-        stage.tabs.append(_tab(stage, session))
+        stage.tabs.append(_tab(stage, session, PLAYER))
         movers.append(_mover(stage, session))
+        if dice := stage.weather.strikes("second_tab"):
+            stage.second_tabs.append(_second_tab(stage, session, dice))
+        if stage.weather.rates["stranger"]:
+            movers.append(_strangers(stage, session))
     async with asyncio.TaskGroup() as group:
         for mover in movers:
             group.create_task(mover.run())
@@ -70,14 +77,29 @@ async def _opened(house: House) -> str:
     return (await house.desk.open(seed=house.ids.next_seed(), on=None)).name
 
 
-def _tab(stage: Stage, session: str) -> Tab:
+def _tab(stage: Stage, session: str, role: Role) -> Tab:
     return Tab(
         session,
+        role=role,
         server=stage.server,
         loop=stage.loop,
         weather=stage.weather,
         watch=stage.watch,
         trace=stage.trace,
+    )
+
+
+def _second_tab(stage: Stage, session: str, dice: Dice) -> Tab:
+    """One that watches, or one that wants the controls as well."""
+    role = WATCHER if dice.below(3) else RIVAL
+    stage.watch.played[session].has_rivals = role.controls
+    stage.trace.count(f"second tabs: {role.name}")
+    return _tab(stage, session, role)
+
+
+def _strangers(stage: Stage, session: str) -> Strangers:
+    return Strangers(
+        session, server=stage.server, loop=stage.loop, weather=stage.weather, watch=stage.watch, trace=stage.trace
     )
 
 
@@ -93,13 +115,15 @@ async def _settle(stage: Stage, house: House) -> None:
     for tab in stage.tabs:
         played = watch.played[tab.session]
         begun = played.next_block
-        tab.press("up", down=True)
+        for any_tab in (tab, *(other for other in stage.second_tabs if other.session == tab.session)):
+            any_tab.press("up", down=True)
         await _within(
             stage,
             f"{tab.session} plays again or is lost",
             lambda played=played, begun=begun: _lost(played) or played.next_block >= begun + 2,  # type: ignore[misc]
         )
         stage.trace.count("sessions lost" if _lost(played) else "sessions kept")
+    await _within(stage, "every tab is back", lambda: all(tab.greeted or tab.ended for tab in stage.second_tabs))
     await _within(stage, "no attempt is open", lambda: not any(_open_attempt(p) for p in watch.played.values()))
     await _within(stage, "nobody but owners holds a copy", lambda: _only_owners(stage, house))
 
@@ -113,6 +137,8 @@ def _check_moves(stage: Stage, house: House) -> None:
 
 
 async def _end(stage: Stage, house: House) -> None:
+    for tab in stage.second_tabs:
+        await tab.end()
     for tab in stage.tabs:
         stage.watch.check_actions(stage.watch.played[tab.session])
         await tab.end()

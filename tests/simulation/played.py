@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from tests.simulation.engine import World, begin
+from tests.simulation.returning import Returning
 from worldmove.engine.base import KeyChange
 from worldmove.move.ledger_row import Row
 from worldmove.serve.live import Live
@@ -35,8 +36,10 @@ class Played:
     """Of each block shown: its pixels."""
     shown_here: dict[int, None] = field(default_factory=dict)
     """Blocks that the present server has shown."""
-    received: dict[int, None] = field(default_factory=dict)
-    """Blocks of which a player has frames: they are never made anew."""
+    received: dict[str, dict[int, None]] = field(default_factory=dict)
+    """By tab: blocks of which it has frames. They are never made anew."""
+    returning: Returning = field(default_factory=Returning)
+    """Who has come back since the present server has it."""
     row: Row | None = None
     owners: dict[int, tuple[str, int]] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)
@@ -47,8 +50,26 @@ class Played:
     """Attempts that were reported as refused or aborted."""
     told: dict[str, None] = field(default_factory=dict)
     """Attempts that were reported."""
-    pressed: dict[int, tuple[str, bool]] = field(default_factory=dict)
-    """By number: the key changes that a player has made."""
+    pressed: dict[int, list[tuple[str, bool]]] = field(default_factory=dict)
+    """By number: the key changes that players have made."""
+    taken: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    """By number: those that a server has said to have taken."""
+    has_rivals: bool = False
+    """Whether several tabs want the controls: of their changes of one number one counts at most."""
+
+    def is_with_a_player(self, block: int) -> bool:
+        """Whether a tab has frames of a block."""
+        return any(block in blocks for blocks in self.received.values())
+
+    @property
+    def newest_received(self) -> int:
+        """The newest block of which a tab has frames; -1 for none."""
+        return max((block for blocks in self.received.values() for block in blocks), default=-1)
+
+    def disregard(self, after: int) -> None:
+        """What tabs have after this block does not count any more."""
+        for tab, blocks in self.received.items():
+            self.received[tab] = {block: None for block in blocks if block <= after}
 
     def list_of(self, block: int) -> tuple[KeyChange, ...] | None:
         """Return the list that was closed for a block, by this server or an earlier one; None if none was."""

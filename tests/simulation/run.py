@@ -93,6 +93,7 @@ def _stage(
     )
     server = Server(ground)
     storm = Storm(loop, weather, hosts, server, trace)
+    watch.on_grant = storm.at_grant
     wire.on_move_message = lambda message: storm.at_message(message.to, message.sender)
     return Stage(
         plan=plan, loop=loop, trace=trace, weather=weather, watch=watch, hosts=hosts, storm=storm, server=server

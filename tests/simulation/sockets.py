@@ -6,7 +6,7 @@ from contextvars import Context
 from typing import Any
 
 from tests.simulation.loop import SimLoop
-from tests.simulation.weather import Weather
+from tests.simulation.weather import Dice, Weather
 
 LATENCY_S = (0.001, 0.03)
 SLOW_S = 3.0
@@ -15,7 +15,7 @@ SLOW_S = 3.0
 class SimSocket:
     """A framework's WebSocket as ``serve.play_socket`` uses it, with the client at its other end."""
 
-    def __init__(self, loop: SimLoop, weather: Weather, *, client: Context, server: Context) -> None:
+    def __init__(self, loop: SimLoop, weather: Weather, dice: Dice, *, client: Context, server: Context) -> None:
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
         """At the client: text, bytes, or a close code."""
         self._outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -23,7 +23,7 @@ class SimSocket:
         self._weather = weather
         self._client = client
         self._server = server
-        self._dice = weather.dice("socket")
+        self._dice = dice
         self._free_at = [0.0, 0.0]
         self._gone = False
 

@@ -9,6 +9,7 @@ from tests.simulation.node import Node
 from tests.simulation.server import Server
 from tests.simulation.trace import Trace
 from tests.simulation.weather import Dice, Weather
+from worldmove.move.ledger_row import Row
 
 TICK_S = 0.25
 KINDS = ("kill", "stop", "pause", "slow", "cut", "stall")
@@ -63,6 +64,33 @@ class Storm:
             node = self._hosts.nodes.get(to if dice.below(2) else sender)
             if node is not None and node.is_ready:
                 self._kill(node, dice)
+
+    def at_grant(self, old: Row, new: Row) -> None:
+        """A move was granted: its source may be cut off, and its destination and the server be killed soon after."""
+        dice = self._weather.strikes("both_killed")
+        if dice is None:
+            return
+        after_s = dice.between(0.0, 0.8)
+        if dice.below(4):
+            self._later(after_s, old.owner, lambda node: node.cut(dice.between(0.3, 3.0)))
+        after_s += dice.between(0.05, 1.0)
+        self._later(after_s, new.owner, lambda node: self._kill(node, dice))
+        after_s = max(0.0, after_s + dice.between(-0.3, 1.0))
+        self._loop.call_later(after_s, self._kill_server_once, dice, context=self._loop.context("world"))
+
+    def _later(self, after_s: float, worker: str, strike: Callable[[Node], None]) -> None:
+        """Strike a worker some time from now, if the weather is not clear by then."""
+
+        def struck() -> None:
+            node = self._hosts.nodes[worker]
+            if node.is_ready and not self._weather.clear:
+                strike(node)
+
+        self._loop.call_later(after_s, struck, context=self._loop.context("world"))
+
+    def _kill_server_once(self, dice: Dice) -> None:
+        if self._server.house is not None and not self._weather.clear:
+            self._kill_server(dice)
 
     def _strike_server(self) -> None:
         if self._server.house is None:

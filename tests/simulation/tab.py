@@ -1,11 +1,13 @@
-"""A player's tab: it presses numbered keys, checks what it is shown, and comes back when its connection ends."""
+"""A tab: it presses numbered keys, or only watches; it checks what it is shown, and comes back when it was cut off."""
 
 import asyncio
 import hashlib
 import json
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
+from tests.simulation.door import Door
 from tests.simulation.engine import KEYS
 from tests.simulation.loop import SimLoop
 from tests.simulation.server import Server
@@ -14,19 +16,37 @@ from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
 from worldmove.serve.frames import unpack
-from worldmove.serve.play_socket import play
 from worldmove.serve.player import CloseCode
 
 COME_BACK_S = (0.05, 1.5)
+AWAY_S = (6.0, 14.0)
+"""How long somebody is away who has other things to do: sometimes longer than a server waits for clients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """What a tab is to its session."""
+
+    name: str = "tab"
+    controls: bool = True
+    """Whether it asks for the controls, and presses keys."""
+    wanders: bool = False
+    """Whether it is sometimes long away, and sometimes loaded anew, with nothing of what it had."""
+
+
+PLAYER = Role()
+WATCHER = Role(name="watcher", controls=False, wanders=True)
+RIVAL = Role(name="rival", wanders=True)
 
 
 class Tab:
-    """One player of one session."""
+    """One of those who look at a session."""
 
     def __init__(
         self,
         session: str,
         *,
+        role: Role = PLAYER,
         server: Server,
         loop: SimLoop,
         weather: Weather,
@@ -38,30 +58,33 @@ class Tab:
         """Whether the server has said that the session is over."""
         self.newest = -1
         """The newest block that was received."""
-        self._loop = loop
+        self.greeted = False
+        """Whether the server has said hello on this connection: which changes it lacks is not known before."""
+        self._role = role
         self._weather = weather
         self._watch = watch
         self._trace = trace
-        self._server = server
-        self._client = loop.context(f"tab {session}")
+        self._name = f"{role.name} {session}"
+        client = loop.context(self._name)
+        self._door = Door(session, role.name, server=server, loop=loop, weather=weather, trace=trace, client=client)
         self._socket: SimSocket | None = None
-        self._greeted = False
-        """Whether the server has said hello on this connection: which changes it lacks is not known before."""
         self._said: deque[tuple[int, str, bool]] = deque()
         """Changes that the server has not said to have taken."""
         self._number = 0
         self._held: dict[str, None] = {}
         self._life = 0
         """The server that it has talked to last."""
-        self._serving: list[asyncio.Task[Any]] = []
+        self._wants_back = False
+        """Whether another has the controls, and it is not content with that."""
         server.on_death.append(self._server_died)
-        self.tasks = (
-            loop.run_in(self._client, self._watch_world(), f"watch {session}"),
-            loop.run_in(self._client, self._press_keys(), f"press {session}"),
-        )
+        self.tasks = [loop.run_in(client, self._watch_world(), f"watch {self._name}")]
+        if role.controls:
+            self.tasks.append(loop.run_in(client, self._press_keys(), f"press {self._name}"))
 
     def press(self, key: str, *, down: bool) -> None:
-        """Press a key, or let go of it."""
+        """Press a key, or let go of it. Who only watches has none."""
+        if not self._role.controls:
+            return
         self._number += 1
         change = (self._number, key, down)
         self._said.append(change)
@@ -75,7 +98,7 @@ class Tab:
         await asyncio.gather(*self.tasks, return_exceptions=True)
         if self._socket is not None:
             self._socket.hang_up()
-        await asyncio.gather(*self._serving)
+        await self._door.closed()
 
     # pressing
 
@@ -92,7 +115,7 @@ class Tab:
                 self.press(key, down=True)
 
     def _tell(self, changes: list[tuple[int, str, bool]]) -> None:
-        if self._socket is None or not self._greeted or not changes:
+        if self._socket is None or not self.greeted or not changes:
             return
         self._socket.say(type="keys", changes=changes[:64])
         if self._weather.strikes("press_twice"):
@@ -102,66 +125,49 @@ class Tab:
 
     async def _watch_world(self) -> None:
         while not self.ended:
-            if self._connect():
-                await self._read()
-            await asyncio.sleep(self._weather.dice("come back").between(*COME_BACK_S))
+            received = self.newest if self.newest >= 0 else None
+            self._socket = self._door.enter(controls=self._role.controls, received=received)
+            if self._socket is not None:
+                await self._read(self._socket)
+            await asyncio.sleep(self._away_s())
 
-    def _connect(self) -> bool:
-        """Open a connection. False where there is no server."""
-        house = self._server.house
-        if house is None:
-            return False
-        socket = SimSocket(self._loop, self._weather, client=self._client, server=house.context)
-        self._socket, self._greeted = socket, False
-        serving = play(
-            socket,  # type: ignore[arg-type]
-            house.desk,
-            self.session,
-            controls=True,
-            received=self.newest if self.newest >= 0 else None,
-            on_closed=lambda code: None,
-        )
-        task = self._loop.run_in(house.context, serving, f"serve {self.session}")
-        task.add_done_callback(self._served)
-        self._serving = [task for task in self._serving if not task.done()]
-        self._serving.append(task)
-        return True
+    def _away_s(self) -> float:
+        """Return how long it is away. Who wanders may come back with nothing."""
+        if not self._role.wanders:
+            return self._weather.dice("come back").between(*COME_BACK_S)
+        dice = self._weather.dice(f"come back {self._role.name}")
+        if not self._weather.clear and not dice.below(6):
+            self.newest = -1
+            self._watch.reloaded(self.session, self._name)
+        return dice.between(*COME_BACK_S) if self._weather.clear or dice.below(5) else dice.between(*AWAY_S)
 
     def _server_died(self) -> None:
         """Nobody is at the other end any more."""
-        self._serving.clear()
         if self._socket is not None:
             self._socket.hang_up()
             self._socket.inbox.put_nowait(int(CloseCode.SERVER_ENDS))
 
-    def _served(self, task: "asyncio.Task[Any]") -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._trace.fail(f"serving {self.session} failed: {error!r}")
-
-    async def _read(self) -> None:
-        socket, first = self._socket, True
-        assert socket is not None
+    async def _read(self, socket: SimSocket) -> None:
+        self.greeted, self._wants_back, first = False, False, True
         while True:
             message = await socket.inbox.get()
             if isinstance(message, int):
                 self.ended = message in (CloseCode.SESSION_ENDED, CloseCode.NO_SESSION)
-                self._socket = None
-                socket.hang_up()
-                return
+                break
             if isinstance(message, bytes):
                 first = self._see(message, first=first)
             else:
                 self._hear(json.loads(message))
-            if self._weather.strikes("hang_up"):
+            if self._wants_back or self._weather.strikes("hang_up"):
                 self._trace.add("hang_up", session=self.session)
-                self._socket = None
-                socket.hang_up()
-                return
+                break
+        self._socket, self.greeted = None, False
+        socket.hang_up()
 
     def _hear(self, message: dict[str, Any]) -> None:
         match message["type"]:
             case "hello":
-                self._greeted = True
+                self.greeted = True
                 self._forget(message["next_number"] - 1)
                 self._number = max(self._number, message["next_number"] - 1)
                 self._tell(list(self._said))
@@ -169,7 +175,10 @@ class Tab:
                     self._press_again()
                 self._life = message["server_life"]
             case "keys":
+                self._watch.taken(self.session, [said for said in self._said if said[0] <= message["number"]])
                 self._forget(message["number"])
+            case "taken_over":
+                self._wants_back = bool(self._weather.dice("taken over").below(2))
 
     def _press_again(self) -> None:
         """Another server does not know what is down."""
@@ -188,10 +197,10 @@ class Tab:
         if hashlib.sha256(pixels).digest() != header.sha256:
             self._trace.fail(f"{self.session}: a frame of block {header.block} has another digest than its header says")
         block = header.block
-        self._watch.received(self.session, block, header.index, pixels)
+        self._watch.received(self.session, self._name, block, header.index, pixels)
         wanted = range(self.newest, block + 1) if first else (self.newest, self.newest + 1)
         if block not in wanted:
-            self._trace.fail(f"{self.session}: block {block} came to the tab after block {self.newest}")
+            self._trace.fail(f"{self.session}: block {block} came to the {self._role.name} after block {self.newest}")
         if header.index == 1:
             self._repeated_or_new(block, first=first)
             return False
@@ -199,7 +208,7 @@ class Tab:
 
     def _repeated_or_new(self, block: int, *, first: bool) -> None:
         if block == self.newest and not first:
-            self._trace.fail(f"{self.session}: block {block} came to the tab twice")
+            self._trace.fail(f"{self.session}: block {block} came to the {self._role.name} twice")
         self.newest = block
         if self._socket is not None:
             self._socket.say(type="received", block=block, server_life=self._life)

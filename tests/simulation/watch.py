@@ -6,26 +6,34 @@
 4. A block is shown once, in order, in the epoch of the row at that moment, and its frames are those of a world that
    was never moved and had the same lists.
 5. A session is lost only when no process with power holds a copy that could go on. A retired one cannot where a list
-   of a block that a player has received is with nobody any more.
+   of a block that a tab has received is with nobody any more; nor where a client says so
+   after a server and the owner have died.
 6. A key change that was taken is in exactly one list, as it was pressed.
 7. No two calls are made to an engine at once (``node.Alone``).
-8. What a player has received of a block is never made anew, whichever server shows it.
+8. What a tab has received of a block is never made anew, whichever server shows it. Where a server and the owner have
+   died, that holds for tabs that come back within 10 s of the first who does.
 9. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
 10. Who comes back is sent every block that it lacks, if those are not too many and each is kept by the server or by a
     process that has reported to it. After its first frame nothing is left out (``tab``).
+
+Every tab of a session counts alike: who plays, who only watches, who wants the controls as well. What strangers say
+that they have excuses nothing but what the second half of 5 says.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from tests.simulation.engine import FRAME_BYTES, World, begin
 from tests.simulation.played import FIRST_SEED, Played, seed_of
-from tests.simulation.trace import Trace
+from tests.simulation.returning import Returning
+from tests.simulation.trace import Trace, now
 from worldmove.engine.base import KeyChange
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.move.ledger_row import BY_RECLAIM, Row
 from worldmove.serve.frames import unpack
 from worldmove.serve.live import Live
-from worldmove.serve.player import Left
+from worldmove.serve.player import Left, Player
+from worldmove.serve.resuming import Resuming
+from worldmove.worker.messages import BlockDone
 
 COMPLETE = ("live", "frozen", "superseded", "retired")
 """Phases of a copy that could go on. A shadow may be complete too; nobody but its driver knows."""
@@ -42,6 +50,8 @@ class Watch:
         """The blocks of a session whose lists some process with power holds."""
         self.next_block_of: Callable[[str, str], int] = lambda session, node: 0
         """The next block of a node's copy of a session."""
+        self.on_grant: Callable[[Row, Row], None] = lambda old, new: None
+        """A move has made a new owner."""
         self._trace = trace
         self._copies: dict[tuple[str, str], tuple[str, int]] = {}
         """By (session, node): phase and epoch of every copy that a process with power holds."""
@@ -63,7 +73,10 @@ class Watch:
         played.former.insert(0, played.live)
         played.live, played.is_resumed = live, True
         played.shown_here.clear()
+        played.returning = Returning()
         self._look_at(played, live)
+        if live.resuming is not None:
+            self._look_at_the_door(played, live, live.resuming)
 
     def _look_at(self, played: Played, live: Live) -> None:
         show = live.audience.show
@@ -82,6 +95,36 @@ class Watch:
 
         live.screen.missed = watched_missed  # type: ignore[method-assign]
 
+    def _look_at_the_door(self, played: Played, live: Live, resuming: Resuming) -> None:
+        """Look at who comes back to a session of an earlier server, and when it goes on."""
+        join, resume = resuming.join, live.screen.resume
+
+        def watched_join(player: Player, received: int | None, let_in: Callable[[], None]) -> None:
+            played.returning.came(received, now())
+            join(player, received, let_in)
+
+        def watched_resume(next_block: int, recalled: Iterable[BlockDone], *, shown_before: int) -> None:
+            if not self._owner_plays(played):
+                self._goes_on_without_owner(played)
+            resume(next_block, recalled, shown_before=shown_before)
+
+        resuming.join = watched_join  # type: ignore[method-assign]
+        live.screen.resume = watched_resume  # type: ignore[method-assign]
+
+    def _owner_plays(self, played: Played) -> bool:
+        """Whether the owner lives, and has not only been granted a session that its retired copy is to go on with."""
+        if played.row is None:
+            return False
+        phase, epoch = self._copies.get((played.name, f"{played.row.owner}#{played.row.incarnation}"), ("", 0))
+        return bool(phase) and not (phase == "retired" and epoch < played.row.epoch)
+
+    def _goes_on_without_owner(self, played: Played) -> None:
+        """A server and the owner have died: what is excused now is in docs/guarantee.md."""
+        played.returning.believe()
+        if played.returning.waited_long(now()):
+            played.disregard(after=played.returning.believed)
+            self._trace.count("sessions that have waited for who is late")
+
     # the ledger
 
     def row_written(self, old: Row | None, new: Row) -> None:
@@ -97,6 +140,8 @@ class Watch:
             self._trace.count(f"granted by {_by(new.granted_by)}")
             if new.granted_by in played.not_moved:
                 self._fail(f"{new.session}: attempt {new.granted_by} was reported as not moved, and is granted now")
+            if new.granted_by[:1].isdigit():
+                self.on_grant(old, new)
         if played.owners.setdefault(new.epoch, owner) != owner:
             self._fail(f"{new.session} has two owners in epoch {new.epoch}: {played.owners[new.epoch]} and {owner}")
         if new.lost and not (old and old.lost):
@@ -114,12 +159,13 @@ class Watch:
             self._fail(f"{row.session} is said to be lost, and copies are left: {', '.join(complete)}")
 
     def _can_go_on(self, session: str, node: str, phase: str) -> bool:
-        """Whether a copy could: a retired one replays what players have received, and needs every list of that."""
+        """Whether a copy could: a retired one replays what clients have, or are believed to, and needs its lists."""
         if phase != "retired":
             return phase in COMPLETE
         played = self.played[session]
         sequencer, lists = played.live.sequencer, self.lists_with_power(session)
-        needed = range(self.next_block_of(session, node), max(played.received, default=-1) + 1)
+        newest = max(played.newest_received, played.returning.believed)
+        needed = range(self.next_block_of(session, node), newest + 1)
         return all(sequencer.first <= block < sequencer.reaches or block in lists for block in needed)
 
     # the workers
@@ -189,7 +235,7 @@ class Watch:
         played.lists.append(closed)
         expected = played.world.step(closed).frames.tobytes()
         pixels = b"".join(unpack(frame)[1] for frame in frames)
-        if header.block in played.received and played.frames[header.block] != pixels:
+        if played.is_with_a_player(header.block) and played.frames[header.block] != pixels:
             self._fail(f"{played.name}: block {header.block} was made anew, and a player has other frames of it")
         played.frames[header.block] = pixels
         played.shown_here[header.block] = None
@@ -198,12 +244,16 @@ class Watch:
 
     # players and moves
 
-    def received(self, session: str, block: int, index: int, pixels: bytes) -> None:
-        """A frame of a block has come to a player."""
+    def received(self, session: str, tab: str, block: int, index: int, pixels: bytes) -> None:
+        """A frame of a block has come to a tab."""
         played = self.played[session]
-        played.received[block] = None
+        played.received.setdefault(tab, {})[block] = None
         if played.frames.get(block, b"")[index * FRAME_BYTES :][:FRAME_BYTES] != pixels:
             self._fail(f"{session}: frame {index} of block {block} is not the one that was shown")
+
+    def reloaded(self, session: str, tab: str) -> None:
+        """A tab has nothing any more of what it had."""
+        self.played[session].received.pop(tab, None)
 
     def _came_back(self, played: Played, received: int | None, messages: Sequence[bytes]) -> None:
         """Somebody who has every block up to ``received`` is let in, and is sent these frames first."""
@@ -219,27 +269,41 @@ class Watch:
                     self._fail(f"{played.name}: {here}")
 
     def pressed(self, session: str, number: int, key: str, *, down: bool) -> None:
-        self.played[session].pressed[number] = (key, down)
+        self.played[session].pressed.setdefault(number, []).append((key, down))
+
+    def taken(self, session: str, changes: Sequence[tuple[int, str, bool]]) -> None:
+        """A server says that it has taken these changes from whoever has the controls."""
+        played = self.played[session]
+        for number, key, down in changes:
+            if played.taken.setdefault(number, (key, down)) != (key, down):
+                self._fail(f"{session}: two changes of number {number} are said to be taken")
 
     def check_actions(self, played: Played) -> None:
         """Every change that was taken is in one list, and was pressed as it stands there."""
         reaches = played.live.sequencer.reaches
         lists = played.lists + [played.list_of(block) or () for block in range(played.next_block, reaches)]
-        newest, seen = 0, 0
+        newest, seen = 0, dict[int, tuple[str, bool]]()
         for change in (change for closed in lists for change in closed):
-            mine = played.pressed.get(change.number)
-            if mine is None and not change.down and played.former:
+            pressed, it = played.pressed.get(change.number, ()), (change.key, change.down)
+            if not pressed and not change.down and played.former:
                 newest = max(newest, change.number)  # another server does not know what was down, and lets go of all
                 continue
             if change.number > newest:
-                newest, seen = change.number, seen + 1
-                if mine != (change.key, change.down):
-                    self._fail(f"{played.name}: change {change.number} was pressed as {mine}, and is {change}")
-            elif change.number < newest or change.down or mine == (change.key, change.down):
+                newest, seen[change.number] = change.number, it
+                if it not in pressed:
+                    self._fail(f"{played.name}: change {change.number} was pressed as {pressed}, and is {change}")
+            elif change.number < newest or change.down or seen.get(change.number) == it:
                 self._fail(f"{played.name}: change {change.number} ({change.key}) stands in the lists twice")
-        if newest != seen and not played.former:  # what a server had taken and in no list yet is gone with it
-            self._fail(f"{played.name}: {seen} of the first {newest} changes are in a list")
-        self._trace.count("actions", seen)
+        if not played.former:  # what a server had taken and in no list yet is gone with it
+            self._check_none_left_out(played, newest, seen)
+        self._trace.count("actions", len(seen))
+
+    def _check_none_left_out(self, played: Played, newest: int, seen: Mapping[int, tuple[str, bool]]) -> None:
+        if newest != len(seen) and not played.has_rivals:
+            self._fail(f"{played.name}: {len(seen)} of the first {newest} changes are in a list")
+        for number, it in played.taken.items():
+            if number <= newest and seen.get(number) != it:
+                self._fail(f"{played.name}: change {number} was taken as {it}, and is {seen.get(number)} in the lists")
 
     def reported(self, report: MoveReport) -> None:
         """A move has ended."""

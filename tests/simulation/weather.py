@@ -45,6 +45,11 @@ RATES: dict[str, float] = {
     "server_kill_at_message": 0.01,
     "server_pause": 0.06,
     "skew": 0.5,
+    # other clients: a second tab of a session; somebody who makes false claims, every quarter of a second
+    "second_tab": 0.5,
+    "stranger": 0.12,
+    # a new owner and the server, soon after a move: what the copy that is left does not know is with clients alone
+    "both_killed": 0.3,
 }
 """The most that a seed may draw of each kind."""
 SPAN = float(2**64)
@@ -72,7 +77,7 @@ class Dice:
 
 @dataclass(slots=True, kw_only=True)
 class Weather:
-    """One seed's. ``mask``: faults that do not strike. ``fired``: those that did."""
+    """One seed's. ``mask``: faults, or whole kinds, that do not strike. ``fired``: those that did."""
 
     seed: int
     mask: frozenset[str] = frozenset()
@@ -87,7 +92,7 @@ class Weather:
         calm = rng.random() < 0.1  # a tenth of the seeds have moves and nothing else
         for kind, most in RATES.items():
             drawn, none = rng.random() * most, rng.random() < 0.5
-            self.rates.setdefault(kind, 0.0 if none or calm else drawn)
+            self.rates.setdefault(kind, 0.0 if none or calm or kind in self.mask else drawn)
 
     def strikes(self, kind: str) -> Dice | None:
         """Say whether a fault strikes at this occasion; then give its dice."""

@@ -4,16 +4,19 @@ Rules of this file:
 
 1. Nothing is shown until the owner has reported or is dead, and the client has said what it received. The next block
    is the first that a living owner sends again, as it does with all that it does not know to have left; what a client
-   says that it has is then left out for it alone, so that a false word costs nobody else a block. Where no such owner
-   is, the next block is the later of what holders have heard to have left and of what a client has.
+   says that it has is then left out for it alone, so that a false word costs nobody else a block. Where the owner is
+   dead, it is the first that no holder has heard to have left, and the same holds for what a client says that it has,
+   as long as holders have its lists: whoever takes over makes the same blocks. A client may also have a block of which
+   nobody has the list: then the next block is the one after it, which no copy can reach.
 2. No list is closed until every holder has reported or is dead. A list that one of them holds stays as it is.
 3. Where the owner lives, the wait for a client is bounded: whatever a client received, the owner has computed, from
    lists that the owner holds. So going on from the owner's report loses nothing, and shows nothing else.
 4. Where the owner is dead, a client may have received a block of which no list is left, and a copy that took over
-   would make another one. So a client is waited for without limit; one that claims less than may have been shown counts
-   after a while, since another that has more may be on its way. So is every holder: what one of them knows to have
-   left may be past what the client has received, and the copy that takes over cannot go back behind it.
-5. What a client claims beyond what can have been computed is no claim, and makes no other client's less.
+   would make another one. So a client is waited for without limit, and after the first some time longer, since another
+   that has more may be on its way. So is every holder: what one of them knows to have left may be past what the client
+   has received, and the copy that takes over cannot go back behind it.
+5. What a client claims beyond what a living owner has computed is no claim, and makes no other client's less. Of a
+   dead owner nobody knows how far it came: a holder that was cut off may be any number of blocks behind.
 6. A client that lacks blocks before the next one waits a while for a holder that may have them and has not reported.
 """
 
@@ -23,13 +26,13 @@ from dataclasses import dataclass
 from worldmove.engine.base import KeyChange
 from worldmove.serve.recent import MAX_BLOCKS
 
-MAX_OUTSTANDING = 2
-"""Blocks whose lists may be closed and that are not shown: see ``serve.tempo``."""
+NO_BOUND = 1 << 63
+"""Beyond every block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumptionConfig:
-    """Seconds. ``client_s``: how long a client is waited for where the wait is bounded.
+    """Seconds. ``client_s``: how long a client is waited for where the wait is bounded, or another after the first.
 
     ``recall_s``: how long blocks that a client lacks are waited for.
     """
@@ -102,16 +105,24 @@ class Resumption:
             return False
         if self._owner_lives:
             return self._joined_at is not None or now - self._owner_at >= self._config.client_s
-        if self._joined_at is None or not self.may_close:
-            return False
-        return self._claim == self.shown_before - 1 or now - self._joined_at >= self._config.client_s
+        return self._joined_at is not None and self.may_close and now - self._joined_at >= self._config.client_s
 
     @property
     def next_block(self) -> int:
         """The next block to be shown, by what has been said so far."""
         if self._owner_lives and self._sent_from is not None:
             return self._sent_from
-        return max(self._left, 0 if self._claim is None else self._claim + 1)
+        if not self._owner_lives and self._claim < self._kept_before:
+            return self._left
+        return max(self._left, self._claim + 1)
+
+    @property
+    def _kept_before(self) -> int:
+        """The first block, of those that may not have left, of which no holder has the list."""
+        block = self._left
+        while block in self._lists:
+            block += 1
+        return block
 
     @property
     def _lacks(self) -> bool:
@@ -123,13 +134,10 @@ class Resumption:
 
     @property
     def shown_before(self) -> int:
-        """No earlier server can have shown this block, or a later one: none can have been computed."""
-        if self._owner_lives:
-            return self._computed
-        reach = max((block + 1 for block in self._lists), default=0)
-        return max(reach, self._left, self._computed) + MAX_OUTSTANDING
+        """No earlier server can have shown this block, or a later one: a living owner has not computed it."""
+        return self._computed if self._owner_lives else NO_BOUND
 
     @property
-    def _claim(self) -> int | None:
+    def _claim(self) -> int:
         claims = (block for block in self._joined_with if block is not None and block < self.shown_before)
-        return max(claims, default=None)
+        return max(claims, default=-1)
