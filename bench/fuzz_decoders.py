@@ -169,6 +169,7 @@ _FRAME = FrameHeader(
     pose=(-4, 7),
     server_life=2,
     sha256=bytes(32),
+    receipt=bytes(8),
 )
 SEEDS: dict[str, tuple[bytes, ...]] = {
     "manifest": (frame(MANIFEST_MAGIC, VERSION, _BODY),),

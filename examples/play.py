@@ -18,7 +18,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from websockets.asyncio.client import ClientConnection, connect
 
-HEADER = struct.Struct("<4s4BHHI4Q2iQ32s")
+HEADER = struct.Struct("<4s4BHHI4Q2iQ32s8s")
 """Magic, version, kind, action, index; width, height; show_after_ms; epoch, block, frame, number; y, x; life; SHA."""
 BLOCKS_BETWEEN_MOVES = 4
 
@@ -38,7 +38,7 @@ class Seen:
 
     def frame(self, message: bytes) -> tuple[int, int] | None:
         """Take a frame; return its block and the server's life. None for one of a throw-away copy."""
-        magic, _, kind, *_, epoch, block, number, _, _, _, life, sha256 = HEADER.unpack_from(message)
+        magic, _, kind, *_, epoch, block, number, _, _, _, life, sha256, _ = HEADER.unpack_from(message)
         if magic != b"WMPF" or kind != 0:
             return None
         if hashlib.sha256(message[HEADER.size :]).digest() != sha256:

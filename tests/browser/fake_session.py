@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tests.browser.fake_world import KEYS, OPPOSITE, FakeWorld, Note, Pixels
+from tests.serve.fakes import RECEIPTS
 from worldmove.serve import frames
 
 Message: TypeAlias = dict[str, Any] | bytes | None
@@ -221,6 +222,7 @@ class FakeSession:
             pose=note.pose,
             server_life=1,
             sha256=digest,
+            receipt=RECEIPTS.of("s-1", block),
         )
         return frames.pack(header, pixels)
 

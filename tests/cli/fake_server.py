@@ -7,7 +7,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.serve.fakes import SPEC, FakeFleet, FakeIds
+from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.move.strategy import Strategy
 from worldmove.serve.app import Parts, build_app
@@ -33,7 +33,9 @@ class EndingFleet(FakeFleet):
 async def serve(port_file: Path) -> None:
     """Answer until the process is ended."""
     fleet, metrics = EndingFleet(workers=("a", "b", "refused", "aborted", "in_doubt", "lost")), Metrics()
-    gateway = Gateway(fleet=fleet, config=GatewayConfig(live=LiveConfig(spec=SPEC, server_life=5)), metrics=metrics)
+    gateway = Gateway(
+        fleet=fleet, config=GatewayConfig(live=LiveConfig(spec=SPEC, server_life=5, receipts=RECEIPTS)), metrics=metrics
+    )
     fleet.attach(gateway)
     desk = Desk(gateway, engine=engine_info(SPEC, None), ids=FakeIds())
     app = OwnOnly(build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page={})))

@@ -18,6 +18,7 @@ from tests.faults.chain_engine import build, replayed
 from tests.faults.nursery import ENGINE, HurtableHosts, Nursery
 from tests.faults.points import Board
 from tests.faults.watcher import Watcher, watching
+from tests.serve.fakes import RECEIPTS
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
@@ -146,7 +147,7 @@ async def house_of(
     )
     controller = Controller(fleet, ports)
     spec = build(1).spec
-    live = LiveConfig(spec=spec, server_life=1, rest_after_s=60.0)
+    live = LiveConfig(spec=spec, server_life=1, receipts=RECEIPTS, rest_after_s=60.0)
     gateway = Gateway(fleet=controller, config=GatewayConfig(live=live, look_every_s=0.1), metrics=metrics)
     controller.attach(gateway)
     desk = Desk(gateway, engine=engine_info(spec, None), ids=RandomIds())

@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.serve.fakes import SPEC, FakeFleet, FakeIds
+from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
@@ -45,7 +45,9 @@ class Site:
     async def _build(self) -> None:
         fleet, metrics = FakeFleet(), Metrics()
         self.gateway = Gateway(
-            fleet=fleet, config=GatewayConfig(live=LiveConfig(spec=SPEC, server_life=5)), metrics=metrics
+            fleet=fleet,
+            config=GatewayConfig(live=LiveConfig(spec=SPEC, server_life=5, receipts=RECEIPTS)),
+            metrics=metrics,
         )
         fleet.attach(self.gateway)
         fleet.num_places = 4

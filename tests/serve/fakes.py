@@ -12,6 +12,7 @@ from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
 from worldmove.fleet.views import SessionState, SessionView, WorkerState, WorkerView
 from worldmove.move.ledger_messages import Answer, Denied, Done, MarkShown, Operation
 from worldmove.move.strategy import Strategy
+from worldmove.serve.receipts import KEY_BYTES, Receipts
 from worldmove.state.leaf_sizes import LeafSize
 from worldmove.worker.messages import (
     Acknowledge,
@@ -24,6 +25,8 @@ from worldmove.worker.messages import (
     Saved,
     ToWorker,
 )
+
+RECEIPTS = Receipts(bytes(range(KEY_BYTES)))
 
 SPEC = EngineSpec(
     name="fake",

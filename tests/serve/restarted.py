@@ -21,6 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidMessage
 
 from tests.serve.logging_engine import FOLDER
 from worldmove.serve.frames import FrameHeader, unpack
+from worldmove.serve.receipts import claim_of
 from worldmove.serve.server import run
 from worldmove.serve.server_config import Hooks, ServerConfig
 from worldmove.worker.config import WorkerConfig
@@ -121,10 +122,10 @@ class Client:
     more: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def received(self) -> int | None:
-        """The newest block of which both frames are here."""
-        num_blocks = (self.frames[-1][0].frame + 1) // 2 if self.frames else 0
-        return num_blocks - 1 if num_blocks else None
+    def received(self) -> str | None:
+        """The newest block of which both frames are here, with its receipt."""
+        whole = [header for header, _ in self.frames if header.index == 1]
+        return claim_of(whole[-1].block, whole[-1].receipt) if whole else None
 
     async def stay(self) -> None:
         while True:

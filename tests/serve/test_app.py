@@ -15,7 +15,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.serve.fakes import SPEC, FakeFleet, FakeIds
+from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds
 from worldmove.errors import UserError
 from worldmove.fleet.reports import Outcome
 from worldmove.serve.app import Parts, build_app
@@ -67,7 +67,7 @@ def on_site(
 
     async def run() -> None:
         fleet, metrics = FakeFleet(), Metrics()
-        live = LiveConfig(spec=SPEC, server_life=5, rest_after_s=0.3, limits=play or PlayLimits())
+        live = LiveConfig(spec=SPEC, server_life=5, receipts=RECEIPTS, rest_after_s=0.3, limits=play or PlayLimits())
         gateway = Gateway(fleet=fleet, config=GatewayConfig(live=live), metrics=metrics)
         fleet.attach(gateway)
         desk = Desk(gateway, engine=engine_info(SPEC, None), ids=FakeIds())

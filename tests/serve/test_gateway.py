@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.move import virtual
-from tests.serve.fakes import SPEC, Counting, FakeFleet, FakeIds, FakeSocket
+from tests.serve.fakes import RECEIPTS, SPEC, Counting, FakeFleet, FakeIds, FakeSocket
 from worldmove.errors import UserError
 from worldmove.fleet.reports import Outcome
 from worldmove.serve.desk import Desk
@@ -20,6 +20,7 @@ from worldmove.serve.limits import PlayLimits
 from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.player import CloseCode, Player
+from worldmove.serve.receipts import claim_of
 from worldmove.serve.wording import engine_info
 from worldmove.worker.messages import BlockDone, Failed, Inputs
 
@@ -50,7 +51,8 @@ class Watcher:
         self.socket = FakeSocket(stuck=stuck)
         self.player = Player(self.socket, limits=PlayLimits(max_waiting=limit))
         self.number = 0
-        house.desk.join(session, self.player, controls=controls, received=received)
+        claim = None if received is None else claim_of(received, RECEIPTS.of(session, received))
+        house.desk.join(session, self.player, controls=controls, received=claim)
         self.task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
@@ -97,7 +99,7 @@ def in_house(
 ) -> None:
     async def run() -> None:
         fleet = FakeFleet(compute_s=compute_s)
-        live = LiveConfig(spec=SPEC, server_life=LIFE, rest_after_s=rest_after_s)
+        live = LiveConfig(spec=SPEC, server_life=LIFE, receipts=RECEIPTS, rest_after_s=rest_after_s)
         config = GatewayConfig(live=live, keep_s=keep_s, look_every_s=0.02, gap_within_s=0.5, **settings)
         gateway = Gateway(fleet=fleet, config=config, metrics=Metrics())
         fleet.attach(gateway)

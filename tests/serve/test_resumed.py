@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.move import virtual
-from tests.serve.fakes import SPEC, FakeFleet, FakeIds
+from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds, FakeSocket
 from tests.serve.test_gateway import House, Watcher, replayed
 from worldmove.fleet.ports import Owner
 from worldmove.serve.desk import Desk
@@ -15,6 +15,8 @@ from worldmove.serve.frames import FrameHeader
 from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
+from worldmove.serve.player import Player
+from worldmove.serve.receipts import RECEIPT_BYTES, claim_of
 from worldmove.serve.resumption import ResumptionConfig
 from worldmove.serve.wording import engine_info
 from worldmove.worker.messages import BlockDone, Inputs, Left, Opened
@@ -65,7 +67,7 @@ class Restart:
 
 
 def gateway_over(fleet: FakeFleet, life: int, client_s: float) -> Gateway:
-    live = LiveConfig(spec=SPEC, server_life=life, rest_after_s=0.3)
+    live = LiveConfig(spec=SPEC, server_life=life, receipts=RECEIPTS, rest_after_s=0.3)
     config = GatewayConfig(live=live, look_every_s=0.02, resumption=ResumptionConfig(client_s=client_s))
     gateway = Gateway(fleet=fleet, config=config, metrics=Metrics())
     fleet.attach(gateway)
@@ -323,3 +325,18 @@ def test_what_a_stranger_says_that_it_has_costs_a_player_no_frame_and_shows_it_n
         assert {(1, block) for block in range(6, 12)} <= set(restart.house.fleet.acknowledged("a"))
 
     restarted(work)
+
+
+@pytest.mark.parametrize(("proven", "next_block"), [(True, 51), (False, 6)])
+def test_what_a_client_says_of_a_dead_owners_world_counts_with_its_receipt_alone(proven: bool, next_block: int) -> None:
+    async def work(restart: Restart) -> None:
+        claim = claim_of(50, RECEIPTS.of(SESSION, 50) if proven else bytes(RECEIPT_BYTES))
+        player = Player(FakeSocket())
+        restart.house.desk.join(SESSION, player, controls=False, received=claim)
+        restart.gateway.left(SESSION, 6, 6, sends=False)
+        restart.gateway.may_show(SESSION, owner_lives=False)
+        restart.gateway.may_close(SESSION)
+        await asyncio.sleep(1.0)
+        assert restart.gateway.next_block(SESSION) == next_block
+
+    restarted(work, client_s=0.05)

@@ -36,7 +36,7 @@ class Door:
         self._serving: list[asyncio.Task[Any]] = []
         server.on_death.append(self._serving.clear)
 
-    def enter(self, *, controls: bool, received: int | None) -> SimSocket | None:
+    def enter(self, *, controls: bool, received: str | None) -> SimSocket | None:
         """Open a connection. None where there is no server."""
         house = self._server.house
         if house is None:

@@ -24,6 +24,7 @@ from worldmove.serve.gateway import Gateway, GatewayConfig
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
+from worldmove.serve.receipts import KEY_BYTES, Receipts
 from worldmove.serve.show import Verdict as ShowVerdict
 from worldmove.serve.wording import engine_info
 from worldmove.worker.messages import Opened
@@ -172,7 +173,7 @@ def open_house(
         notes=notes,
     )
     controller = Controller(config, ports)
-    live = LiveConfig(spec=SPEC, server_life=life_number, rest_after_s=2.0)
+    live = LiveConfig(spec=SPEC, server_life=life_number, receipts=Receipts(bytes(KEY_BYTES)), rest_after_s=2.0)
     gateway = WatchedGateway(
         fleet=controller, config=GatewayConfig(live=live, keep_s=600.0), metrics=TallyMetrics(trace)
     )

@@ -1,4 +1,7 @@
-"""Strangers: they say that they have whatever comes to their minds, look on for a moment, and vanish."""
+"""Strangers: they say that they have whatever comes to their minds, look on for a moment, and vanish.
+
+They have a receipt of nothing, so they make one up.
+"""
 
 import asyncio
 
@@ -8,6 +11,7 @@ from tests.simulation.server import Server
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Dice, Weather
+from worldmove.serve.receipts import RECEIPT_BYTES, claim_of
 
 TICK_S = 0.25
 STAY_S = (0.02, 0.8)
@@ -40,7 +44,8 @@ class Strangers:
 
     async def _visit(self, dice: Dice) -> None:
         received = self._claim(dice)
-        socket = self._door.enter(controls=False, received=received)
+        claim = None if received is None else claim_of(received, dice.below(1 << 62).to_bytes(RECEIPT_BYTES, "big"))
+        socket = self._door.enter(controls=False, received=claim)
         if socket is None:
             return
         self._trace.add("stranger", session=self._session, received=received)

@@ -17,6 +17,7 @@ from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
 from worldmove.serve.frames import unpack
 from worldmove.serve.player import CloseCode
+from worldmove.serve.receipts import claim_of
 
 COME_BACK_S = (0.05, 1.5)
 AWAY_S = (6.0, 14.0)
@@ -58,6 +59,8 @@ class Tab:
         """Whether the server has said that the session is over."""
         self.newest = -1
         """The newest block that was received."""
+        self._receipt = b""
+        """Its receipt."""
         self.greeted = False
         """Whether the server has said hello on this connection: which changes it lacks is not known before."""
         self._role = role
@@ -125,8 +128,8 @@ class Tab:
 
     async def _watch_world(self) -> None:
         while not self.ended:
-            received = self.newest if self.newest >= 0 else None
-            self._socket = self._door.enter(controls=self._role.controls, received=received)
+            claim = claim_of(self.newest, self._receipt) if self.newest >= 0 else None
+            self._socket = self._door.enter(controls=self._role.controls, received=claim)
             if self._socket is not None:
                 await self._read(self._socket)
             await asyncio.sleep(self._away_s())
@@ -202,6 +205,7 @@ class Tab:
         if block not in wanted:
             self._trace.fail(f"{self.session}: block {block} came to the {self._role.name} after block {self.newest}")
         if header.index == 1:
+            self._receipt = header.receipt
             self._repeated_or_new(block, first=first)
             return False
         return first

@@ -58,6 +58,8 @@ class ServerNote(_Note, frozen=True, kw_only=True):
     """What its workers were told to build."""
     speech: str
     """A digest of the messages that its workers understand."""
+    receipt_key: str = ""
+    """The secret of what it gives with a block, hexadecimal; empty where an older version lived here."""
 
 
 class WorkerNote(_Note, frozen=True, kw_only=True):

@@ -115,19 +115,18 @@ class Desk:
         self._gateway.spawn(self._run_recovery(session, recovery))
         return name
 
-    def join(self, session: str, player: Player, *, controls: bool, received: int | None = None) -> None:
+    def join(self, session: str, player: Player, *, controls: bool, received: str | None = None) -> None:
         """Let a player in: say hello, show what it lacks. Raises UserError for an unknown session.
 
-        ``received``: the newest block that it has; None: it has none. After a restart of the server that is waited
-        for, and the player with it.
+        ``received``: the newest block that it has, with its receipt; without one that is true it counts as having
+        none. After a restart of the server that is waited for, and the player with it.
         """
         live = self._gateway.live(session)
+        block = live.receipts.proven(session, received)
         if live.resuming is None or live.resuming.is_over:
-            self._welcome(live, player, controls=controls, received=received)
+            self._welcome(live, player, controls=controls, received=block)
         else:
-            live.resuming.join(
-                player, received, lambda: self._welcome(live, player, controls=controls, received=received)
-            )
+            live.resuming.join(player, block, lambda: self._welcome(live, player, controls=controls, received=block))
 
     def _welcome(self, live: Live, player: Player, *, controls: bool, received: int | None) -> None:
         session = live.name

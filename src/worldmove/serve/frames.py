@@ -1,7 +1,7 @@
 """The binary half of the play wire: one frame of a world, as a watcher gets it. See docs/play-wire.md.
 
-96 bytes of header, little endian, then the raw RGB8 bytes. The digest is the worker's, taken before any
-codec; whoever receives the frame can take it again over what follows the header.
+104 bytes of header, little endian, then the raw RGB8 bytes. The digest is the worker's, taken before any
+codec; whoever receives the frame can take it again over what follows the header. The receipt is the server's.
 """
 
 import struct
@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from worldmove.errors import MessageError
+from worldmove.serve.receipts import RECEIPT_BYTES
 
 MAGIC = b"WMPF"
-VERSION = 1
-HEADER_BYTES = 96
+VERSION = 2
+HEADER_BYTES = 104
 SHA256_BYTES = 32
 STAY = 0
 """Action index of a frame that no key moved."""
 
-_LAYOUT = struct.Struct("<4sBBBBHHIQQQQiiQ32s")
+_LAYOUT = struct.Struct("<4sBBBBHHIQQQQiiQ32s8s")
 MAX_SHOW_AFTER_MS = 0xFFFF_FFFF
 
 
@@ -47,6 +48,8 @@ class FrameHeader:
     pose: tuple[int, int]
     server_life: int
     sha256: bytes
+    receipt: bytes
+    """What a client shows when it says that it has this block (``serve.receipts``)."""
 
 
 def action_index(action: str, keys: Sequence[str]) -> int:
@@ -56,7 +59,8 @@ def action_index(action: str, keys: Sequence[str]) -> int:
 
 def pack(header: FrameHeader, pixels: bytes | memoryview) -> bytes:
     """Return one message. Raises MessageError if the picture has not the size that the header says."""
-    if len(pixels) != header.width * header.height * 3 or len(header.sha256) != SHA256_BYTES:
+    sizes = (len(pixels), len(header.sha256), len(header.receipt))
+    if sizes != (header.width * header.height * 3, SHA256_BYTES, RECEIPT_BYTES):
         raise MessageError(f"a frame of {header.width}x{header.height} came with {len(pixels)} bytes")
     packed = _LAYOUT.pack(
         MAGIC,
@@ -75,6 +79,7 @@ def pack(header: FrameHeader, pixels: bytes | memoryview) -> bytes:
         header.pose[1],
         header.server_life,
         header.sha256,
+        header.receipt,
     )
     return b"".join((packed, pixels))
 
@@ -83,9 +88,8 @@ def unpack(message: bytes) -> tuple[FrameHeader, bytes]:
     """Read one message. Raises MessageError for anything that ``pack`` does not make."""
     if len(message) < HEADER_BYTES:
         raise MessageError(f"a frame's header has {HEADER_BYTES} bytes, not {len(message)}")
-    magic, version, kind, action, index, width, height, after, epoch, block, frame, number, y, x, life, sha256 = (
-        _LAYOUT.unpack_from(message)
-    )
+    magic, version, kind, action, index, width, height, after, *rest = _LAYOUT.unpack_from(message)
+    epoch, block, frame, number, y, x, life, sha256, receipt = rest
     if magic != MAGIC or version != VERSION or kind not in tuple(Kind):
         raise MessageError(f"not a frame of version {VERSION}")
     if len(message) != HEADER_BYTES + width * height * 3:
@@ -104,5 +108,6 @@ def unpack(message: bytes) -> tuple[FrameHeader, bytes]:
         pose=(y, x),
         server_life=life,
         sha256=sha256,
+        receipt=receipt,
     )
     return header, message[HEADER_BYTES:]

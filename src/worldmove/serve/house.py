@@ -17,6 +17,7 @@ from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.ledger import SqlLedger
+from worldmove.fleet.notes import ServerNote
 from worldmove.serve.app import build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
@@ -27,6 +28,7 @@ from worldmove.serve.metrics import Metrics
 from worldmove.serve.origin import OwnOnly, is_loopback
 from worldmove.serve.page import read_page
 from worldmove.serve.parts import Parts
+from worldmove.serve.receipts import Receipts
 from worldmove.serve.server_config import ServerConfig
 from worldmove.serve.spool import Spool
 from worldmove.serve.wording import engine_info
@@ -69,15 +71,16 @@ def controller_over(
 
 
 def house_of(
-    config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str, life: int
+    config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str, server: ServerNote
 ) -> House:
-    """Put gateway and routes before a controller. ``life``: the server's number."""
+    """Put gateway and routes before a controller. ``server``: which one this is."""
     ids = RandomIds()
     live = LiveConfig(
         spec=engine.spec,
         engine=config.worker.engine,
         account_every=config.account_every,
-        server_life=life,
+        server_life=server.life,
+        receipts=Receipts(bytes.fromhex(server.receipt_key)),
         rest_after_s=config.rest_after_s,
         check_blocks=config.worker.check_blocks,
     )

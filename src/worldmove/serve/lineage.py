@@ -4,8 +4,12 @@ from worldmove.errors import UserError
 from worldmove.fleet.notes import ServerNote
 
 
-def next_life(before: ServerNote | None, *, engine: str, speech: str, now_ms: int, num_alive: int) -> ServerNote:
+def next_life(
+    before: ServerNote | None, *, engine: str, speech: str, now_ms: int, num_alive: int, fresh_key: bytes
+) -> ServerNote:
     """Return the note of a server that begins now, with a life number greater than every one before it.
+
+    The key of its receipts is that of the servers before it, and ``fresh_key`` where there was none.
 
     ``num_alive``: how many workers of an earlier server live. Raises UserError where they could not be gone on with:
     they compute another engine, or do not understand this version.
@@ -24,4 +28,5 @@ def next_life(before: ServerNote | None, *, engine: str, speech: str, now_ms: in
             )
             raise UserError(why, code="other_version", status=409)
     life = now_ms if before is None else max(before.life + 1, now_ms)
-    return ServerNote(life=life, engine=engine, speech=speech)
+    key = before.receipt_key if before is not None and before.receipt_key else fresh_key.hex()
+    return ServerNote(life=life, engine=engine, speech=speech, receipt_key=key)

@@ -50,6 +50,7 @@ class Live:
         """What is waited for of a session of an earlier server; None for one of this server's, and afterwards."""
         self.spec = config.spec
         self.server_life = config.server_life
+        self.receipts = config.receipts
         self.audience = Audience(config.limits.max_watchers)
         self.sequencer = _begun(self.start)
         self.journal = Journal()
@@ -241,6 +242,7 @@ class Live:
             self.name,
             spec=self.spec,
             server_life=self.server_life,
+            receipts=self.receipts,
             fleet=fleet,
             audience=self.audience,
             tempo=self._tempo,

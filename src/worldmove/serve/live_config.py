@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from worldmove.engine.base import EngineSpec
 from worldmove.serve.limits import PlayLimits
+from worldmove.serve.receipts import Receipts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +16,7 @@ class LiveConfig:
 
     spec: EngineSpec
     server_life: int
+    receipts: Receipts
     rest_after_s: float = 4.0
     engine: str = ""
     """As a worker's configuration names it."""

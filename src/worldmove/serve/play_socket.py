@@ -38,7 +38,7 @@ async def play(
     session: str,
     *,
     controls: bool,
-    received: int | None = None,
+    received: str | None = None,
     on_closed: Callable[[CloseCode], None],
 ) -> None:
     """Serve one connection from its handshake to its end. ``on_closed`` hears the code if this end closes it."""

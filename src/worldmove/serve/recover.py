@@ -14,6 +14,7 @@ from worldmove.fleet.ports import Fleet
 from worldmove.serve.frames import Kind
 from worldmove.serve.live import Live
 from worldmove.serve.play_messages import Error, Recover
+from worldmove.serve.receipts import NO_RECEIPT
 from worldmove.serve.screen import pack_block
 from worldmove.worker.messages import Acknowledge, BlockDone, Change, Inputs
 
@@ -98,7 +99,9 @@ class Recovery:
 
     async def _show(self, block: BlockDone, wait_s: float) -> None:
         live = self._live
-        frames = pack_block(block, live.spec, kind=Kind.RECOVERED, server_life=live.server_life, wait_s=0.0)
+        frames = pack_block(
+            block, live.spec, kind=Kind.RECOVERED, server_life=live.server_life, receipt=NO_RECEIPT, wait_s=0.0
+        )
         await asyncio.sleep(wait_s)
         live.audience.show(frames, lambda: None)
         message = Acknowledge(session=self.name, epoch=block.epoch, block=block.block, server_life=live.server_life)

@@ -22,6 +22,7 @@ from worldmove.fleet.ports import Fleet
 from worldmove.move.ledger_messages import Answer, Done, MarkShown
 from worldmove.serve.audience import Audience
 from worldmove.serve.frames import FrameHeader, Kind, action_index, pack
+from worldmove.serve.receipts import Receipts
 from worldmove.serve.recent import Recent
 from worldmove.serve.show import Fence, Verdict, judge, lateness_s
 from worldmove.serve.tempo import Tempo
@@ -52,6 +53,7 @@ class Screen:
         *,
         spec: EngineSpec,
         server_life: int,
+        receipts: Receipts,
         fleet: Fleet,
         audience: Audience,
         tempo: Tempo,
@@ -61,6 +63,7 @@ class Screen:
         self._session = session
         self._spec = spec
         self._server_life = server_life
+        self._receipts = receipts
         self._fleet = fleet
         self._audience = audience
         self._tempo = tempo
@@ -147,7 +150,10 @@ class Screen:
         now = asyncio.get_running_loop().time()
         due = self._tempo.due(block.block)
         wait_s = 0.0 if due is None else due - now
-        return pack_block(block, self._spec, kind=Kind.LIVE, server_life=self._server_life, wait_s=wait_s)
+        receipt = self._receipts.of(self._session, block.block)
+        return pack_block(
+            block, self._spec, kind=Kind.LIVE, server_life=self._server_life, receipt=receipt, wait_s=wait_s
+        )
 
     async def _admitted(self, worker: str, block: BlockDone) -> Verdict:
         """Judge a block, having its epoch recorded as shown where that is what it lacks."""
@@ -184,7 +190,9 @@ def well_formed(block: BlockDone, spec: EngineSpec) -> bool:
     return len(block.frames) == num_bytes and counts == (spec.frames_per_block, spec.frames_per_block)
 
 
-def pack_block(block: BlockDone, spec: EngineSpec, *, kind: Kind, server_life: int, wait_s: float) -> list[bytes]:
+def pack_block(
+    block: BlockDone, spec: EngineSpec, *, kind: Kind, server_life: int, receipt: bytes, wait_s: float
+) -> list[bytes]:
     """Return a block's frames as messages: the first is to be painted in ``wait_s``, the others a period apart."""
     pixels = memoryview(block.frames)
     size = spec.width * spec.height * 3
@@ -204,6 +212,7 @@ def pack_block(block: BlockDone, spec: EngineSpec, *, kind: Kind, server_life: i
                 pose=(note.y, note.x),
                 server_life=server_life,
                 sha256=sha256,
+                receipt=receipt,
             ),
             pixels[index * size : (index + 1) * size],
         )

@@ -6,6 +6,7 @@ SIGTERM and SIGINT end the server at any time: players are told, workers end, an
 """
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -14,11 +15,12 @@ from pathlib import Path
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ledger import Durability, LedgerConfig, SqlLedger, open_ledger
 from worldmove.fleet.local_process import is_alive
-from worldmove.fleet.notes import Notes
+from worldmove.fleet.notes import Notes, ServerNote
 from worldmove.serve.house import House, at_work, controller_over, house_of
 from worldmove.serve.lineage import next_life
 from worldmove.serve.listen import answering, bound, url_of
 from worldmove.serve.metrics import Metrics
+from worldmove.serve.receipts import KEY_BYTES
 from worldmove.serve.server_config import Hooks, ServerConfig
 from worldmove.serve.signals import first_signal
 from worldmove.serve.state_folder import LEDGER, state_folder
@@ -56,11 +58,11 @@ async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> Async
     ):
         stage("reading the engine's weights")
         engine = await asyncio.to_thread(build_engine, config.worker.engine, config.worker.num_threads)
-        life, num_alive = _begin_life(ledger, config)
+        server, num_alive = _begin_life(ledger, config)
         stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
         controller = controller_over(ledger, metrics, config, folder, wall_clock=time.time)
-        house = house_of(config, engine, controller, metrics, url_of(listening), life)
+        house = house_of(config, engine, controller, metrics, url_of(listening), server)
         http = answering(house.app, listening, farewell=house.gateway.end, on_refused=metrics.refused)
         async with at_work(house), http:
             yield house
@@ -88,8 +90,8 @@ def _unusable() -> Iterator[None]:
         raise UserError(str(error), code=code, status=503) from error
 
 
-def _begin_life(ledger: SqlLedger, config: ServerConfig) -> tuple[int, int]:
-    """Return this server's life number, and how many workers of an earlier one live. Raises UserError."""
+def _begin_life(ledger: SqlLedger, config: ServerConfig) -> tuple[ServerNote, int]:
+    """Return which server this is, and how many workers of an earlier one live. Raises UserError."""
     notes = Notes(ledger)
     with _unusable():
         alive = [worker for worker in notes.workers() if worker.pid is not None and is_alive(worker.pid, worker.birth)]
@@ -99,9 +101,10 @@ def _begin_life(ledger: SqlLedger, config: ServerConfig) -> tuple[int, int]:
             speech=speech(),
             now_ms=time.time_ns() // 1_000_000,
             num_alive=len(alive),
+            fresh_key=secrets.token_bytes(KEY_BYTES),
         )
         notes.keep_server(note)
-    return note.life, len(alive)
+    return note, len(alive)
 
 
 def _found(num_alive: int) -> str:

@@ -11,8 +11,9 @@ from worldmove.serve.answers import move_body, session_body
 from worldmove.serve.http_errors import REFUSED, Refused
 from worldmove.serve.parts import Parts
 from worldmove.serve.play_socket import play
+from worldmove.serve.receipts import CLAIM
 
-ReceivedBlock = Annotated[int | None, Query(ge=0, lt=1 << 53)]
+ReceivedBlock = Annotated[str | None, Query(pattern=CLAIM)]
 
 
 def add_sessions(app: FastAPI, parts: Parts) -> None:

@@ -136,7 +136,7 @@ class App {
   passed(frame) {
     this.proof.judged(frame);
     if (frame.index < this.engine.frames_per_block - 1) return;
-    this.link.received = frame.block;
+    this.link.received = `${frame.block}-${frame.receipt}`;
     this.link.send({ type: "received", block: frame.block, server_life: frame.serverLife });
   }
 

@@ -16,7 +16,7 @@ export class Link {
   /** Whether to ask for the controls when connecting; a page that only watches must not take them back. */
   controls = true;
 
-  /** The newest block that is here whole; null before the first. A server that was started again goes by it. */
+  /** The newest block that is here whole, with its receipt; null before the first. A new server goes by it. */
   received = null;
 
   /** `on`: frame(ArrayBuffer), message(object), waiting(ms), over(why). */

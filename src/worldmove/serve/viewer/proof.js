@@ -4,6 +4,7 @@
 // not checked (and why).
 
 import { byId, make, say } from "./dom.js";
+import { HEADER_BYTES } from "./wire.js";
 import { count, megabytes, plural, short } from "./words.js";
 
 const KEPT_BLOCKS = 64;
@@ -91,7 +92,7 @@ export class Proof {
     if (!this.#shown) return;
     const { frame, width, height, sha256, buffer } = this.#shown;
     const name = `${this.#session}-frame-${frame}-${width}x${height}.rgb`;
-    const url = URL.createObjectURL(new Blob([buffer.slice(96)], { type: "application/octet-stream" }));
+    const url = URL.createObjectURL(new Blob([buffer.slice(HEADER_BYTES)], { type: "application/octet-stream" }));
     make("a", { href: url, download: name }).click();
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
     byId("saved").hidden = false;

@@ -1,10 +1,10 @@
 // The binary half of the play wire, as docs/play-wire.md lays it out: bytes in, one frame out. Pure.
 
-export const HEADER_BYTES = 96;
+export const HEADER_BYTES = 104;
 export const LIVE = 0;
 export const RECOVERED = 1;
 const MAGIC = 0x46504d57; // "WMPF", little endian
-const VERSION = 1;
+const VERSION = 2;
 
 export class WireError extends Error {}
 
@@ -32,6 +32,7 @@ export function readFrame(buffer) {
     pose: { y: view.getInt32(48, true), x: view.getInt32(52, true) },
     serverLife: count(view, 56),
     sha256: hex(new Uint8Array(buffer, 64, 32)),
+    receipt: hex(new Uint8Array(buffer, 96, 8)),
   };
 }
 

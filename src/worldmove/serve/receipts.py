@@ -1,0 +1,44 @@
+"""What proves that a client has a block: eight bytes that came with its frames, and that nobody can make up. Pure.
+
+After the deaths of a server and of a world's owner, what a client has may be all that is left to go by. A client's bare
+word would let any stranger decide where the world of another goes on; so a word without its proof is none.
+"""
+
+import hmac
+import re
+
+RECEIPT_BYTES = 8
+KEY_BYTES = 32
+NO_RECEIPT = bytes(RECEIPT_BYTES)
+"""Of a frame that is no part of a session."""
+CLAIM = r"^([0-9]{1,16})-([0-9a-f]{16})$"
+"""The number of a block, and its receipt in hexadecimal: what a client gives back."""
+
+_CLAIM = re.compile(CLAIM)
+
+
+class Receipts:
+    """Gives receipts and knows them again: its own, and those of every server that had the same key."""
+
+    def __init__(self, key: bytes) -> None:
+        """``key``: secret, KEY_BYTES of it. Raises ValueError for another length."""
+        if len(key) != KEY_BYTES:
+            raise ValueError(f"a key of {len(key)} bytes, not {KEY_BYTES}")
+        self._key = key
+
+    def of(self, session: str, block: int) -> bytes:
+        """Return what a client of ``session`` gets with each frame of ``block``."""
+        return hmac.digest(self._key, f"{session}\0{block}".encode(), "sha256")[:RECEIPT_BYTES]
+
+    def proven(self, session: str, claim: str | None) -> int | None:
+        """Return the block that a client says it has and has the receipt of; None for any other word."""
+        found = None if claim is None else _CLAIM.fullmatch(claim)
+        if found is None:
+            return None
+        block = int(found[1])
+        return block if hmac.compare_digest(self.of(session, block).hex(), found[2]) else None
+
+
+def claim_of(block: int, receipt: bytes) -> str:
+    """Return what a client says that has a block."""
+    return f"{block}-{receipt.hex()}"
