@@ -181,6 +181,7 @@ class Tab:
                 self._watch.taken(self.session, [said for said in self._said if said[0] <= message["number"]])
                 self._forget(message["number"])
             case "taken_over":
+                self._watch.taken_over(self.session)
                 self._wants_back = bool(self._weather.dice("taken over").below(2))
 
     def _press_again(self) -> None:

@@ -12,7 +12,7 @@ from tests.simulation.case import Case
 from tests.simulation.run import simulate
 
 ROOT = Path(__file__).parents[2]
-SEEDS = (3, 11, 42, 77, 1234)
+SEEDS = (3, 11, 42, 70, 74, 1234)
 PROGRAM = f"""
 from tests.simulation.case import Case
 from tests.simulation.run import simulate

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.simulation.case import Case, Result
 from tests.simulation.report import report
 from tests.simulation.run import simulate
+from tests.simulation.seeds import ALONE
 from tests.simulation.shrink import shrink
 from worldmove.fleet import ledger_memory, recovery
 from worldmove.move import source
@@ -17,8 +19,11 @@ from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.ledger_rules import Operation, decide
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.serve import screen
+from worldmove.serve.audience import Audience
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import Resumption
+from worldmove.serve.receipts import Receipts
+from worldmove.serve.screen import Screen
 from worldmove.serve.sequencer import Sequencer, Taken
 from worldmove.serve.show import Verdict, judge
 from worldmove.worker.turns import Turns
@@ -88,6 +93,39 @@ def test_a_block_that_is_kept_and_not_sent_to_who_comes_back_is_caught(monkeypat
     assert "which is kept" in caught(range(400)).broken
 
 
+def test_a_block_that_only_those_miss_who_watch_is_caught_by_a_second_tab(monkeypatch: pytest.MonkeyPatch) -> None:
+    show = Audience.show
+
+    def leaves_watchers_out(self: Audience, frames: Any, left: Any, *, block: int | None = None) -> None:
+        for player in self._players:
+            if player is not self.controlling and block is not None and block % 4 == 3:
+                player.had_block = block
+        show(self, frames, left, block=block)
+
+    monkeypatch.setattr(Audience, "show", leaves_watchers_out)
+    failing = caught(range(74, 79))  # two of them have a second tab
+    assert "came to the watcher after block" in failing.broken
+    assert not simulate(replace(failing.case, mask=frozenset({"second_tab"}))).broken
+
+
+def test_a_claim_that_is_believed_of_a_stranger_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    missed = Screen.missed
+
+    def believes(self: Screen, received: int | None) -> list[bytes]:
+        if received is not None:
+            self._next_block = max(self._next_block, received + 1)
+        return missed(self, received)
+
+    def asks_for_no_receipt(self: Receipts, session: str, claim: str | None) -> int | None:
+        return None if claim is None else int(claim.partition("-")[0])
+
+    monkeypatch.setattr(Screen, "missed", believes)
+    monkeypatch.setattr(Receipts, "proven", asks_for_no_receipt)
+    failing = caught(range(3, 13))
+    assert "is shown where" in failing.broken
+    assert not simulate(replace(failing.case, mask=frozenset({"stranger"}))).broken
+
+
 @pytest.mark.parametrize("leaf", ["cursor", "number", "block", "held"])
 def test_a_leaf_that_is_forgotten_in_a_move_is_caught(leaf: str) -> None:
     assert "s-" in caught(range(60), forgets=leaf).broken
@@ -98,7 +136,9 @@ def test_a_session_called_lost_though_a_retired_copy_of_it_could_take_over_is_ca
 ) -> None:
     monkeypatch.setattr(recovery, "successor", lambda held: None)
     monkeypatch.setattr(recovery.Recovery, "_lacks_lists", lambda self, copy: copy.phase == "retired")
-    broken = caught(range(24201, 24202)).broken  # an owner dies after a move, and its retired copy takes over
+    broken = caught(
+        range(24201, 24202), mask=ALONE
+    ).broken  # an owner dies after a move, and its retired copy takes over
     assert "is said to be lost" in broken
     assert "(retired)" in broken
 

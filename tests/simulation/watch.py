@@ -9,6 +9,7 @@
    of a block that a tab has received is with nobody any more; nor where a client says so
    after a server and the owner have died.
 6. A key change that was taken is in exactly one list, as it was pressed.
+   Controls go to nobody who has not asked for them.
 7. No two calls are made to an engine at once (``node.Alone``).
 8. What a tab has received of a block is never made anew, whichever server shows it. Where a server and the owner have
    died, that holds for tabs that come back within 10 s of the first who does.
@@ -277,6 +278,11 @@ class Watch:
         for number, key, down in changes:
             if played.taken.setdefault(number, (key, down)) != (key, down):
                 self._fail(f"{session}: two changes of number {number} are said to be taken")
+
+    def taken_over(self, session: str) -> None:
+        """A tab is told that another has the controls."""
+        if not self.played[session].has_rivals:
+            self._fail(f"{session}: nobody else asked for the controls, and they were taken from the player")
 
     def check_actions(self, played: Played) -> None:
         """Every change that was taken is in one list, and was pressed as it stands there."""
