@@ -34,6 +34,7 @@ PURE = (
     "move/measured.py",
     "move/messages.py",
     "move/protocol.py",
+    "move/precopy.py",
     "move/reconcile.py",
     "move/reckoning.py",
     "move/remedy.py",
