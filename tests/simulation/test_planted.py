@@ -20,9 +20,9 @@ from worldmove.move.ledger_rules import Operation, decide
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.serve import screen
 from worldmove.serve.audience import Audience
+from worldmove.serve.receipts import Receipts
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import Resumption
-from worldmove.serve.receipts import Receipts
 from worldmove.serve.screen import Screen
 from worldmove.serve.sequencer import Sequencer, Taken
 from worldmove.serve.show import Verdict, judge
