@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from bench.player import Player
-from bench.tap import Arrival, Checked, listen
 from bench.walk import Walk
+from worldmove.cli.benches.tap import Arrival, Checked, listen
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.serve.house import House
 from worldmove.serve.server import inhabited

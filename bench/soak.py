@@ -10,7 +10,7 @@ from bench.numbers import spread
 from bench.pause import lateness
 from bench.record import Recorder, parser, quiet, require_worker_path
 from bench.replay import Replayed, replayed
-from bench.tap import Checked
+from worldmove.cli.benches.tap import Checked
 
 
 def main() -> None:

@@ -115,7 +115,20 @@ def test_doctor_tries_this_machine_without_a_server() -> None:
 
 @pytest.mark.slow
 def test_bench_move_measures_moves_and_a_copy_in_one_run() -> None:
-    ran = worldmove("bench", "move", "--preset", "tiny", "-n", "2", "--repeats", "2", "--no-scattered", "--json")
+    ran = worldmove(
+        "bench",
+        "move",
+        "--preset",
+        "tiny",
+        "-n",
+        "2",
+        "--repeats",
+        "2",
+        "--file-repeats",
+        "1",
+        "--no-scattered",
+        "--json",
+    )
     assert ran.status == ExitCode.DONE
     found = ran.document
     assert found["schema"] == "worldmove.bench.move"

@@ -9,8 +9,10 @@ import torch
 
 from tests.state.trees import TYPES, Cache, state_of_every_kind
 from worldmove.state import Arena, Layout, Xxh3Digester, adopt, capture, materialise
+from worldmove.state.kit_double import DoubleKit
 from worldmove.state.leaf_digests import first_difference, leaf_digests
 from worldmove.state.leaf_sizes import leaf_sizes
+from worldmove.state.memory import HostBytes, Part
 
 DIGESTER = Xxh3Digester()
 
@@ -63,3 +65,19 @@ def test_sizes_are_the_bytes_that_each_leaf_uses() -> None:
     state = capture({"row": base[1], "column": base[:, 1], "n": 3, "text": "héé", "array": np.zeros(5), "none": None})
     sizes = {leaf.path: leaf.num_bytes for leaf in leaf_sizes(state.manifest)}
     assert sizes == {"row": 40, "column": 24, "n": 1, "text": 5, "array": 40, "none": 0}
+
+
+def test_leaves_on_a_device_are_never_brought_to_the_host_and_a_change_of_one_is_named() -> None:
+    class Kit(DoubleKit):
+        def read(self, part: Part) -> HostBytes:
+            raise AssertionError("a leaf was read")
+
+    tree: dict[str, Any] = {"large": torch.arange(400_000.0), "small": torch.arange(3.0), "row": None, "n": 3}
+    tree["row"] = tree["large"][:2000]
+    kit = Kit()
+    before = capture(tree, {}, kit), leaf_digests(capture(tree, {}, kit), DIGESTER)
+    assert before[0].manifest.on_device
+    tree["large"][-1] += 1
+    after = leaf_digests(capture(tree, {}, kit), DIGESTER)
+    assert first_difference(before[0].manifest.paths(), before[1], before[0].manifest.paths(), after) == "large"
+    assert after[8:] == before[1][8:]

@@ -9,7 +9,7 @@ from worldmove.cli.client import Client, ServerError
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import BY_OUTCOME, ExitCode, epilog
 from worldmove.cli.files import open_file
-from worldmove.cli.options import DEFAULT_SERVER, Json, Server, Session
+from worldmove.cli.options import DEFAULT_SERVER, Json, Server, Session, Strategy
 from worldmove.cli.output import Output
 from worldmove.errors import UserError
 
@@ -81,9 +81,7 @@ def move(
     session: Session,
     *,
     to: Annotated[str | None, typer.Option("--to", metavar="WORKER", help="Left out: the roomiest other.")] = None,
-    strategy: Annotated[
-        str | None, typer.Option("--strategy", metavar="NAME", help="Left out: the one that admission chooses.")
-    ] = None,
+    strategy: Strategy = None,
     damage: Annotated[bool, typer.Option("--damage", help="Break it: damage the bytes of every try.")] = False,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,

@@ -1,4 +1,4 @@
-"""``bench``: what a move costs on this machine, beside other ways to bring as many bytes elsewhere in the same run."""
+"""``bench``: what a move costs on this machine, beside other ways to bring the bytes elsewhere, and in a live loop."""
 
 from typing import Annotated
 
@@ -6,10 +6,12 @@ import typer
 
 from worldmove.cli.context import output_of, verbosity_of
 from worldmove.cli.exits import ExitCode, epilog
-from worldmove.cli.options import DEFAULT_ENGINE, Json, Preset, Threads, engine_named
+from worldmove.cli.options import DEFAULT_ENGINE, Json, Preset, Strategy, Threads, engine_named
 from worldmove.cli.start import Start, config_of, loading
 
 HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, refused="a check failed")
+SPARE_SLOTS = 3
+"""Beside half of the residents: the moved world's, its shadow's and its retired copy's."""
 Check = Annotated[bool, typer.Option("--check", help="End with 3 where a figure misses its goal.")]
 
 
@@ -17,6 +19,7 @@ def add(app: typer.Typer) -> None:
     """Add these commands."""
     benches = typer.Typer(rich_markup_mode=None, help="Measure on this machine.")
     benches.command("move", epilog=HELP)(bench_move)
+    benches.command("live", epilog=HELP)(bench_live)
     app.add_typer(benches, name="bench")
 
 
@@ -24,12 +27,15 @@ def bench_move(
     context: typer.Context,
     *,
     moves: Annotated[int, typer.Option("--moves", "-n", min=1, help="How many moves, under play.")] = 20,
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="How often every other way to bring the bytes is taken.")
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How many moves without a server.")] = 20,
+    file_repeats: Annotated[
+        int,
+        typer.Option("--file-repeats", min=1, help="How often the bytes go through files; that takes seconds each."),
     ] = 20,
     scattered: Annotated[
         bool, typer.Option(help="Move a session, too, none of whose tensors lies in its slot.")
     ] = True,
+    strategy: Strategy = None,
     check: Check = False,
     preset: Preset = DEFAULT_ENGINE,
     threads: Threads = 1,
@@ -48,9 +54,68 @@ def bench_move(
     engine = engine_named(preset)
     told = Start(host="127.0.0.1", port=0, workers=2, engine=engine, threads=threads, slots=3, keep_s=600.0)
     with loading(output, verbosity) as line:
-        asked = Asked(moves=moves, repeats=repeats, scattered=scattered)
+        asked = Asked(moves=moves, repeats=repeats, file_repeats=file_repeats, scattered=scattered, strategy=strategy)
         found = compare(config_of(told, verbosity), asked, line.stage)
     output.document("bench.move", found.fields())
     output.table(("", "MEDIAN", "P90", "MAX"), found.rows(), nothing="Nothing was measured.")
+    output.note(found.sentence())
+    return ExitCode.REFUSED if check and found.misses() else ExitCode.DONE
+
+
+def bench_live(
+    context: typer.Context,
+    *,
+    moves: Annotated[int, typer.Option("--moves", "-n", min=1, help="How many moves, to and fro.")] = 40,
+    every: Annotated[int, typer.Option("--every", min=1, help="Blocks between two moves.")] = 2,
+    residents: Annotated[int, typer.Option("--residents", min=0, help="Worlds that play beside, on both workers.")] = 2,
+    segment: Annotated[
+        int, typer.Option("--segment", min=1, help="Moves before as many blocks are played without any.")
+    ] = 20,
+    after: Annotated[int, typer.Option("--after", min=0, help="Blocks played on after the last move.")] = 50,
+    checks: Annotated[
+        int, typer.Option("--check-blocks", min=0, max=64, help="Blocks that the copy left behind steps after a move.")
+    ] = 2,
+    account_every: Annotated[
+        int, typer.Option("--account-every", min=0, help="Blocks between two states that the replay is compared with.")
+    ] = 16,
+    strategy: Strategy = None,
+    check: Check = False,
+    preset: Preset = DEFAULT_ENGINE,
+    threads: Threads = 1,
+    as_json: Json = False,
+) -> int:
+    """Move a world to and fro while others play beside it.
+
+    Segments without moves are the control.
+    In the end the world's record is computed anew on an engine that never moved.
+
+    \b
+    worldmove bench live
+    worldmove bench live --preset matrix-game-2 --moves 200 --json
+    """
+    # torch takes seconds to import: only the commands that compute pay for it.
+    from worldmove.cli.benches.live import LiveAsked, run_live  # noqa: PLC0415
+    from worldmove.cli.benches.live_found import LiveFound  # noqa: PLC0415
+    from worldmove.cli.benches.machine import head  # noqa: PLC0415
+
+    output, verbosity = output_of(context, as_json=as_json), verbosity_of(context)
+    asked = LiveAsked(moves=moves, every=every, segment=segment, residents=residents, after=after, strategy=strategy)
+    told = Start(
+        host="127.0.0.1",
+        port=0,
+        workers=2,
+        engine=engine_named(preset),
+        threads=threads,
+        slots=residents // 2 + SPARE_SLOTS,
+        keep_s=600.0,
+        check_blocks=checks,
+        account_every=account_every,
+    )
+    begin = head()
+    with loading(output, verbosity) as line:
+        run = run_live(config_of(told, verbosity), asked, line.stage)
+    found = LiveFound(run=run, check_blocks=checks, head=begin)
+    output.document("bench.live", {**found.fields(), "engine": told.engine})
+    output.table(("", "MEDIAN", "P99", "MAX"), found.rows(), nothing="Nothing was measured.")
     output.note(found.sentence())
     return ExitCode.REFUSED if check and found.misses() else ExitCode.DONE

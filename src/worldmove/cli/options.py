@@ -47,6 +47,9 @@ Preset = Annotated[
         "--preset", "--engine", metavar="NAME", help="A preset of WorldMove's own, or an engine as --engine names it."
     ),
 ]
+Strategy = Annotated[
+    str | None, typer.Option("--strategy", metavar="NAME", help="Left out: the one that admission chooses.")
+]
 Transport = Annotated[
     PathName, typer.Option("--transport", help="How bytes travel: shm is memory shared on one host, tcp a connection.")
 ]

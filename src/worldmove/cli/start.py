@@ -31,6 +31,10 @@ class Start:
     state: Path | None = None
     """The folder of its ledger; None: a temporary one."""
     transport: str = "shm"
+    check_blocks: int = 2
+    """What a retired copy steps after a move."""
+    account_every: int = 16
+    """After how many blocks a session's owner accounts for its state."""
 
 
 def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -> None:
@@ -63,7 +67,13 @@ def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -
 def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
     """Return the server's configuration."""
     level = "info" if verbosity.verbose else "warning"
-    worker = WorkerConfig(engine=told.engine, num_threads=told.threads, num_slots=told.slots, log_level=level)
+    worker = WorkerConfig(
+        engine=told.engine,
+        num_threads=told.threads,
+        num_slots=told.slots,
+        check_blocks=told.check_blocks,
+        log_level=level,
+    )
     return ServerConfig(
         host=told.host,
         port=told.port,
@@ -72,6 +82,7 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
         worker=worker,
         keep_s=told.keep_s,
         transport=told.transport,
+        account_every=told.account_every,
     )
 
 

@@ -21,8 +21,9 @@ from worldmove.errors import FileRefused, UserError
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.serve.record_entries import BlockEntry, LeavesEntry, MoveEntry, RecordHeader, StateEntry
 from worldmove.serve.record_file import Progress, RecordReader
-from worldmove.state.arena import Arena
+from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.environment import Environment
+from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import first_difference
 from worldmove.state.saved_state import load
 from worldmove.worker.engines import build_engine
@@ -70,7 +71,7 @@ def verify_record(asked: Asked, bar: Bar) -> Verdict:
     _require_environment(header, warm)
     verdict = Verdict(session=header.session, read=survey.read, num_moves_recorded=survey.num_moves)
     verdict.notes.extend(ending_notes(survey.read))
-    with _arena(warm) as arena:
+    with _arena(warm, engine) as arena:
         replay = Replay(engine=engine, session=_begin(engine, header, asked.saved, arena))
         if digest_of(engine, replay.session) != header.state_digest:
             verdict.difference = Difference(block=None, what="opening state")
@@ -200,16 +201,16 @@ def _require_environment(header: RecordHeader, warm: WarmUp) -> None:
 
 
 @contextmanager
-def _arena(warm: WarmUp) -> Iterator[Arena]:
+def _arena(warm: WarmUp, engine: Engine[Any]) -> Iterator[AnyArena]:
     """Give memory like a worker's slot."""
-    arena = Arena(warm.arena_bytes, "worldmove-verify")
+    arena = new_arena(warm.arena_bytes, "worldmove-verify", kit_of(engine.spec.device))
     try:
         yield arena
     finally:
         arena.close()
 
 
-def _begin(engine: Engine[Any], header: RecordHeader, saved: Path | None, arena: Arena) -> Any:
+def _begin(engine: Engine[Any], header: RecordHeader, saved: Path | None, arena: AnyArena) -> Any:
     """Make the session that the record begins with. Raises UserError where it went on from one that is not given."""
     if header.first_block == 0:
         return open_in(engine, engine.open(header.seed), arena)[0]

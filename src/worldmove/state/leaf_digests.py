@@ -4,22 +4,26 @@ A leaf's digest covers what the manifest says of it (but for where its storage l
 is short, because it only names what the state digest has found: 8 of the digester's 16 bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import msgspec
 
-from worldmove.state.capture import Capture
-from worldmove.state.digest import STATE_SEED, Digester
+from worldmove.state import wmf1
+from worldmove.state.capture import Capture, DeviceStorage, Storage
+from worldmove.state.digest import GROUP_BYTES, STATE_SEED, Digester
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import to_extents
 from worldmove.state.leaf import LEAF_DIGEST_BYTES, ArrayLeaf, GeneratorLeaf, Leaf, TensorLeaf
+from worldmove.state.memory import Part
 from worldmove.state.storage import leaf_runs
 
 
 def leaf_digests(capture: Capture, digester: Digester) -> bytes:
-    """Return ``LEAF_DIGEST_BYTES`` for each leaf, in the manifest's order."""
-    return b"".join(_digest(capture, leaf.content, digester)[:LEAF_DIGEST_BYTES] for leaf in capture.manifest.leaves)
+    """Return ``LEAF_DIGEST_BYTES`` for each leaf, in the manifest's order. A device's are read there, all at once."""
+    leaves, on_device = capture.manifest.leaves, _on_device(capture)
+    found = (_digest(capture, leaf.content, digester, on_device.get(i)) for i, leaf in enumerate(leaves))
+    return b"".join(digest[:LEAF_DIGEST_BYTES] for digest in found)
 
 
 def first_difference(paths: Sequence[str], digests: bytes, others: Sequence[str], their_digests: bytes) -> str | None:
@@ -35,9 +39,39 @@ def _each(digests: bytes) -> list[bytes]:
     return [digests[at : at + LEAF_DIGEST_BYTES] for at in range(0, len(digests), LEAF_DIGEST_BYTES)]
 
 
-def _digest(capture: Capture, leaf: Leaf, digester: Digester) -> bytes:
+def _on_device(capture: Capture) -> dict[int, bytes]:
+    """Return WMF1 of each leaf that lies on the capture's device, piece by piece: one launch for all of them."""
+    kit = capture.kit
+    if kit is None or not capture.manifest.on_device:
+        return {}
+    pieces: list[list[Part]] = []
+    spans: dict[int, tuple[int, int]] = {}
+    for i, leaf in enumerate(capture.manifest.leaves):
+        storage = _storage(capture, leaf.content)
+        if isinstance(storage, DeviceStorage):
+            first = len(pieces)
+            runs = _extents(leaf.content)  # type: ignore[arg-type]
+            pieces += ([storage.part(piece)] for run in runs for piece in _cut(run))
+            spans[i] = first, len(pieces)
+    digests = kit.fingerprints(kit.plan(pieces), wmf1.STATE_KEY) if pieces else ()
+    return {i: b"".join(digests[first:end]) for i, (first, end) in spans.items()}
+
+
+def _storage(capture: Capture, leaf: Leaf) -> Storage | None:
+    is_view = isinstance(leaf, TensorLeaf | ArrayLeaf) and leaf.storage is not None
+    return capture.storages[leaf.storage] if is_view else None  # type: ignore[union-attr,index]
+
+
+def _cut(run: Extent) -> Iterator[Extent]:
+    for offset in range(run.offset, run.end, GROUP_BYTES):
+        yield Extent(offset=offset, length=min(GROUP_BYTES, run.end - offset))
+
+
+def _digest(capture: Capture, leaf: Leaf, digester: Digester, on_device: bytes | None) -> bytes:
     parts = [msgspec.msgpack.encode(_placeless(leaf))]
-    if isinstance(leaf, TensorLeaf | ArrayLeaf) and leaf.storage is not None:
+    if on_device is not None:
+        parts.append(on_device)
+    elif isinstance(leaf, TensorLeaf | ArrayLeaf) and leaf.storage is not None:
         storage = capture.storages[leaf.storage]
         parts += (digester.digest(storage.view(extent), STATE_SEED) for extent in _extents(leaf))
     elif isinstance(leaf, GeneratorLeaf):

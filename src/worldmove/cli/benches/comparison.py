@@ -1,10 +1,7 @@
 """Every way to bring a session's bytes elsewhere, side by side in one run: ours, in two forms, and those beside it."""
 
-import shlex
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -28,14 +25,15 @@ class Asked:
 
     moves: int
     repeats: int
+    file_repeats: int
     scattered: bool
+    strategy: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """What came of one run."""
 
-    begun_at: str
     engine: str
     found: Measured
     """Moves under play in a server; the engine's session as it lies."""
@@ -47,8 +45,6 @@ class Comparison:
     def fields(self) -> dict[str, Any]:
         """Return everything, for programs."""
         return {
-            "begun_at": self.begun_at,
-            "command": shlex.join(["worldmove", *sys.argv[1:]]),
             **self.head,
             "engine": self.engine,
             **self.found.fields(),
@@ -90,22 +86,21 @@ class Comparison:
 
 def compare(config: ServerConfig, asked: Asked, stage: Callable[[str], None]) -> Comparison:
     """Take everything, one thing after another."""
-    begun_at = datetime.now(UTC).isoformat(timespec="seconds")
+    begin = head()
     engine, threads = config.worker.engine, config.worker.num_threads
-    resident = measure(config, asked.moves, stage)
+    resident = measure(config, asked.moves, stage, strategy=asked.strategy)
     cases, scattered = {RESIDENT: engine}, None
     if asked.scattered:
         cases[SCATTERED] = f"scattered:{engine}"
         worker = replace_engine(config, cases[SCATTERED])
-        scattered = measure(worker, asked.moves, stage).found
+        scattered = measure(worker, asked.moves, stage, strategy=asked.strategy).found
     return Comparison(
-        begun_at=begun_at,
         engine=engine,
         found=resident.found,
         scattered=scattered,
         direct={name: measure_direct(each, threads, asked.repeats, stage) for name, each in cases.items()},
-        peers=measure_peers(resident.leaf_bytes, resident.device, stage, file_repeats=asked.repeats),
-        head=head(),
+        peers=measure_peers(resident.leaf_bytes, resident.device, stage, file_repeats=asked.file_repeats),
+        head=begin,
     )
 
 

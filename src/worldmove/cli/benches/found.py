@@ -121,9 +121,10 @@ def measured(num_bytes: int, reports: Sequence[Report], copies: Sequence[float],
     for report in reports:
         outcomes[report["outcome"]] = outcomes.get(report["outcome"], 0) + 1
     committed = [report for report in reports if report["outcome"] == "committed"]
+    took, starts = phase_times(committed)
     return Measured(
-        phase_ms=_of_phases(committed, lambda phase, _: phase["end_ms"] - phase["start_ms"]),
-        starts_ms=_of_phases(committed, lambda phase, frozen_ms: phase["start_ms"] - frozen_ms),
+        phase_ms=took,
+        starts_ms=starts,
         num_bytes=num_bytes,
         outcomes=outcomes,
         pause_ms=[report["pause_ms"] for report in reports if report["pause_ms"] is not None],
@@ -136,6 +137,14 @@ def measured(num_bytes: int, reports: Sequence[Report], copies: Sequence[float],
         checks=seen.checks,
         checks_unequal=seen.unequal,
         blocks_late=seen.late,
+    )
+
+
+def phase_times(reports: Sequence[Report]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Return what each phase took, and when it began from the freeze on: ms, move by move, by its end and name."""
+    return (
+        _of_phases(reports, lambda phase, _: phase["end_ms"] - phase["start_ms"]),
+        _of_phases(reports, lambda phase, frozen_ms: phase["start_ms"] - frozen_ms),
     )
 
 

@@ -2,7 +2,10 @@
 
 import os
 import platform
+import shlex
 import subprocess
+import sys
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -80,8 +83,10 @@ def commit() -> dict[str, Any]:
 
 
 def head() -> dict[str, Any]:
-    """Return all of it, as the beginning of a result."""
-    return {"hardware": hardware(), "topology": topology(), "versions": versions(), "commit": commit()}
+    """Return all of it, with the day and the command, as the beginning of a result."""
+    begun_at, command = datetime.now(UTC).isoformat(timespec="seconds"), shlex.join(["worldmove", *sys.argv[1:]])
+    said = {"begun_at": begun_at, "command": command}
+    return {**said, "hardware": hardware(), "topology": topology(), "versions": versions(), "commit": commit()}
 
 
 def _git(*arguments: str) -> str:

@@ -1,7 +1,7 @@
 """Moves a played world to and fro in a server of its own, and copies as many bytes between the moves."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +20,14 @@ Stage = Callable[[str], None]
 FRAMES_BETWEEN = 8
 
 
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """How many, and what each is asked for with."""
+
+    count: int
+    body: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderPlay:
     """What was measured, the bytes of each leaf, and where sessions lie: ``cpu`` or ``cuda``."""
@@ -29,17 +37,18 @@ class UnderPlay:
     device: str
 
 
-def measure(config: ServerConfig, num_moves: int, stage: Stage) -> UnderPlay:
-    """Run it."""
-    return asyncio.run(_measure(config, num_moves, stage))
+def measure(config: ServerConfig, num_moves: int, stage: Stage, *, strategy: str | None = None) -> UnderPlay:
+    """Run it. ``strategy``: the one that each move is asked for by."""
+    return asyncio.run(_measure(config, num_moves, stage, {"strategy": strategy}))
 
 
-async def _measure(config: ServerConfig, num_moves: int, stage: Stage) -> UnderPlay:
-    async with served(config, stage) as url:
+async def _measure(config: ServerConfig, num_moves: int, stage: Stage, body: dict[str, Any]) -> UnderPlay:
+    async with served(config, stage) as server:
+        url = server.address.url
         client = Client(url)
         opened = await asyncio.to_thread(client.post, "sessions", body={"seed": 1})
         async with playing(url, opened["session"]) as seen:
-            reports, copies = await _moves(client, opened, seen, num_moves, stage)
+            reports, copies = await _moves(client, opened, seen, Moves(num_moves, body), stage)
             leaves = await asyncio.to_thread(client.get, "sessions", opened["session"], "leaves")
             kit = await asyncio.to_thread(kit_of_workers, client)
     return UnderPlay(
@@ -50,16 +59,16 @@ async def _measure(config: ServerConfig, num_moves: int, stage: Stage) -> UnderP
 
 
 async def _moves(
-    client: Client, opened: dict[str, Any], seen: Seen, num_moves: int, stage: Stage
+    client: Client, opened: dict[str, Any], seen: Seen, asked: Moves, stage: Stage
 ) -> tuple[list[Report], list[float]]:
     reports: list[Report] = []
     copies, kit = [], await asyncio.to_thread(kit_of_workers, client)
-    for number in range(1, num_moves + 1):
-        stage(f"move {number} of {num_moves}")
+    for number in range(1, asked.count + 1):
+        stage(f"move {number} of {asked.count}")
         await seen.frames_later(FRAMES_BETWEEN)
         copies.append(await asyncio.to_thread(copy_ms, opened["num_bytes"], kit))
         with suppress(ServerError):  # a refused move is in the list too
-            await asyncio.to_thread(client.post, "sessions", opened["session"], "move", body={})
+            await asyncio.to_thread(client.post, "sessions", opened["session"], "move", body=asked.body)
         reports.append((await asyncio.to_thread(client.get, "moves"))["moves"][-1])
     await seen.frames_later(2 * FRAMES_BETWEEN)
     return reports, copies

@@ -1,31 +1,62 @@
-"""A server for a bench, in a process of its own: in one loop with the player each would wait for the other's frames."""
+"""A server for a bench, in a process of its own: in one loop with the player each would wait for the other's frames.
+
+It listens at the gateway's door, so that whoever measures can ask when each block came, and when it was due.
+"""
 
 import asyncio
 import multiprocessing
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 import structlog
 
+from worldmove.cli.benches.tap import Arrival, Tap, listen
 from worldmove.errors import UserError
-from worldmove.serve.server import serving
+from worldmove.serve.server import inhabited
 from worldmove.serve.server_config import ServerConfig
 
 STOP_S = 30.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a server answers, and how its engine's blocks are cut."""
+
+    url: str
+    frames_per_block: int
+    period_s: float
+
+
+class Served:
+    """A server that runs, seen from the bench's process."""
+
+    def __init__(self, address: Address, connection: Connection) -> None:
+        self.address = address
+        self._connection = connection
+
+    async def arrivals(self, session: str) -> list[Arrival]:
+        """Return when each block of a session has come to the gateway so far, in order."""
+        return await asyncio.to_thread(self._asked, session)
+
+    def _asked(self, session: str) -> list[Arrival]:
+        self._connection.send(session)
+        found: list[Arrival] = self._connection.recv()
+        return found
+
+
 @asynccontextmanager
-async def served(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[str]:
-    """Start a server, and yield its URL; it ends with the block. Raises UserError if it could not be started."""
+async def served(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[Served]:
+    """Start a server; it ends with the block. Raises UserError if it could not be started."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_serve, args=(config, there), name="worldmove-bench-server")
     process.start()
     there.close()
     try:
-        yield await asyncio.to_thread(_url, here, stage)
+        yield Served(await asyncio.to_thread(_address, here, stage), here)
     finally:
         here.close()
         await asyncio.to_thread(process.join, STOP_S)
@@ -33,15 +64,15 @@ async def served(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIte
             process.kill()
 
 
-def _url(connection: Connection, stage: Callable[[str], None]) -> str:
+def _address(connection: Connection, stage: Callable[[str], None]) -> Address:
     while True:
         try:
-            kind, text = connection.recv()
+            said: str | Address = connection.recv()
         except EOFError as error:
             raise UserError("the bench's server could not be started", code="no_server") from error
-        if kind == "url":
-            return str(text)
-        stage(text)
+        if isinstance(said, Address):
+            return said
+        stage(said)
 
 
 def _serve(config: ServerConfig, connection: Connection) -> None:
@@ -54,13 +85,19 @@ def _serve(config: ServerConfig, connection: Connection) -> None:
 
 
 async def _until_closed(config: ServerConfig, connection: Connection) -> None:
-    async with serving(config, lambda text: connection.send(("stage", text))) as url:
-        connection.send(("url", url))
-        await asyncio.to_thread(_wait, connection)
+    async with inhabited(config, connection.send) as house:
+        tap, port = listen(house.gateway)
+        house.controller.attach(port)
+        spec = house.gateway.config.live.spec
+        connection.send(Address(url=house.url, frames_per_block=spec.frames_per_block, period_s=spec.period_s))
+        await _answer(connection, tap)
 
 
-def _wait(connection: Connection) -> None:
-    try:
-        connection.recv()
-    except EOFError:
-        return
+async def _answer(connection: Connection, tap: Tap) -> None:
+    """Say what is asked, until the bench lets go."""
+    while True:
+        try:
+            session = await asyncio.to_thread(connection.recv)
+        except EOFError:
+            return
+        connection.send(tap.arrivals(session))

@@ -1,0 +1,60 @@
+"""Blocks of a live loop, told apart by what went on while each was computed: a move, no move just now, or none at all.
+
+Pure. Instants are seconds of one clock.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from worldmove.cli.benches.tap import Arrival
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A part of a run: the moved world's first block, and the one after its last; from when until when."""
+
+    with_moves: bool
+    blocks: tuple[int, int]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parted:
+    """Some worlds' blocks by what went on."""
+
+    during: list[Arrival]
+    """While a move was under way, from its order to its answer."""
+    between: list[Arrival]
+    """In a segment with moves, but beside them."""
+    control: list[Arrival]
+    """In a segment without any."""
+
+
+def parted(worlds: Sequence[Sequence[Arrival]], segments: Sequence[Segment], moves: Sequence[Span]) -> Parted:
+    """Tell blocks apart. One that touches an edge of a segment is in none."""
+    found = Parted(during=[], between=[], control=[])
+    for arrival in (arrival for world in worlds for arrival in world):
+        span = (arrival.arrived - arrival.compute_s, arrival.arrived)
+        segment = next((each for each in segments if each.span[0] <= span[0] and span[1] <= each.span[1]), None)
+        if segment is None:
+            continue
+        if not segment.with_moves:
+            found.control.append(arrival)
+        elif any(begin < span[1] and span[0] < end for begin, end in moves):
+            found.during.append(arrival)
+        else:
+            found.between.append(arrival)
+    return found
+
+
+def of_segments(blocks: Sequence[Arrival], segments: Sequence[Segment], *, with_moves: bool) -> list[Arrival]:
+    """Return the moved world's blocks of one kind of segment, by their numbers."""
+    ranges = [range(*segment.blocks) for segment in segments if segment.with_moves is with_moves]
+    return [arrival for arrival in blocks if any(arrival.block in each for each in ranges)]
+
+
+def late(blocks: Sequence[Arrival]) -> list[Arrival]:
+    """Return the blocks that came after they were due."""
+    return [arrival for arrival in blocks if arrival.margin_s is not None and arrival.margin_s < 0]

@@ -1,0 +1,112 @@
+"""The live loop: blocks told apart by what went on, goals that can be missed, and a run whose replay is equal."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worldmove.cli.benches.live import LiveAsked, LiveRun, run_live
+from worldmove.cli.benches.live_blocks import Segment, late, of_segments, parted
+from worldmove.cli.benches.live_found import LiveFound
+from worldmove.cli.benches.player import Seen
+from worldmove.cli.benches.tap import Arrival
+from worldmove.serve.server_config import ServerConfig
+from worldmove.worker.config import WorkerConfig
+
+DOUBLE = "python:tests.worker.device_engine:build"
+SEGMENTS = (
+    Segment(with_moves=True, blocks=(2, 4), span=(10.0, 20.0)),
+    Segment(with_moves=False, blocks=(4, 6), span=(20.0, 30.0)),
+)
+MOVES = ((12.0, 13.0),)
+
+
+def came(block: int, at: float, *, margin_s: float | None = 0.1, compute_s: float = 0.5) -> Arrival:
+    return Arrival(worker="a", block=block, epoch=1, arrived=at, margin_s=margin_s, compute_s=compute_s, frames=("x",))
+
+
+def a_run(mine: list[Arrival], residents: list[Arrival], **changes: Any) -> LiveFound:
+    report = {
+        "outcome": "committed",
+        "reason": "",
+        "pause_ms": 5.0,
+        "gap_ms": None,
+        "phases": [
+            {"side": "source", "name": "freeze", "start_ms": 0.0, "end_ms": 1.0},
+            {"side": "destination", "name": "commit", "start_ms": 4.0, "end_ms": 4.5},
+        ],
+    }
+    known: dict[str, Any] = {
+        "asked": LiveAsked(moves=1, every=2, segment=1, residents=1, after=0),
+        "period_ms": 4000.0,
+        "num_bytes": 1_000_000,
+        "segments": SEGMENTS,
+        "moves": MOVES,
+        "reports": [report],
+        "mine": mine,
+        "residents": [residents],
+        "seen": [Seen(), Seen()],
+        "replay": {"equal": True, "num_blocks": 6, "num_states": 1, "num_moves": 1},
+    }
+    return LiveFound(run=LiveRun(**known | changes), check_blocks=2, head={})
+
+
+def test_a_residents_block_is_during_a_move_beside_one_in_the_control_or_at_an_edge_and_in_none() -> None:
+    world = [came(0, 12.2), came(1, 13.6), came(2, 20.2), came(3, 22.0), came(4, 31.0)]
+    found = parted([world], SEGMENTS, MOVES)
+    blocks = [[arrival.block for arrival in part] for part in (found.during, found.between, found.control)]
+    assert blocks == [[0], [1], [3]]
+
+
+def test_the_moved_worlds_blocks_are_told_apart_by_their_numbers() -> None:
+    world = [came(number, 10.0 + number) for number in range(7)]
+    assert [arrival.block for arrival in of_segments(world, SEGMENTS, with_moves=True)] == [2, 3]
+    assert [arrival.block for arrival in of_segments(world, SEGMENTS, with_moves=False)] == [4, 5]
+    assert late([came(1, 1.0, margin_s=-0.01), came(2, 2.0, margin_s=None), came(3, 3.0)])[0].block == 1
+
+
+def test_a_run_that_meets_every_goal_says_so_and_how_many_worlds_would_fit() -> None:
+    found = a_run([came(2, 12.0), came(4, 22.0)], [came(0, 12.2), came(1, 22.0)])
+    assert found.misses() == []
+    assert found.cost == 0.0
+    fields = found.fields()
+    # A period has eight blocks: the moved world's, and those of seven others, or of six beside the check blocks.
+    assert (fields["residents"]["fit_without_checks"], fields["residents"]["fit_with_checks"]) == (7, 6)
+    assert fields["commit_ms"]["median"] == 0.5
+    assert json.loads(json.dumps(fields))["replay"]["equal"] is True
+
+
+@pytest.mark.parametrize(
+    ("mine", "residents", "changes", "miss"),
+    [
+        ([came(2, 12.0, margin_s=-0.1)], [], {}, "1 blocks late with moves, 0 without"),
+        ([], [came(0, 12.2, compute_s=0.6), came(1, 22.0)], {}, "residents' blocks over 3% longer in a move"),
+        ([], [], {"reports": []}, "0 moves committed"),
+        ([], [], {"replay": {"equal": False, "num_moves": 1}}, "the replay is not equal"),
+        ([], [], {"replay": {"equal": True, "num_moves": 0}}, "not every move's state was compared with the replay"),
+        ([], [], {"seen": [Seen(damaged=1)]}, "frames or checks differ"),
+    ],
+)
+def test_a_goal_that_is_missed_is_named(
+    mine: list[Arrival], residents: list[Arrival], changes: dict[str, Any], miss: str
+) -> None:
+    assert a_run(mine, residents, **changes).misses() == [miss]
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+def test_a_world_on_a_device_moves_both_ways_beside_another_and_its_replay_is_equal(tmp_path: Path) -> None:
+    worker = WorkerConfig(engine=DOUBLE, num_slots=4, log_level="warning")
+    config = ServerConfig(port=0, num_workers=2, worker=worker, account_every=8)
+    asked = LiveAsked(moves=4, every=2, segment=2, residents=1, after=10)
+    found = LiveFound(run=run_live(config, asked, lambda _: None), check_blocks=2, head={})
+    assert {report["to"] for report in found.committed} == {"worker-1", "worker-2"}
+    assert [segment.with_moves for segment in found.run.segments] == [True, False, True, False]
+    replay = found.run.replay
+    assert replay["equal"]
+    assert (replay["num_moves"], replay["num_blocks"]) == (4, found.run.mine[-1].block + 1)
+    assert replay["num_states"] >= 2
+    frames = found.fields()["frames"]
+    assert (frames["damaged"], frames["missing"], frames["checks_unequal"]) == (0, 0, 0)
+    assert frames["checks"] > 0
