@@ -8,8 +8,11 @@ from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
 from worldmove.errors import WorldMoveError
+from worldmove.move.strategy import Strategy
 
 GAP_S = (0.2, 1.5)
+REPLAYS = 0.4
+"""The share of moves that are made while the session plays."""
 
 
 class Mover:
@@ -35,12 +38,16 @@ class Mover:
                 break
             if cancel := self._weather.strikes("cancel"):
                 self._cancelling.append(self._loop.create_task(self._cancel(cancel.between(0.0, 1.0))))
-            await self._move(damage=self._weather.strikes("damage") is not None)
+            replays = self._weather.dice("strategy").unit() < REPLAYS
+            strategy = Strategy.REPLAY if replays else Strategy.BOUNDARY_COPY
+            await self._move(strategy, damage=self._weather.strikes("damage") is not None)
         await asyncio.gather(*self._cancelling)
 
-    async def _move(self, *, damage: bool) -> None:
+    async def _move(self, strategy: Strategy, *, damage: bool) -> None:
         try:
-            report = await self._server.ask(lambda house: house.desk.move(self.session, None, damage=damage))
+            report = await self._server.ask(
+                lambda house: house.desk.move(self.session, None, damage=damage, strategy=strategy.value)
+            )
         except WorldMoveError as error:
             self._trace.add("not_moved", session=self.session, code=error.code)
             self._trace.count(f"moves not begun: {error.code}")
@@ -48,6 +55,7 @@ class Mover:
         except ServerGoneError:
             self._trace.count("moves of a server that died")
             return
+        self._trace.count(f"{strategy.value} {report.outcome.value}: {report.reason}")
         self._watch.reported(report)
 
     async def _cancel(self, after_s: float) -> None:
