@@ -50,7 +50,7 @@ def _on_device(capture: Capture) -> dict[int, bytes]:
         storage = _storage(capture, leaf.content)
         if isinstance(storage, DeviceStorage):
             first = len(pieces)
-            runs = _extents(leaf.content)  # type: ignore[arg-type]
+            runs = _extents(leaf.content)
             pieces += ([storage.part(piece)] for run in runs for piece in _cut(run))
             spans[i] = first, len(pieces)
     digests = kit.fingerprints(kit.plan(pieces), wmf1.STATE_KEY) if pieces else ()

@@ -105,7 +105,7 @@ class LiveFound:
         missed, replay = self.misses(), self.run.replay
         verdict = "every goal met" if not missed else "missed: " + "; ".join(missed)
         return (
-            f"{len(self.committed)} moves of {self.run.num_bytes / 1e6:.1f} MB beside {len(self.run.residents)} others, "
+            f"{len(self.committed)} moves of {self.run.num_bytes / 1e6:.1f} MB beside {len(self.run.residents)}, "
             f"equal to the replay: {replay['num_blocks']} blocks, {replay['num_states']} states, "
             f"{replay['num_moves']} moves. {verdict[:1].upper()}{verdict[1:]}."
         )
