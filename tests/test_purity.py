@@ -45,6 +45,7 @@ PURE = (
     "serve/frames.py",
     "serve/lineage.py",
     "serve/owed.py",
+    "serve/receipts.py",
     "serve/recent.py",
     "serve/resumption.py",
     "serve/record_entries.py",
