@@ -180,6 +180,7 @@ class Copy:
         if self.plays is not Plays.LIVE or self.world.block == self.stops_before:
             return False
         block = self.world.block
+        self.worker.fleet.num_closed = max(self.worker.fleet.num_closed, block + 1)
         self.unacknowledged[block] = self.world.step(inputs_of(block))
         self.send_again()
         return True
@@ -220,7 +221,7 @@ class Copy:
         """Step what has left the gateway, and up to where the source is met; each block takes a while."""
         fleet = self.worker.fleet
         while True:
-            reach = len(fleet.gateway.shown) if self.stops_before is None else self.stops_before
+            reach = len(fleet.gateway.shown) if self.stops_before is None else min(self.stops_before, fleet.num_closed)
             if self.toy is not None and self.world.block < reach and not fleet.holds_follower:
                 self.world.step(inputs_of(self.world.block))
                 fleet.on_follow(self)
@@ -503,10 +504,13 @@ class Fleet:
         self.post_fault: Callable[[AnyMoveMessage], tuple[float, ...]] = lambda message: (0.0005,)
         self.on_reserve: Callable[[Copy], None] = lambda copy: None
         self.on_promote: Callable[[Copy], None] = lambda copy: None
+        self.change: Callable[[AnyMoveMessage], AnyMoveMessage] = lambda message: message
         self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
         self.on_follow: Callable[[Copy], None] = lambda copy: None
         self.holds_follower = False
         self.has_no_room_aside = False
+        self.num_closed = 0
+        """Blocks whose lists are closed: nobody can compute a later one."""
         self.checked: list[tuple[int, bool]] = []
         """(block, equal): what retired copies found when they stepped it from the log."""
         self.logged: list[dict[str, object]] = []
@@ -558,6 +562,7 @@ class Fleet:
         if sender is not None and sender.dead:
             return
         message = msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=AnyMoveMessage)
+        message = self.change(message)
         self.sent.append(message)
         self.on_post(message)
         for delay in self.post_fault(message):
@@ -742,8 +747,12 @@ class Fleet:
             self.say(Cancel, worker, outcome.attempt, self.row.epoch)
 
     def _close(self, outcome: Outcome) -> CloseAttempt:
+        return self.close_of(outcome.attempt)
+
+    def close_of(self, attempt: str) -> CloseAttempt:
+        """Return the controller's question that closes an attempt."""
         return CloseAttempt(
-            session=SESSION, attempt=outcome.attempt, epoch=self.row.epoch, worker=CONTROLLER, incarnation=1, boundary=0
+            session=SESSION, attempt=attempt, epoch=self.row.epoch, worker=CONTROLLER, incarnation=1, boundary=0
         )
 
     async def _expect(self, outcome: Outcome, *kinds: type) -> AnyMoveMessage:
