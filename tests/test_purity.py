@@ -20,12 +20,15 @@ PACKAGE = Path(__file__).parents[1] / "src" / "worldmove"
 
 PURE = (
     "engine/base.py",
+    "fleet/forecast.py",
     "fleet/hosts.py",
+    "fleet/lessons.py",
     "fleet/notes.py",
     "fleet/path_health.py",
     "fleet/ports.py",
     "fleet/reports.py",
     "fleet/views.py",
+    "fleet/wish.py",
     "move/admission.py",
     "move/choice.py",
     "move/ledger_messages.py",
