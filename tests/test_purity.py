@@ -72,6 +72,7 @@ PURE = (
     "state/saved.py",
     "state/storage.py",
     "state/structure.py",
+    "transport/link_speed.py",
     "units.py",
     "worker/accounts.py",
     "worker/inputs.py",
@@ -89,7 +90,7 @@ NEARLY_PURE: Mapping[str, str] = {
 PURE_IMPORTS = frozenset(
     {
         *("abc", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq"),
-        *("itertools", "math", "operator", "re", "struct", "types", "typing"),
+        *("itertools", "math", "operator", "re", "statistics", "struct", "types", "typing"),
         *("msgspec", "numpy", "worldmove", "xxhash"),
     }
 )

@@ -17,7 +17,7 @@ from worldmove.move.measured import Measured
 from worldmove.move.strategy import Strategy
 from worldmove.serve.receipts import KEY_BYTES, Receipts
 from worldmove.state.leaf_sizes import LeafSize
-from worldmove.transport.throttled import rate_of_link, throttled_name
+from worldmove.transport.link_speed import rate_of_link, throttled_name
 from worldmove.worker.messages import (
     Acknowledge,
     BlockDone,

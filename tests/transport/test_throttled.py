@@ -8,14 +8,8 @@ from tests.transport.conformance import SIZE, extent, target
 from tests.transport.exporter import pattern
 from tests.transport.test_wrappers import loopback, source
 from worldmove.errors import TransportError
-from worldmove.transport.throttled import (
-    LEAST_PIECE_BYTES,
-    Throttled,
-    WithThrottled,
-    limit_of,
-    rate_of_link,
-    throttled_name,
-)
+from worldmove.transport.link_speed import limit_of, rate_of_link, throttled_name
+from worldmove.transport.throttled import LEAST_PIECE_BYTES, Throttled, WithThrottled
 
 
 @pytest.mark.parametrize(

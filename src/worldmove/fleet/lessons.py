@@ -12,7 +12,7 @@ from statistics import median_low
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.move.measured import Fixed
 from worldmove.move.strategy import Strategy
-from worldmove.transport.throttled import limit_of
+from worldmove.transport.link_speed import limit_of
 
 NUM_LAST = 8
 """How many of the last moves count."""

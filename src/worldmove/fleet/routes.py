@@ -4,7 +4,7 @@ from worldmove.fleet.path_health import PathHealth, available
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.wish import Wish
 from worldmove.fleet.workers import WorkerRecord
-from worldmove.transport.throttled import limit_of, throttled_name
+from worldmove.transport.link_speed import limit_of, throttled_name
 
 CORRUPTING = "corrupting-"
 

@@ -11,9 +11,10 @@ from worldmove.move.admission import Verdict, admit
 from worldmove.move.measured import Measured
 from worldmove.move.strategy import WIRED, Strategy
 
-NEAR_S = 0.002
+NEAR_S = 0.010
+"""Two pauses that differ by no more are nearly equal: a quarter of a frame at 25 a second."""
 NEAR_SHARE = 0.1
-"""Two pauses that differ by no more than this, or by so many seconds, are nearly equal."""
+"""And so are two that differ by this share of the shorter one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from worldmove.serve.play_messages import EngineInfo, Error, Lost, Pong, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
 from worldmove.serve.wording import hello, workers_now
-from worldmove.transport.throttled import rate_of_link
+from worldmove.transport.link_speed import rate_of_link
 
 
 class Ids(Protocol):

@@ -4,42 +4,20 @@ Its name says the speed and what it slows down: ``throttled-1gbit-shm``, ``throt
 """
 
 import asyncio
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from worldmove.errors import TransportError
 from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
 from worldmove.transport.base import Channel, Transport
+from worldmove.transport.link_speed import limit_of
 from worldmove.transport.pieces import cut
 from worldmove.transport.wrappers import Wrapped, pull_to_device
 
-BITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-LINK = re.compile(r"(?P<number>[0-9]{1,4}(\.[0-9]{1,3})?)(?P<unit>kbit|mbit|gbit)")
 PIECE_S = 0.01
 """How long one piece is on its way: short against what is measured of it, long against a timer's grain."""
 LEAST_PIECE_BYTES = 64 << 10
 MOST_PIECE_BYTES = 64 << 20
-
-
-def rate_of_link(link: str) -> float | None:
-    """Return bytes per second of a speed such as ``1gbit``; None for what is no speed, or none at all."""
-    found = LINK.fullmatch(link)
-    rate = float(found["number"]) * BITS[found["unit"]] / 8 if found else 0.0
-    return rate or None
-
-
-def throttled_name(link: str, inner: str) -> str:
-    """Return the name of a path that is slowed down."""
-    return f"throttled-{link}-{inner}"
-
-
-def limit_of(name: str) -> tuple[float, str] | None:
-    """Return the speed in bytes per second, and the path inside, of a path's name; None for one that has no limit."""
-    kind, _, rest = name.partition("-")
-    link, _, inner = rest.partition("-")
-    rate = rate_of_link(link) if kind == "throttled" else None
-    return None if rate is None or not inner else (rate, inner)
 
 
 class WithThrottled(Mapping[str, Transport]):
