@@ -20,12 +20,15 @@ PACKAGE = Path(__file__).parents[1] / "src" / "worldmove"
 
 PURE = (
     "engine/base.py",
+    "fleet/forecast.py",
     "fleet/hosts.py",
+    "fleet/lessons.py",
     "fleet/notes.py",
     "fleet/path_health.py",
     "fleet/ports.py",
     "fleet/reports.py",
     "fleet/views.py",
+    "fleet/wish.py",
     "move/admission.py",
     "move/choice.py",
     "move/ledger_messages.py",
@@ -70,6 +73,7 @@ PURE = (
     "state/saved.py",
     "state/storage.py",
     "state/structure.py",
+    "transport/link_speed.py",
     "units.py",
     "worker/accounts.py",
     "worker/inputs.py",
@@ -87,7 +91,7 @@ NEARLY_PURE: Mapping[str, str] = {
 PURE_IMPORTS = frozenset(
     {
         *("abc", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq"),
-        *("itertools", "math", "operator", "re", "struct", "types", "typing"),
+        *("itertools", "math", "operator", "re", "statistics", "struct", "types", "typing"),
         *("msgspec", "numpy", "worldmove", "xxhash"),
     }
 )

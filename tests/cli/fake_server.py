@@ -24,10 +24,16 @@ class EndingFleet(FakeFleet):
     """A fleet in which the destination's name says how a move ends."""
 
     async def move(
-        self, session: str, to: str, *, damage: bool = False, strategy: Strategy | None = None
+        self,
+        session: str,
+        to: str,
+        *,
+        damage: bool = False,
+        strategy: Strategy | None = None,
+        link: str | None = None,
     ) -> MoveReport:
         self.outcome = Outcome(to) if to in [outcome.value for outcome in Outcome] else Outcome.COMMITTED
-        return await super().move(session, to, damage=damage, strategy=strategy)
+        return await super().move(session, to, damage=damage, strategy=strategy, link=link)
 
 
 async def serve(port_file: Path) -> None:

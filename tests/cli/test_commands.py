@@ -24,6 +24,7 @@ from worldmove.cli.client import Client
 from worldmove.cli.exits import ExitCode
 from worldmove.cli.main import hoist, run
 from worldmove.fleet.reports import Outcome
+from worldmove.move.strategy import Strategy
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {
@@ -302,3 +303,44 @@ def test_a_failure_of_the_machine_or_of_ours_is_one_sentence_too(
     assert ran.status == ExitCode.FAILED
     assert says in ran.err
     assert worldmove("sessions", "--json").document["error"]["code"] == code
+
+
+def test_a_plan_is_a_sheet_and_ends_with_0_where_a_move_would_be_admitted(server: str, session: str) -> None:
+    ran = worldmove("plan", session, "--to", "b", "--server", server)
+    assert (ran.status, ran.err) == (ExitCode.DONE, "")
+    assert ran.out.startswith(f"{session}: a to b over fake, 20.0 MB\n")
+    assert "\x1b" not in ran.out
+
+
+def test_a_plans_document_has_every_term_of_every_strategy(server: str, session: str) -> None:
+    document = worldmove("plan", session, "--to", "b", "--link", "1gbit", "--json", "--server", server).document
+    assert (document["schema"], document["version"]) == ("worldmove.plan", 1)
+    assert (document["from"], document["to"], document["transport"]) == ("a", "b", "throttled-1gbit-fake")
+    assert [found["strategy"] for found in document["strategies"]] == [strategy.value for strategy in Strategy]
+    copied = next(term for term in document["strategies"][0]["pause"] if term["name"] == "copy")
+    assert copied["ms"] == 160.0
+    assert document["measured"]["path_rate"] == 1.25e8
+    assert document["measured"]["row_rate"] is None
+
+
+def test_a_move_that_would_be_refused_ends_the_command_with_3(server: str, session: str) -> None:
+    ran = worldmove("plan", session, "--strategy", "boundary-copy", "--link", "1mbit", "--server", server)
+    assert ran.status == ExitCode.REFUSED
+    assert "It would not be moved." in ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--link", "fast"), "fast is no speed of a link; say one such as 1gbit, 25gbit or 2.5mbit."),
+        (("--strategy", "teleport"), "There is no strategy named teleport; there is boundary copy"),
+        (("--to", "nowhere"), "There is no worker nowhere"),
+    ],
+)
+def test_what_there_is_not_is_named_with_what_there_is(
+    server: str, session: str, options: tuple[str, ...], words: str
+) -> None:
+    for command in ("plan", "move"):
+        ran = worldmove(command, session, *options, "--server", server)
+        assert ran.status == ExitCode.USAGE
+        assert words in ran.err

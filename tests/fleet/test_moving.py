@@ -2,14 +2,13 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 import pytest
 
-from tests.fleet.fakes import RATES, server_of
+from tests.fleet.fakes import server_of
 from worldmove.errors import MoveRefused
-from worldmove.fleet.moving import RATE_AGE_S, RATE_FROM_BYTES, path_rate, report, require
+from worldmove.fleet.moving import expectation, report, require
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.move.admission import admit
@@ -122,44 +121,12 @@ def test_a_report_says_which_environment_both_ends_shared() -> None:
     assert made(Ending(outcome=Outcome.REFUSED, reason="environment", detail="")).environment_digest == ""
 
 
-SHM_RATE = RATES["shm_bytes_per_s"]
-
-
-def rate_over(transport: str, *told: MoveReport, now: float = 10.0) -> float | None:
-    return path_rate(plan_over(transport), told, now)
-
-
-def landed(rate: float, transport: str = "tcp", num_bytes: int = RATE_FROM_BYTES, **changes: Any) -> MoveReport:
-    """A move over a path that landed at a rate."""
-    source = ended("source", 100.0, ("freeze", 0.0, 0.1))
-    destination = ended("destination", 100.0, ("land", 0.2, 0.2 + num_bytes / rate), ("promote", 1.0, 1.1))
-    told = made(replace(COMMITTED, source=source, destination=destination), transport=transport)
-    return replace(told, num_bytes=num_bytes, **changes)
-
-
-def test_a_path_carries_what_its_destination_measured_of_it_and_another_path_says_nothing() -> None:
-    assert rate_over("shm") == SHM_RATE
-    assert rate_over("tcp") is None
-    assert rate_over("corrupting-shm") == SHM_RATE
-
-
-def test_what_the_last_moves_measured_counts_before_what_the_destination_did() -> None:
-    slow = [landed(rate, "shm") for rate in (3e6, 1e6, 2e6)]
-    assert rate_over("shm", *slow) == pytest.approx(2e6)
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        landed(1e6, "shm"),
-        landed(1e6, destination="c"),
-        landed(1e6, source="b", destination="a"),
-        landed(1e6, num_bytes=RATE_FROM_BYTES - 1),
-        landed(1e6, outcome=Outcome.ABORTED),
-        landed(1e6, started_at=9.0 - RATE_AGE_S),
-    ],
-    ids=["another path", "another pair", "the other way", "too small", "aborted", "too long ago"],
-)
-def test_a_move_that_says_nothing_of_this_path_does_not_count(told: MoveReport) -> None:
-    assert rate_over("tcp", told) is None
-    assert rate_over("tcp", told, landed(5e6)) == pytest.approx(5e6)
+def test_what_was_expected_is_told_with_its_terms() -> None:
+    known = Measured(num_bytes=10**9, source_hash_rate=1e10, path_rate=1e9, destination_hash_rate=1e10, horizon_s=2.0)
+    told = expectation(admit(known))
+    assert told is not None
+    assert told.strategy == "boundary copy"
+    assert [name for name, _ in told.terms] == ["freeze", "copy", "verify", "commit"]
+    assert told.pause_s == pytest.approx(sum(seconds for _, seconds in told.terms))
+    assert expectation(None) is None
+    assert expectation(admit(replace(known, path_rate=None))) is None

@@ -49,6 +49,9 @@ def test_worlds_move_over_tcp_and_one_that_is_damaged_on_its_way_stays_where_it_
     play, reports, stayed, damaged = nursed.run(run())
     assert {report.transport for report in reports} == {"tcp"}
     assert all(report.source_digest == report.destination_digest != "" for report in reports)
+    expected = [report.expected for report in reports if report.expected is not None]
+    assert [told.strategy for told in expected] == [report.strategy for report in reports]
+    assert all(0 < told.pause_s == pytest.approx(sum(s for _, s in told.terms)) for told in expected)
     assert play.frames == unmoved(play)
     assert every_change_used_once(play)
     assert (damaged.outcome, damaged.reason, damaged.transport) == (Outcome.ABORTED, "mismatch", "corrupting-tcp")

@@ -18,40 +18,44 @@ LARGE = replace(
 )  # fmt: skip
 
 
+def alike(measured: Measured) -> dict[Strategy, Measured]:
+    return dict.fromkeys(ALL, measured)
+
+
 def test_every_strategy_has_its_reckoning() -> None:
     assert tuple(RECKONERS) == ALL
 
 
 def test_on_a_near_tie_it_is_a_boundary_copy() -> None:
-    assert choose(replace(FAST, path_rate=1e12), offered=ALL).strategy is Strategy.BOUNDARY_COPY
+    assert choose(alike(replace(FAST, path_rate=1e12)), offered=ALL).strategy is Strategy.BOUNDARY_COPY
 
 
 def test_a_slower_path_makes_it_a_difference_and_a_still_slower_one_a_replay() -> None:
     wide, narrow, thin = (replace(LARGE, path_rate=rate, horizon_s=10.0) for rate in (12.5e9, 3.1e9, 1.25e8))
-    assert choose(wide, offered=ALL[:2]).strategy is Strategy.PRE_COPY
-    assert choose(narrow, offered=ALL).strategy is Strategy.REPLAY
-    assert choose(replace(thin, horizon_s=0.3), offered=ALL).strategy is Strategy.REPLAY
+    assert choose(alike(wide), offered=ALL[:2]).strategy is Strategy.PRE_COPY
+    assert choose(alike(narrow), offered=ALL).strategy is Strategy.REPLAY
+    assert choose(alike(replace(thin, horizon_s=0.3)), offered=ALL).strategy is Strategy.REPLAY
 
 
 def test_only_what_is_offered_is_weighed() -> None:
-    assert [verdict.strategy for verdict in choose(FAST).verdicts] == list(WIRED)
-    assert choose(replace(LARGE, path_rate=1e9), offered=ALL[:1]).verdict.reason == "too_slow"
+    assert [verdict.strategy for verdict in choose(alike(FAST)).verdicts] == list(WIRED)
+    assert choose(alike(replace(LARGE, path_rate=1e9)), offered=ALL[:1]).verdict.reason == "too_slow"
 
 
 def test_a_wanted_strategy_is_judged_and_no_other_taken_for_it() -> None:
     slow = replace(LARGE, path_rate=1e9)
-    assert choose(slow, Strategy.BOUNDARY_COPY, ALL).verdict.reason == "too_slow"
-    assert choose(slow, Strategy.REPLAY, ALL).verdict.admitted
+    assert choose(alike(slow), Strategy.BOUNDARY_COPY, ALL).verdict.reason == "too_slow"
+    assert choose(alike(slow), Strategy.REPLAY, ALL).verdict.admitted
 
 
 def test_where_none_is_admitted_it_is_the_one_that_lacks_least() -> None:
-    found = choose(replace(LARGE, path_rate=1e9, horizon_s=0.002), offered=ALL)
+    found = choose(alike(replace(LARGE, path_rate=1e9, horizon_s=0.002)), offered=ALL)
     assert not found.verdict.admitted
     assert found.strategy is Strategy.REPLAY
 
 
 def test_where_nothing_is_known_it_is_the_first_that_says_so() -> None:
-    found = choose(replace(FAST, path_rate=None), offered=ALL)
+    found = choose(alike(replace(FAST, path_rate=None)), offered=ALL)
     assert (found.strategy, found.verdict.reason) == (Strategy.BOUNDARY_COPY, "not_measured")
     assert found.of(Strategy.STREAMING).reason == "not_measured"
 
@@ -59,7 +63,7 @@ def test_where_nothing_is_known_it_is_the_first_that_says_so() -> None:
 @settings(max_examples=100)
 @given(measured=anything())
 def test_an_admitted_strategy_is_taken_if_there_is_one_and_its_pause_is_nearly_the_least(measured: Measured) -> None:
-    found = choose(measured, offered=ALL)
+    found = choose(alike(measured), offered=ALL)
     admitted = [verdict for verdict in found.verdicts if verdict.admitted]
     assert found.verdict.admitted == bool(admitted)
     if admitted:
@@ -70,9 +74,9 @@ def test_an_admitted_strategy_is_taken_if_there_is_one_and_its_pause_is_nearly_t
 
 
 def test_the_order_of_the_verdicts_is_that_of_the_strategies() -> None:
-    assert [verdict.strategy for verdict in choose(FAST, offered=tuple(reversed(ALL))).verdicts] == list(ALL)
+    assert [verdict.strategy for verdict in choose(alike(FAST), offered=tuple(reversed(ALL))).verdicts] == list(ALL)
 
 
 @pytest.mark.parametrize("strategy", ALL)
 def test_each_verdict_can_be_asked_for(strategy: Strategy) -> None:
-    assert choose(FAST, offered=ALL).of(strategy).strategy is strategy
+    assert choose(alike(FAST), offered=ALL).of(strategy).strategy is strategy

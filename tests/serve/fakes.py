@@ -7,13 +7,17 @@ from dataclasses import dataclass, field, replace
 
 from worldmove.engine.base import EngineSpec
 from worldmove.errors import LedgerError, UserError
+from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
 from worldmove.fleet.views import SessionState, SessionView, WorkerState, WorkerView
+from worldmove.move.choice import choose
 from worldmove.move.ledger_messages import Answer, Denied, Done, MarkShown, Operation
+from worldmove.move.measured import Measured
 from worldmove.move.strategy import Strategy
 from worldmove.serve.receipts import KEY_BYTES, Receipts
 from worldmove.state.leaf_sizes import LeafSize
+from worldmove.transport.link_speed import rate_of_link, throttled_name
 from worldmove.worker.messages import (
     Acknowledge,
     BlockDone,
@@ -38,6 +42,21 @@ SPEC = EngineSpec(
     frames_per_s=40.0,
     keys=("up", "down", "left", "right", "flag"),
     num_threads=1,
+)
+
+
+MEASURED = Measured(
+    num_bytes=20_000_000,
+    source_hash_rate=10e9,
+    path_rate=4e9,
+    destination_hash_rate=8e9,
+    horizon_s=0.25,
+    copy_rate=20e9,
+    period_s=0.5,
+    block_s=0.1,
+    utilisation=0.2,
+    num_slots_free=2,
+    num_source_slots_free=1,
 )
 
 
@@ -164,8 +183,30 @@ class FakeFleet:
     async def close(self, session: str) -> None:
         del self.sessions_by_name[session]
 
+    def plan(self, session: str, to: str, *, strategy: Strategy | None = None, link: str | None = None) -> Forecast:
+        """A path of a set speed is what it says; all else is fast, and rows are not measured."""
+        fake = self.sessions_by_name[session]
+        if to == fake.view.owner:
+            raise UserError(f"{session} is at {to} already", code="already_there", status=409)
+        path_rate = 4e9 if link is None else rate_of_link(link)
+        measured = dict.fromkeys(Strategy, replace(MEASURED, path_rate=path_rate))
+        return Forecast(
+            session=session,
+            source=fake.view.owner,
+            destination=to,
+            transport="fake" if link is None else throttled_name(link, "fake"),
+            measured=measured,
+            choice=choose(measured, strategy, offered=tuple(Strategy)),
+        )
+
     async def move(
-        self, session: str, to: str, *, damage: bool = False, strategy: Strategy | None = None
+        self,
+        session: str,
+        to: str,
+        *,
+        damage: bool = False,
+        strategy: Strategy | None = None,
+        link: str | None = None,
     ) -> MoveReport:
         fake = self.sessions_by_name[session]
         source = fake.view.owner

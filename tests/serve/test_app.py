@@ -368,6 +368,7 @@ def test_health_metrics_and_the_schema_say_what_is_served() -> None:
             "/api/sessions/{session}/cancel",
             "/api/sessions/{session}/leaves",
             "/api/sessions/{session}/move",
+            "/api/sessions/{session}/plan",
             "/api/sessions/{session}/record",
             "/api/sessions/{session}/recover",
             "/api/sessions/{session}/saved",

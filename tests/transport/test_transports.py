@@ -18,7 +18,7 @@ from worldmove.transport.lossy import LossPlan, Lossy
 from worldmove.transport.shm import SharedMemory, ShmConfig
 from worldmove.transport.slow import Delay, Slow
 from worldmove.transport.tcp import Tcp, TcpConfig
-from worldmove.transport.wrappers import Throttled
+from worldmove.transport.throttled import Throttled, WithThrottled
 from worldmove.worker.threads import OneThread
 
 
@@ -90,6 +90,7 @@ async def path_of(kind: str, folder: Path) -> AsyncIterator[Transport]:
 
 WRAPPERS: dict[str, Callable[[Transport], Transport]] = {
     "throttled": lambda inner: Throttled(inner, rate_bytes_per_s=1e9, piece_bytes=50_000),
+    "throttled-10gbit": lambda inner: WithThrottled({inner.name: inner})[f"throttled-10gbit-{inner.name}"],
     "lucky-lossy": lambda inner: Lossy(inner, rng=Random(1), plan=LossPlan(cut=0.0, silence=0.0, piece_bytes=50_000)),
     "slow": lambda inner: Slow(inner, rng=Random(1), delay=Delay(most_s=1e-5, piece_bytes=50_000)),
 }
@@ -102,6 +103,7 @@ PATHS = (
     ("shm", "one process"),
     ("shm", "two processes"),
     ("throttled shm", "two processes"),
+    ("throttled-10gbit shm", "two processes"),
     ("tcp", "one process"),
     ("tcp", "two processes"),
     ("throttled tcp", "two processes"),

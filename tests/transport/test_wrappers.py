@@ -12,7 +12,7 @@ from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
 from worldmove.transport.loopback import Loopback
-from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan, Throttled
+from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
 
 EXTENTS = [extent(0, 1000), extent(4096, 60_000), extent(SIZE - 7, 7)]
 EXPECTED = bytearray([POISON]) * SIZE
@@ -34,7 +34,7 @@ def source() -> Arena:
     return arena
 
 
-def pulled(transport: Corrupting | Throttled, extents: list[Extent], arena: Arena) -> bytes:
+def pulled(transport: Corrupting, extents: list[Extent], arena: Arena) -> bytes:
     async def story() -> bytes:
         into = target()
         channel = await transport.connect(await transport.export(arena))
@@ -94,20 +94,5 @@ def test_a_broken_path_says_so() -> None:
         pulled(path, EXTENTS, source())
 
 
-def test_a_throttled_path_takes_its_time_and_brings_every_byte() -> None:
-    async def story() -> float:
-        path = Throttled(loopback(), rate_bytes_per_s=SIZE / 0.1, piece_bytes=10_000)
-        into = target()
-        channel = await path.connect(await path.export(source()))
-        begun = asyncio.get_running_loop().time()
-        await channel.pull([extent(0, SIZE)], into.buffer)
-        took = asyncio.get_running_loop().time() - begun
-        assert bytes(into.buffer) == pattern(SIZE)
-        return took
-
-    assert asyncio.run(story()) >= 0.1
-
-
 def test_wrappers_are_named_after_what_they_wrap() -> None:
-    assert Throttled(loopback(), rate_bytes_per_s=1).name == "throttled-loopback"
     assert Corrupting(loopback(), rng=random.Random(1)).name == "corrupting-loopback"

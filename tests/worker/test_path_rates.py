@@ -12,7 +12,7 @@ from tests.move import virtual
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
 from worldmove.transport.lossy import LossPlan, Lossy
-from worldmove.transport.wrappers import Throttled
+from worldmove.transport.throttled import Throttled
 from worldmove.worker.path_rates import SAMPLE_BYTES, path_rates
 
 T = TypeVar("T")

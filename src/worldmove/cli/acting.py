@@ -9,7 +9,7 @@ from worldmove.cli.client import Client, ServerError
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import BY_OUTCOME, ExitCode, epilog
 from worldmove.cli.files import open_file
-from worldmove.cli.options import DEFAULT_SERVER, Json, Server, Session, Strategy
+from worldmove.cli.options import DEFAULT_SERVER, Json, Link, Server, Session, Strategy
 from worldmove.cli.output import Output
 from worldmove.errors import UserError
 
@@ -82,6 +82,7 @@ def move(
     *,
     to: Annotated[str | None, typer.Option("--to", metavar="WORKER", help="Left out: the roomiest other.")] = None,
     strategy: Strategy = None,
+    link: Link = None,
     damage: Annotated[bool, typer.Option("--damage", help="Break it: damage the bytes of every try.")] = False,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
@@ -94,10 +95,9 @@ def move(
     worldmove move s-k3m9qa --to worker-2 --json
     """
     output = output_of(context, as_json=as_json)
+    wish = {"to": to, "damage": damage, "strategy": strategy, "link": link}
     try:
-        answer = Client(server).post(
-            "sessions", session, "move", body={"to": to, "damage": damage, "strategy": strategy}
-        )
+        answer = Client(server).post("sessions", session, "move", body=wish)
     except ServerError as error:
         if "move" not in error.body:
             raise
@@ -144,4 +144,11 @@ def tell(output: Output, answer: dict[str, Any]) -> None:
     size = f"{(answer['num_bytes'] or 0) / 1e6:.1f} MB in {answer['took_ms'] / 1000:.2f} s"
     proof = str(answer["proof"])
     parts = f"{proof.removeprefix('checked ')} parts identical" if proof.startswith("checked ") else f"parts {proof}"
-    output.text(f"{answer['session']} moved to {answer['to']}: pause {pause}, {gap}, {parts} ({size})")
+    by = _expectation(answer)
+    output.text(f"{answer['session']} moved to {answer['to']}: pause {pause}{by}, {gap}, {parts} ({size})")
+
+
+def _expectation(answer: dict[str, Any]) -> str:
+    """Say by which strategy it was moved, and what was expected of it."""
+    expected = answer["expected"]
+    return "" if expected is None else f" ({expected['strategy']}, expected {expected['pause_ms']:.1f} ms)"

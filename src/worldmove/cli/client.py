@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPException
+from types import MappingProxyType
 from typing import Any, BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
@@ -14,6 +15,7 @@ from worldmove.errors import Fault, UserError
 TIMEOUT_S = 120.0
 """A move is answered when it has ended."""
 PIECE_BYTES = 64 << 10
+NO_QUERY: Mapping[str, object] = MappingProxyType({})
 
 
 class Unreachable(UserError):
@@ -54,9 +56,9 @@ class Client:
         self.server = server.rstrip("/")
         self._opener = build_opener(ProxyHandler({}))
 
-    def get(self, *path: str) -> dict[str, Any]:
+    def get(self, *path: str, query: Mapping[str, object] = NO_QUERY) -> dict[str, Any]:
         """Read something."""
-        return self._ask("GET", path, None)
+        return self._ask("GET", path, None, query)
 
     def post(self, *path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Do something."""
@@ -77,10 +79,16 @@ class Client:
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(num_bytes)}
         return self._object_of(Request(self._url(path, query), data=file, method="POST", headers=headers))
 
-    def _ask(self, method: str, path: tuple[str, ...], body: Mapping[str, Any] | None) -> dict[str, Any]:
+    def _ask(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        body: Mapping[str, Any] | None,
+        query: Mapping[str, object] = NO_QUERY,
+    ) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
-        return self._object_of(Request(self._url(path, {}), data=data, method=method, headers=headers))
+        return self._object_of(Request(self._url(path, query), data=data, method=method, headers=headers))
 
     def _url(self, path: tuple[str, ...], query: Mapping[str, object]) -> str:
         url = "/".join((self.server, "api", *(quote(part, safe="") for part in path)))

@@ -11,7 +11,7 @@ import structlog
 import typer
 
 from worldmove import __version__
-from worldmove.cli import acting, audit, bench, doctor, inspect, keeping, listing, serving, verify
+from worldmove.cli import acting, audit, bench, doctor, inspect, keeping, listing, plan, serving, verify
 from worldmove.cli.exits import ExitCode, exit_of
 from worldmove.cli.output import Output, Verbosity
 from worldmove.errors import UserError, WorldMoveError
@@ -54,7 +54,7 @@ def shared(
     configure_log(context.obj)
 
 
-for part in (serving, listing, acting, keeping, verify, inspect, doctor, audit, bench):
+for part in (serving, listing, plan, acting, keeping, verify, inspect, doctor, audit, bench):
     part.add(app)
 
 

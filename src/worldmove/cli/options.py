@@ -55,6 +55,10 @@ Transport = Annotated[
 ]
 Keep = Annotated[float, typer.Option("--keep-s", min=1, help="Seconds that a session nobody watches is kept.")]
 
+Link = Annotated[
+    str | None, typer.Option("--link", metavar="SPEED", help="Slow the path down to this, for a trial: 1gbit, 25mbit.")
+]
+
 DEFAULT_ENGINE = "reference:island"
 
 

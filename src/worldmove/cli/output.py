@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from worldmove.errors import WorldMoveError
 
@@ -36,6 +36,7 @@ class Output:
         self.as_json = as_json
         self._out = out or sys.stdout
         self._quiet = verbosity.quiet
+        self._sheets = Console(file=self._out, no_color=not verbosity.color, highlight=False)
         self.notes = Console(file=err or sys.stderr, no_color=not verbosity.color, highlight=False, soft_wrap=True)
         """Standard error. Rich honours NO_COLOR and TERM=dumb by itself."""
 
@@ -61,6 +62,11 @@ class Output:
             self.line("  ".join(parts).rstrip())
         if not rows:
             self.note(nothing)
+
+    def rich(self, sheet: RenderableType) -> None:
+        """Write a laid out sheet of data, unless JSON is asked for: in colour on a terminal, plain text elsewhere."""
+        if not self.as_json:
+            self._sheets.print(sheet)
 
     def note(self, text: str) -> None:
         """Say something beside the data, unless asked to be quiet."""

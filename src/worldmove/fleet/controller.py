@@ -11,6 +11,7 @@ from worldmove.fleet.books import Books
 from worldmove.fleet.caretaker import Caretaker
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
+from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.holders import Holders
 from worldmove.fleet.hosts import Hosts
 from worldmove.fleet.inheritance import Inheritance
@@ -21,6 +22,7 @@ from worldmove.fleet.services import Services
 from worldmove.fleet.sessions import SessionRecord, view
 from worldmove.fleet.switchboard import Switchboard
 from worldmove.fleet.views import SessionView, WorkerView
+from worldmove.fleet.wish import Wish
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.fleet.workforce import Workforce
 from worldmove.move.ledger_messages import Answer, Operation
@@ -128,10 +130,19 @@ class Controller:
     async def close(self, session: str) -> None:
         await self._services.opener.close(session)
 
+    def plan(self, session: str, to: str, *, strategy: Strategy | None = None, link: str | None = None) -> Forecast:
+        return self._services.mover.plan(session, to, Wish(strategy=strategy, link=link))
+
     async def move(
-        self, session: str, to: str, *, damage: bool = False, strategy: Strategy | None = None
+        self,
+        session: str,
+        to: str,
+        *,
+        damage: bool = False,
+        strategy: Strategy | None = None,
+        link: str | None = None,
     ) -> MoveReport:
-        return await self._services.mover.move(session, to, damage=damage, strategy=strategy)
+        return await self._services.mover.move(session, to, damage=damage, strategy=strategy, link=link)
 
     async def cancel(self, session: str) -> MoveReport:
         return await self._services.mover.cancel(session)

@@ -10,23 +10,27 @@ from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.grants import is_granted
 from worldmove.fleet.history import History
 from worldmove.fleet.movable import require_movable
 from worldmove.fleet.move_notices import MoveNotices, NoticePorts
-from worldmove.fleet.moving import CORRUPTING, measured, path_rate, report, require
-from worldmove.fleet.path_health import PathHealth, available
+from worldmove.fleet.moving import expectation, report, require
+from worldmove.fleet.planner import Planner
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.routes import Routes
 from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan, by_row
 from worldmove.fleet.whereabouts import Whereabouts
+from worldmove.fleet.wish import Wish
 from worldmove.fleet.workers import WorkerRecord, WorkerTable, may_hold_shadow
 from worldmove.move.admission import admit
 from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
-from worldmove.move.strategy import Strategy, pick
+from worldmove.move.strategy import Strategy
+from worldmove.state.manifest import Layout
 
 NO_FURTHER = ("cancelled", "worker_gone", "reclaimed", "never_caught_up", "diverged")
 """Why a try was aborted after which no other is made."""
@@ -67,17 +71,36 @@ class Mover:
         self._gateway = gateway
         self._history = history
         self._notices = MoveNotices(ports, gateway)
-        self._paths = PathHealth(quarantine_s=config.quarantine_s)
+        self._routes = Routes(transport=config.transport, quarantine_s=config.quarantine_s)
+        self._planner = Planner(
+            config=config,
+            workers=workers,
+            sessions=sessions,
+            desk=desk,
+            gateway=gateway,
+            history=history,
+            routes=self._routes,
+            wall_clock=ports.wall_clock,
+        )
         self._whereabouts = Whereabouts(desk=desk, workers=workers, owner_s=config.owner_s, copy_s=config.copy_s)
 
-    async def move(self, session: str, to: str, *, damage: bool, strategy: Strategy | None = None) -> MoveReport:
-        """Move a session, by the strategy named or the one that admission chooses, and return how it ended."""
+    async def move(
+        self,
+        session: str,
+        to: str,
+        *,
+        damage: bool = False,
+        strategy: Strategy | None = None,
+        link: str | None = None,
+    ) -> MoveReport:
+        """Move a session and return how it ended."""
+        wish = Wish(damage=damage, strategy=strategy, link=link)
         record, destination = self._sessions.get(session), self._workers.get(to)
         row = require_movable(record, self._desk.row(session), to)
         conducted = record.conducted = asyncio.get_running_loop().create_future()
-        record.cancelled, record.move_number, record.wanted = False, None, strategy
+        record.cancelled, record.move_number, record.wish, record.expected = False, None, wish, None
         try:
-            made = await self._tries(record, destination, row, damage=damage)
+            made = await self._tries(record, destination, row)
         except BaseException:
             conducted.set_result(None)
             raise
@@ -87,6 +110,10 @@ class Mover:
         self._history.end(made, record.move_number)
         self._notices.ended(made)
         return made
+
+    def plan(self, session: str, to: str, wish: Wish) -> Forecast:
+        """Say what a move would be, and make none. Raises UserError as a move would."""
+        return self._planner.plan(session, to, wish)
 
     async def cancel(self, session: str) -> MoveReport:
         """Give a session's move up, if that is still possible, and return how it ended. Raises UserError if none is."""
@@ -147,18 +174,18 @@ class Mover:
             if worker in (plan.source.name, plan.destination.name):
                 record.attempt.take(event)
 
-    async def _tries(self, record: SessionRecord, destination: WorkerRecord, row: Row, *, damage: bool) -> MoveReport:
+    async def _tries(self, record: SessionRecord, destination: WorkerRecord, row: Row) -> MoveReport:
         """Try until it is moved, or no further try would help, or there were enough of them."""
         loop = asyncio.get_running_loop()
         begun, started_at = loop.time(), self._ports.wall_clock()
         source = self._workers.get(row.owner)
         await self._whereabouts.until_no_copy(destination, record.name)
         await self._desk.check()
-        num_tries = self._config.damaged_tries if damage else self._config.tries
+        num_tries = self._config.damaged_tries if record.wish.damage else self._config.tries
         tries, again = 0, True
         while again:
             tries += 1
-            plan = self._plan(record, source, destination, row, damage=damage)
+            plan = self._plan(record, source, destination, row)
             ending = await self._noted_try(record, plan, started_at)
             self._ended_try(plan, ending)
             again = tries < num_tries and ending.outcome is Outcome.ABORTED and ending.reason not in NO_FURTHER
@@ -168,44 +195,34 @@ class Mover:
         ending = by_row(plan, ending, after, granted=granted, missing=self._whereabouts.missing(after))
         took_s = loop.time() - begun
         made = report(plan, ending, epoch=(after or row).epoch, tries=tries, started_at=started_at, took_s=took_s)
-        return replace(made, runs_at=lives_at)
+        return replace(made, runs_at=lives_at, expected=expectation(record.expected))
 
     def _is_granted(self, record: SessionRecord, row: Row | None) -> bool:
         """Whether the last try's grant stands. Rows are noted also once no try listens to them any more."""
         note = None if record.move_number is None else self._history.unfinished(record.move_number)
         return note is not None and row is not None and is_granted(note, row, before=note.granted)
 
-    def _plan(
-        self, record: SessionRecord, source: WorkerRecord, destination: WorkerRecord, row: Row, *, damage: bool
-    ) -> Plan:
+    def _plan(self, record: SessionRecord, source: WorkerRecord, destination: WorkerRecord, row: Row) -> Plan:
         """Return the next try: its id is newer than that of any before, also of one that the row knows nothing of."""
         latest = self._desk.row(record.name) or row
         record.tried = next_attempt(latest, self._ports.salt(), tried=record.tried)
+        forecast = self._planner.forecast(record, source, destination, record.wish)
         return Plan(
             session=record.name,
             epoch=row.epoch,
             attempt=record.tried,
             nonce=self._ports.nonce(),
-            transport=self._transport(source, destination, damage=damage),
-            strategy=record.wanted or pick(),
+            transport=forecast.transport,
+            strategy=forecast.choice.strategy,
             source=source,
             destination=destination,
         )
 
-    def _transport(self, source: WorkerRecord, destination: WorkerRecord, *, damage: bool) -> str:
-        now = asyncio.get_running_loop().time()
-        rates = [worker.hello.rates if worker.hello else {} for worker in (source, destination)]
-        wanted = available(self._config.transport, *rates)
-        chosen = self._paths.choose((source.name, destination.name), wanted, now)
-        return (CORRUPTING if damage else "") + chosen
-
     def _ended_try(self, plan: Plan, ending: Ending) -> None:
         """Tell of a try's end. A path that lied by itself, and not for a trial, is not taken for a while."""
         self._notices.ended_try(plan, ending)
-        if ending.reason == "mismatch" and not plan.transport.startswith(CORRUPTING):
-            pair = plan.source.name, plan.destination.name
-            if self._paths.lied(pair, plan.transport, asyncio.get_running_loop().time()):
-                self._notices.quarantined(plan, self._config.quarantine_s)
+        if self._routes.ended(plan, ending, asyncio.get_running_loop().time()):
+            self._notices.quarantined(plan, self._config.quarantine_s)
 
     async def _noted_try(self, record: SessionRecord, plan: Plan, started_at: float) -> Ending:
         """Note a try, so that a later server knows of it, and conduct it."""
@@ -242,12 +259,10 @@ class Mover:
 
     def _admit(self, plan: Plan, prepared: Prepared) -> None:
         """Raise MoveRefused for a move that is not to be made."""
-        healthy = self._desk.failure is None
-        horizon_s = self._gateway().horizon_s(plan.session)
-        carried = path_rate(plan, self._history.reports(), self._ports.wall_clock())
-        found = measured(plan, prepared, horizon_s, carried, ledger_healthy=healthy)
-        verdict = admit(found, plan.strategy)
+        record, num_bytes = self._sessions.get(plan.session), sum(Layout.from_bytes(prepared.layout).storages)
+        found = self._planner.measured(record, plan.source, plan.destination, plan.transport, num_bytes)
+        verdict = record.expected = admit(found[plan.strategy], plan.strategy)
         self._notices.expected(plan, verdict)
-        asked_for = plan.strategy.begins_early and verdict.reason == "not_measured"
-        if (self._config.enforce_horizon and not asked_for) or not healthy:
-            require(verdict, found)
+        asked_for = plan.strategy.begins_early and record.wish.strategy is not None and verdict.reason == "not_measured"
+        if (self._config.enforce_horizon and not asked_for) or self._desk.failure is not None:
+            require(verdict, found[plan.strategy])

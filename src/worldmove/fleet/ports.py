@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from worldmove.errors import LedgerError
+from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.move.ledger_rules import Answer, Operation
@@ -169,13 +170,24 @@ class Fleet(Protocol):
         """End a session or a throw-away copy everywhere, and forget its row. Raises UserError: unknown, moving."""
         ...
 
+    def plan(self, session: str, to: str, *, strategy: Strategy | None = None, link: str | None = None) -> Forecast:
+        """Say what a move would be, with every term of every strategy, and make none. Raises UserError as a move."""
+        ...
+
     async def move(
-        self, session: str, to: str, *, damage: bool = False, strategy: Strategy | None = None
+        self,
+        session: str,
+        to: str,
+        *,
+        damage: bool = False,
+        strategy: Strategy | None = None,
+        link: str | None = None,
     ) -> MoveReport:
         """Move a session and return how it ended: refused, aborted and in doubt are reports, not errors.
 
         ``damage``: every try's bytes pass the Corrupting wrapper (*Break it*). ``strategy``: None has admission
-        choose. Raises UserError: unknown session or worker, already there, or another move of it under way.
+        choose. ``link``: the speed, such as ``1gbit``, that the path is slowed down to. Raises UserError: unknown
+        session or worker, already there, or another move of it under way.
         """
         ...
 

@@ -8,8 +8,9 @@ from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.notes import SessionNote
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionState, SessionView
+from worldmove.fleet.wish import AS_CHOSEN, Wish
+from worldmove.move.admission import Verdict
 from worldmove.move.ledger_row import Row
-from worldmove.move.strategy import Strategy
 from worldmove.worker.messages import Failed, Opened
 
 HOLDING = ("live", "frozen", "superseded", "shadow", "following", "retired")
@@ -38,8 +39,10 @@ class SessionRecord:
     """The try under way."""
     move_number: int | None = None
     """That move's, in the history; None before its first try."""
-    wanted: Strategy | None = None
-    """The strategy that was asked for, for the move under way; None has admission choose."""
+    wish: Wish = AS_CHOSEN
+    """How the move under way is to be made."""
+    expected: Verdict | None = None
+    """What admission has said of its last try."""
     tried: str = ""
     """The id of the newest try."""
     failed_why: str = ""

@@ -99,7 +99,8 @@ class Switchboard:
         match message:
             case Reported():
                 self._reported(worker)
-            case Alive(number=number):
+            case Alive(number=number, block_s=block_s):
+                worker.block_s = block_s or worker.block_s
                 self._caretaker.answered(worker, number)
             case Hello():
                 self._books.workers.hello(message)

@@ -24,6 +24,8 @@ class WorkerRecord:
     slots_quarantined: int = 0
     answered_at: float | None = None
     """When the newest beat was sent that it has answered, by the event loop's clock (see ``fleet.leases``)."""
+    block_s: float | None = None
+    """A high quantile of its recent block times, as it last said; None: it has not said so."""
     suspected: bool = False
     """Its lease has lapsed."""
     beat_sent: int = 0

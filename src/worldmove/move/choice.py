@@ -4,16 +4,17 @@ Rounds and replay cost the two workers time for their other worlds, so what a st
 those whose pauses are nearly equal, the first in the order of ``Strategy`` is taken.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from worldmove.move.admission import Verdict, admit
 from worldmove.move.measured import Measured
 from worldmove.move.strategy import WIRED, Strategy
 
-NEAR_S = 0.002
+NEAR_S = 0.010
+"""Two pauses that differ by no more are nearly equal: a quarter of a frame at 25 a second."""
 NEAR_SHARE = 0.1
-"""Two pauses that differ by no more than this, or by so many seconds, are nearly equal."""
+"""And so are two that differ by this share of the shorter one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +34,13 @@ class Choice:
         return next(verdict for verdict in self.verdicts if verdict.strategy is strategy)
 
 
-def choose(measured: Measured, wanted: Strategy | None = None, offered: Sequence[Strategy] = WIRED) -> Choice:
-    """Weigh the strategies that are offered, or judge the wanted one alone."""
-    verdicts = tuple(admit(measured, strategy) for strategy in Strategy if strategy in offered)
+def choose(
+    measured: Mapping[Strategy, Measured], wanted: Strategy | None = None, offered: Sequence[Strategy] = WIRED
+) -> Choice:
+    """Weigh the strategies that are offered, or judge the wanted one alone. What is measured is given for each."""
+    verdicts = tuple(admit(measured[strategy], strategy) for strategy in Strategy if strategy in offered)
     if wanted is not None:
-        return Choice(verdict=admit(measured, wanted), verdicts=verdicts)
+        return Choice(verdict=admit(measured[wanted], wanted), verdicts=verdicts)
     admitted = [verdict for verdict in verdicts if verdict.admitted]
     return Choice(verdict=_best(admitted) if admitted else _nearest(verdicts), verdicts=verdicts)
 

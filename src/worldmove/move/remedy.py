@@ -18,6 +18,8 @@ from worldmove.units import seconds_text
 MOST = 1e4
 """No change by more than this factor is proposed: it would be another machine."""
 HALVINGS = 40
+MOST_BUFFER_S = 2.0
+"""No client's buffer is proposed that a player would feel as another world's."""
 LEAST = 1e-9
 """As good as nothing: where this admits a move, no other measurement was in its way."""
 
@@ -94,7 +96,7 @@ def _growing(measured: Measured, strategy: Strategy) -> Iterator[Remedy]:
             continue
         counted = isinstance(now, int)
         then = _enough(measured, strategy, field, float(now), counted=counted)
-        if then is not None:
+        if then is not None and not (field == "horizon_s" and then - now > MOST_BUFFER_S):
             factor = 1.0 if counted else then / now if now > 0 else inf
             yield Remedy(field=field, value=then, factor=factor, sentence=say(now, then))
 

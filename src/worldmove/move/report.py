@@ -29,6 +29,18 @@ class PhaseTime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What admission expected of a move. Seconds."""
+
+    strategy: str
+    pause_s: float
+    before_s: float
+    """Of what comes before the freeze."""
+    terms: tuple[tuple[str, float], ...]
+    """Of the pause, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoveReport:
     """One move, of one or more tries. Digests are empty and counts 0 where a move did not come that far."""
 
@@ -58,6 +70,8 @@ class MoveReport:
     """Of the fields that both ends have alike; empty where they were not compared, or differ."""
     pause_s: float | None = None
     """From the freeze at the source to the permission to compute at the destination."""
+    expected: Expectation | None = None
+    """None where admission was not asked, or did not know."""
     gap_s: float | None = None
     """The largest lateness of a block at the gateway in the move; 0 is on time. None where none was due."""
     phases: tuple[PhaseTime, ...] = ()

@@ -27,7 +27,8 @@ class Reckoning:
 def freeze(measured: Measured) -> Term:
     """From the block's end to the first byte."""
     moves = measured.fixed.num_moves
-    return Term("freeze", measured.fixed.freeze_s, f"median of {moves} moves" if moves else "until one has measured it")
+    of = f"median of {moves} moves" if moves else "to start with: no move has measured it yet"
+    return Term("freeze", measured.fixed.freeze_s, of)
 
 
 def commit(measured: Measured) -> Term:

@@ -8,6 +8,7 @@ from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.serve import http_models as body
 from worldmove.serve.live import Live
+from worldmove.serve.planning import expectation_body
 from worldmove.serve.results import milliseconds, missed_frames, proof, sentence
 from worldmove.serve.wording import num_sessions
 from worldmove.worker.messages import Described
@@ -70,6 +71,7 @@ def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
         started_at=datetime.fromtimestamp(report.started_at, UTC).isoformat(timespec="milliseconds"),
         took_ms=round(report.took_s * 1000, 3),
         pause_ms=milliseconds(report.pause_s),
+        expected=None if report.expected is None else expectation_body(report.expected),
         gap_ms=milliseconds(report.gap_s),
         missed_frames=missed_frames(report, frame_period_s),
         phases=[

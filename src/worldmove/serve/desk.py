@@ -1,4 +1,4 @@
-"""What HTTP and the players ask of the gateway: open, close, move, cancel, recover; join, leave, hear."""
+"""What HTTP and the players ask of the gateway: open, close, plan, move, cancel, recover; join, leave, hear."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Protocol
 
 from worldmove.errors import MessageError, MoveRefused, UserError
+from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.ports import Beginning
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerState, WorkerView
@@ -19,6 +20,7 @@ from worldmove.serve.play_messages import EngineInfo, Error, Lost, Pong, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
 from worldmove.serve.wording import hello, workers_now
+from worldmove.transport.link_speed import rate_of_link
 
 
 class Ids(Protocol):
@@ -88,11 +90,17 @@ class Desk:
                 return view
         raise UserError(f"The session {session} has ended.", code="unknown_session", status=404)
 
-    async def move(self, session: str, to: str | None, *, damage: bool, strategy: str | None = None) -> MoveReport:
+    def plan(self, session: str, to: str | None, *, strategy: str | None = None, link: str | None = None) -> Forecast:
+        """Say what a move would be, and make none. Raises UserError."""
+        destination = self._destination(self.view(session), to)
+        return self._fleet.plan(session, destination, strategy=_strategy(strategy), link=_link(link))
+
+    async def move(
+        self, session: str, to: str | None, *, damage: bool, strategy: str | None = None, link: str | None = None
+    ) -> MoveReport:
         """Move a session; the report has the gap, where a block was due. Raises UserError."""
-        view, wanted = self.view(session), None if strategy is None else _strategy(strategy)
-        destination = roomiest_other(self._fleet.workers(), view.owner) if to is None else self._worker(to)
-        report = await self._fleet.move(session, destination, damage=damage, strategy=wanted)
+        destination, wanted, limit = self._destination(self.view(session), to), _strategy(strategy), _link(link)
+        report = await self._fleet.move(session, destination, damage=damage, strategy=wanted, link=limit)
         return await self._gateway.settled(session, report)
 
     async def cancel(self, session: str) -> MoveReport:
@@ -176,6 +184,9 @@ class Desk:
             case Ping(t=t):
                 player.say(Pong(t=t, server_ms=asyncio.get_running_loop().time() * 1000))
 
+    def _destination(self, view: SessionView, to: str | None) -> str:
+        return roomiest_other(self._fleet.workers(), view.owner) if to is None else self._worker(to)
+
     def _worker(self, name: str) -> str:
         """Return a worker's name. Raises UserError, naming the nearest, for an unknown one."""
         names = [view.name for view in self._fleet.workers()]
@@ -192,13 +203,21 @@ class Desk:
             del self._gateway.recoveries[session]
 
 
-def _strategy(name: str) -> Strategy:
-    """Return a strategy by its name. Raises UserError, naming those that there are."""
+def _strategy(name: str | None) -> Strategy | None:
+    """Return a strategy by its name, if one is named. Raises UserError, naming those that there are."""
     try:
-        return pick(name)
+        return None if name is None else pick(name)
     except MoveRefused as refusal:
-        detail = refusal.detail[0].upper() + refusal.detail[1:] + "."
-        raise UserError(detail, code="unknown_strategy", status=404) from refusal
+        why = f"{refusal.detail[0].upper()}{refusal.detail[1:]}."
+        raise UserError(why, code="unknown_strategy", status=404) from refusal
+
+
+def _link(link: str | None) -> str | None:
+    """Return the speed of a link, if one is said. Raises UserError for what is none."""
+    if link is not None and rate_of_link(link) is None:
+        why = f"{link} is no speed of a link; say one such as 1gbit, 25gbit or 2.5mbit."
+        raise UserError(why, code="unknown_link", status=404)
+    return link
 
 
 def roomiest_other(workers: Sequence[WorkerView], owner: str) -> str:

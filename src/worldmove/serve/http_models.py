@@ -25,6 +25,9 @@ class MoveSession(Body):
     strategy: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
         default=None, description="By which strategy. Left out: the one that admission chooses."
     )
+    link: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+        default=None, description="The speed that the path is slowed down to: 1gbit. Left out: as fast as it is."
+    )
 
 
 class Answer(BaseModel):
@@ -88,6 +91,48 @@ class Phase(Answer):
     end_ms: float
 
 
+class Term(Answer):
+    name: str
+    ms: float
+    how: str = Field(description="What of, in a few words.")
+
+
+class StrategyPlan(Answer):
+    strategy: str
+    admitted: bool
+    reason: str = Field(description="Why not; empty where it is admitted.")
+    detail: str
+    remedy: str = Field(description="The least change that alone would admit it; empty where none would.")
+    pause_ms: float | None
+    before_ms: float | None = Field(description="How long it would prepare, played on.")
+    slack_ms: float | None = Field(description="What is left of the horizon; below zero, what is missing.")
+    pause: list[Term]
+    before: list[Term]
+
+
+class Plan(Answer):
+    session: str
+    source: str = Field(serialization_alias="from")
+    to: str
+    transport: str
+    num_bytes: int
+    horizon_ms: float | None = Field(description="Until the next block is due; null: not known, or nobody waits.")
+    waited_for: bool = Field(description="Whether a block is due at all.")
+    strategy: str = Field(description="The one that the move would get.")
+    admitted: bool
+    strategies: list[StrategyPlan]
+    measured: dict[str, float | None] = Field(
+        description="What it was reckoned with: bytes, seconds, bytes per second; null: not measured, or endless."
+    )
+
+
+class Expectation(Answer):
+    strategy: str
+    pause_ms: float
+    before_ms: float
+    terms: dict[str, float] = Field(description="Of the pause, in ms.")
+
+
 class Move(Answer):
     session: str
     attempt: str
@@ -105,6 +150,7 @@ class Move(Answer):
     started_at: str
     took_ms: float
     pause_ms: float | None
+    expected: Expectation | None = Field(description="What admission expected; null where it was not asked.")
     gap_ms: float | None
     missed_frames: int | None
     phases: list[Phase]

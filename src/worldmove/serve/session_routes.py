@@ -10,9 +10,11 @@ from worldmove.serve import http_models as body
 from worldmove.serve.answers import move_body, session_body
 from worldmove.serve.http_errors import REFUSED, Refused
 from worldmove.serve.parts import Parts
+from worldmove.serve.planning import plan_body
 from worldmove.serve.play_socket import play
 from worldmove.serve.receipts import CLAIM
 
+Named = Annotated[str | None, Query(min_length=1, max_length=64)]
 ReceivedBlock = Annotated[str | None, Query(pattern=CLAIM)]
 
 
@@ -49,11 +51,18 @@ def add_play(app: FastAPI, parts: Parts) -> None:
     """A world is played, moved and recovered."""
     desk, frame_period_s = parts.desk, 1 / parts.gateway.config.live.spec.frames_per_s
 
+    @app.get("/api/sessions/{session}/plan")
+    async def plan(session: str, to: Named = None, strategy: Named = None, link: Named = None) -> body.Plan:
+        """Say what a move would take, term by term for every strategy, and make none."""
+        return plan_body(desk.plan(session, to, strategy=strategy, link=link))
+
     @app.post("/api/sessions/{session}/move", responses=REFUSED)
     async def move(session: str, request: body.MoveSession | None = None) -> body.Move:
         """Move a world and answer when it is known how that ended: the outcome is in the body. 409: refused."""
         request = request or body.MoveSession()
-        report = await desk.move(session, request.to, damage=request.damage, strategy=request.strategy)
+        report = await desk.move(
+            session, request.to, damage=request.damage, strategy=request.strategy, link=request.link
+        )
         answer = move_body(report, frame_period_s)
         if report.outcome is Outcome.REFUSED:
             raise Refused(answer)

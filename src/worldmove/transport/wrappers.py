@@ -1,6 +1,5 @@
-"""Paths that are worse than the one they wrap: slower, or lying. For trials, and for *Break it*."""
+"""Paths that wrap another, and those of them that lie. For trials, and for *Break it*."""
 
-import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
 from worldmove.transport.base import Channel, DeviceChannel, DeviceTransport, Transport
-from worldmove.transport.pieces import cut
 
 
 class Wrapped:
@@ -44,40 +42,6 @@ async def pull_to_device(inner: Channel, extents: Sequence[Extent], into: Device
     if not isinstance(inner, DeviceChannel):
         raise TransportError("this path brings nothing to a device")
     await inner.pull_to_device(extents, into)
-
-
-class Throttled(Wrapped):
-    """A path of ``rate_bytes_per_s`` at most."""
-
-    def __init__(self, inner: Transport, *, rate_bytes_per_s: float, piece_bytes: int = 1 << 20) -> None:
-        super().__init__(inner, f"throttled-{inner.name}")
-        self._rate_bytes_per_s = rate_bytes_per_s
-        self._piece_bytes = piece_bytes
-
-    async def connect(self, ticket: bytes) -> "ThrottledChannel":
-        """Connect. Raises TransportError."""
-        return ThrottledChannel(await self._inner.connect(ticket), self._rate_bytes_per_s, self._piece_bytes)
-
-
-class ThrottledChannel:
-    """Pulls piece by piece, and waits after each until its time is over."""
-
-    def __init__(self, inner: Channel, rate_bytes_per_s: float, piece_bytes: int) -> None:
-        self._inner = inner
-        self._rate_bytes_per_s = rate_bytes_per_s
-        self._piece_bytes = piece_bytes
-
-    async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
-        """Copy each extent, at the path's rate. Raises TransportError."""
-        due = asyncio.get_running_loop().time()
-        for piece in cut(extents, self._piece_bytes):
-            await self._inner.pull([piece], into)
-            due += piece.length / self._rate_bytes_per_s
-            await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
-
-    async def close(self) -> None:
-        """Release the wrapped channel. Idempotent."""
-        await self._inner.close()
 
 
 class Damage(Enum):

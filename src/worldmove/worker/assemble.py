@@ -1,7 +1,7 @@
 """Putting one worker together from its engine, its threads and its link."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ class Edges:
     engine_thread: Blocking
     spare_thread: Blocking
     copy_thread: Blocking
-    transports: dict[str, Transport]
+    transports: Mapping[str, Transport]
     send: Callable[[Any], None]
     clock: Callable[[], float]
     """Seconds, monotonic, for block times."""

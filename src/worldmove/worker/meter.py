@@ -3,6 +3,8 @@
 from collections import deque
 
 NUM_KEPT = 256
+HIGH = 0.95
+"""The quantile of block times that is told: an offer names it, and each sign of life."""
 
 
 class Meter:
@@ -24,5 +26,5 @@ class Meter:
         return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]
 
     def rates(self) -> dict[str, float]:
-        """Return the warm-up's rates: hash_bytes_per_s, block_s, and each path's."""
+        """Return the warm-up's rates: hash_bytes_per_s, copy_bytes_per_s, block_s, period_s, and each path's."""
         return dict(self._rates)

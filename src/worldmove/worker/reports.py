@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_messages import Count, Name, Operation
-from worldmove.move.messages import AnyMoveMessage, Blob, Fields, Text
+from worldmove.move.messages import AnyMoveMessage, Blob, Fields, Seconds, Text
 from worldmove.state.leaf_sizes import LeafSize
 from worldmove.worker.message import Changes, FrameDigests, HeldCopies, Message, Notes, OfSession, Sha256
 
@@ -23,7 +23,8 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     arena_bytes: Count
     copies: HeldCopies
     rates: Rates = msgspec.field(default_factory=dict)
-    """Measured before the hello, for admission: hash_bytes_per_s, block_s, NAME_bytes_per_s of each path."""
+    """Measured before the hello, for admission: hash_bytes_per_s, copy_bytes_per_s, block_s, NAME_bytes_per_s of each
+    path; and period_s, the engine's time between two blocks."""
     birth: Text = ""
     """What tells this process from a later one with its pid (``worker.birth``)."""
 
@@ -153,6 +154,8 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     """The worker's event loop has come to this beat."""
 
     number: Count
+    block_s: Seconds = 0.0
+    """A high quantile of its recent block times, or of the warm-up's one."""
 
 
 class Freed(OfSession, frozen=True, kw_only=True, tag="freed"):

@@ -12,12 +12,10 @@ from worldmove.state.manifest import Layout
 from worldmove.state.recapture import Known
 from worldmove.worker.boundaries import RESTING, next_boundary, num_ahead
 from worldmove.worker.loop import Tools
+from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import freeze_in, layout_in
 from worldmove.worker.turns import Turn
-
-HIGH = 0.95
-"""The quantile of block times that an offer names."""
 
 
 class SourceOfMove:

@@ -1,7 +1,7 @@
 """The paths that a worker's process offers, by the name that a move gives."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from worldmove.errors import TransportError
@@ -13,11 +13,12 @@ from worldmove.transport.peer import Peer
 from worldmove.transport.shm import SharedMemory, ShmConfig
 from worldmove.transport.slow import Slow
 from worldmove.transport.tcp import Tcp, TcpConfig
+from worldmove.transport.throttled import WithThrottled
 from worldmove.transport.wrappers import Corrupting
 
 
 class LocalTransports:
-    """Shared memory and TCP; and each of them damaging what it carries, breaking now and then, or slow."""
+    """Shared memory and TCP; and each of them damaging, breaking now and then, slow, or of a set speed."""
 
     def __init__(
         self,
@@ -40,7 +41,8 @@ class LocalTransports:
             bases.append(Peer(kit=kit, cards=self._shm, blocking=copy_thread))
         for path in bases:
             paths += [path, Corrupting(path, rng=rng), Lossy(path, rng=rng), Slow(path, rng=rng)]
-        self.by_name: dict[str, Transport] = {path.name: path for path in paths}
+        self.by_name: Mapping[str, Transport] = WithThrottled({path.name: path for path in paths})
+        """Those that are named here, and each of them at any speed: ``throttled-1gbit-shm``."""
 
     async def start(self) -> None:
         """Let arenas be had. Raises TransportError."""

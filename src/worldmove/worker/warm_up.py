@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from worldmove.engine.base import Engine
+from worldmove.errors import ArenaFull
 from worldmove.state.arena import new_arena
 from worldmove.state.environment import NO_FIELDS, collect
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout
 from worldmove.units import MIB, PAGE_BYTES, round_up
 from worldmove.worker.device_rates import device_rates
-from worldmove.worker.states import DIGESTER, captured_of, digest_of, open_in
+from worldmove.worker.states import DIGESTER, captured_of, copy_aside_in, digest_of, open_in
 
 CANARY_SEED = 20_070_607
 SAMPLE_BYTES = 32 * MIB
@@ -56,13 +57,19 @@ def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
         "canary.frames": hashlib.sha256(block.frames.tobytes()).hexdigest(),
         "canary.state": digest_of(engine, session),
     }
+    kit = kit_of(spec.device)
+    copying = _copy_rate(engine, session, arena_bytes, clock)
     del session
     arena.close()
-    kit = kit_of(spec.device)
     environment = collect(fields, kit.fields if kit else NO_FIELDS)
     return WarmUp(
         environment={name: str(value) for name, value in environment.fields.items()},
-        rates={"block_s": block_s, **(_hash_rate(clock) if kit is None else device_rates(kit, clock))},
+        rates={
+            "block_s": block_s,
+            "period_s": spec.period_s,
+            **copying,
+            **(_hash_rate(clock) if kit is None else device_rates(kit, clock)),
+        },
         arena_bytes=arena_bytes,
     )
 
@@ -71,6 +78,24 @@ def _needed(engine: Engine[Any], session: Any) -> int:
     engine.quiesce(session)
     manifest = captured_of(engine, session).manifest
     return round_up(int(Layout.of(manifest).arena_bytes * ROOM), PAGE_BYTES)
+
+
+def _copy_rate(engine: Engine[Any], session: Any, arena_bytes: int, clock: Callable[[], float]) -> dict[str, float]:
+    """Copy the canary's state aside twice, as a snapshot is; the second time counts, when its pages are there.
+
+    Where there is no room for that, nothing is known of it.
+    """
+    try:
+        aside = new_arena(arena_bytes, "worldmove-aside", kit_of(engine.spec.device))
+    except ArenaFull:
+        return {}
+    try:
+        copy_aside_in(engine, session, aside)
+        begin = clock()
+        manifest, _ = copy_aside_in(engine, session, aside)
+        return {"copy_bytes_per_s": manifest.num_bytes / max(clock() - begin, 1e-9)}
+    finally:
+        aside.close()
 
 
 def _hash_rate(clock: Callable[[], float]) -> dict[str, float]:

@@ -36,6 +36,7 @@ from worldmove.worker.messages import (
     TakeOver,
     ToWorker,
 )
+from worldmove.worker.meter import HIGH
 from worldmove.worker.opening import open_session
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotPool
@@ -147,7 +148,7 @@ class Worker:
     def _reply(self, message: Beat | Poll) -> None:
         match message:
             case Beat(number=number):
-                self.tools.send(Alive(number=number))
+                self.tools.send(Alive(number=number, block_s=self.tools.meter.block_s(HIGH)))
             case Poll(poll=number):
                 self.copies.report(number)
 

@@ -1,0 +1,115 @@
+"""What the last moves have measured for the next one: rates, and the parts of a pause that do not grow. Pure.
+
+Only what was measured between the same two workers, in the same direction and not long ago counts. A rate is a median,
+so one slow move changes nothing. The parts that do not grow are what is left of each pause when the parts that do are
+taken away as they are reckoned: so what a reckoning forgets is learned, and not forgotten again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.move.measured import Fixed
+from worldmove.move.strategy import Strategy
+from worldmove.transport.link_speed import limit_of
+
+NUM_LAST = 8
+"""How many of the last moves count."""
+AGE_S = 600.0
+"""What was measured longer ago is of another time; and a path that was refused would never be measured again."""
+RATE_FROM_BYTES = 1 << 20
+"""A smaller move's time is that of its messages."""
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """From whom, to whom, over what: by name."""
+
+    source: str
+    destination: str
+    transport: str
+
+
+def path_rate(route: Route, reports: Sequence[MoveReport], rates: Mapping[str, float], now: float) -> float | None:
+    """Return what a path carries between two workers, bytes per second; None where nothing measured it.
+
+    ``rates``: what the destination measured before its hello. A path that damages or breaks what it carries is as fast
+    as the one that it wraps, and one with a limit no faster than that.
+    """
+    told = [report for report in _recent(route, reports, now) if report.transport == route.transport]
+    moved = [rate for report in told if (rate := _rate(report, "destination", "land", "fetch")) is not None]
+    if moved:
+        return median_low(moved[-NUM_LAST:])
+    limit = limit_of(route.transport)
+    if limit is not None:
+        inner = rates.get(f"{limit[1]}_bytes_per_s")
+        return None if inner is None else min(inner, limit[0])
+    wrapped = route.transport.rpartition("-")[2]
+    return rates.get(f"{route.transport}_bytes_per_s") or rates.get(f"{wrapped}_bytes_per_s")
+
+
+def hash_rates(
+    route: Route, reports: Sequence[MoveReport], now: float, *, source: float | None, destination: float | None
+) -> tuple[float | None, float | None]:
+    """Return how fast the two ends digest a state while they move it; as their warm-ups say where no move does."""
+    told = _recent(route, reports, now)
+    here = [rate for report in told if (rate := _rate(report, "source", "second_digest")) is not None]
+    there = [rate for report in told if (rate := _rate(report, "destination", "verify")) is not None]
+    return (
+        median_low(here[-NUM_LAST:]) if here else source,
+        median_low(there[-NUM_LAST:]) if there else destination,
+    )
+
+
+def fixed(
+    route: Route, strategy: Strategy, reports: Sequence[MoveReport], now: float, *, hashes: tuple[float, float]
+) -> Fixed:
+    """Return the parts that do not grow: of moves by this strategy between these two, else between any two.
+
+    ``hashes``: the rates at the source and the destination that the next move is reckoned with.
+    """
+    alike = [report for report in reports if report.strategy == strategy.value and _counts(report, now)]
+    same = [report for report in alike if (report.source, report.destination) == (route.source, route.destination)]
+    parts = [found for report in (same or alike)[-NUM_LAST:] if (found := _parts(report, hashes)) is not None]
+    if not parts:
+        return Fixed()
+    freeze_s, install_s, commit_s = (median_low([part[index] for part in parts]) for index in range(3))
+    return Fixed(freeze_s=freeze_s, install_s=install_s, commit_s=commit_s, num_moves=len(parts))
+
+
+def _parts(report: MoveReport, hashes: tuple[float, float]) -> tuple[float, float, float] | None:
+    """Cut a pause into (up to the first byte, from the last byte to the pass over it, what is left)."""
+    freeze, land, verify = _span(report, "freeze"), _span(report, "land"), _span(report, "verify")
+    first = land or _span(report, "digest")
+    if report.pause_s is None or freeze is None or first is None or verify is None:
+        return None
+    freeze_s = first[0] - freeze[0]
+    pass_s, there_s = (report.num_bytes / rate for rate in hashes)
+    if land is None:
+        return freeze_s, 0.0, max(0.0, report.pause_s - freeze_s - max(2 * pass_s, there_s))
+    install_s = max(0.0, verify[0] - land[1])
+    grown_s = max(land[1] - land[0], pass_s) + max(pass_s, install_s + there_s)
+    return freeze_s, install_s, max(0.0, report.pause_s - freeze_s - grown_s)
+
+
+def _recent(route: Route, reports: Sequence[MoveReport], now: float) -> list[MoveReport]:
+    ends = route.source, route.destination
+    return [report for report in reports if (report.source, report.destination) == ends and _counts(report, now)]
+
+
+def _counts(report: MoveReport, now: float) -> bool:
+    return report.outcome is Outcome.COMMITTED and now - report.started_at <= AGE_S
+
+
+def _rate(report: MoveReport, side: str, *names: str) -> float | None:
+    """Return how fast a phase went over the whole state, if the state is large enough to tell."""
+    spans = [phase for phase in report.phases if phase.side == side and phase.name in names]
+    took_s = sum(phase.end_s - phase.start_s for phase in spans)
+    return report.num_bytes / took_s if took_s > 0 and report.num_bytes >= RATE_FROM_BYTES else None
+
+
+def _span(report: MoveReport, name: str) -> Span | None:
+    return next(((phase.start_s, phase.end_s) for phase in report.phases if phase.name == name), None)

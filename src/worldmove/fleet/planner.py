@@ -1,0 +1,142 @@
+"""Gathers what a move is reckoned with, and says what it is expected to be: before it is made, and for a plan."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.forecast import Forecast
+from worldmove.fleet.history import History
+from worldmove.fleet.lessons import Route, fixed, hash_rates, path_rate
+from worldmove.fleet.movable import require_movable
+from worldmove.fleet.ports import Gateway
+from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.routes import Routes
+from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.wish import Wish
+from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.move.choice import choose
+from worldmove.move.measured import Fixed, Measured
+from worldmove.move.strategy import Strategy
+from worldmove.state.environment import Environment
+
+
+class Planner:
+    """One controller's. It reads, and changes nothing."""
+
+    def __init__(
+        self,
+        *,
+        config: FleetConfig,
+        workers: WorkerTable,
+        sessions: SessionTable,
+        desk: LedgerDesk,
+        gateway: Callable[[], Gateway],
+        history: History,
+        routes: Routes,
+        wall_clock: Callable[[], float],
+    ) -> None:
+        self._config = config
+        self._workers = workers
+        self._sessions = sessions
+        self._desk = desk
+        self._gateway = gateway
+        self._history = history
+        self._routes = routes
+        self._wall_clock = wall_clock
+
+    def plan(self, session: str, to: str, wish: Wish) -> Forecast:
+        """Say what a move would be. Raises UserError: unknown session or worker, or a session that cannot be moved."""
+        record, destination = self._sessions.get(session), self._workers.get(to)
+        row = require_movable(record, self._desk.row(session), to)
+        return self.forecast(record, self._workers.get(row.owner), destination, wish)
+
+    def forecast(self, record: SessionRecord, source: WorkerRecord, destination: WorkerRecord, wish: Wish) -> Forecast:
+        """Say what the next move of a session between two workers is expected to be."""
+        transport = self._routes.choose(source, destination, wish, asyncio.get_running_loop().time())
+        measured = self.measured(record, source, destination, transport)
+        return Forecast(
+            session=record.name,
+            source=source.name,
+            destination=destination.name,
+            transport=transport,
+            measured=measured,
+            choice=choose(measured, wish.strategy),
+        )
+
+    def measured(
+        self,
+        record: SessionRecord,
+        source: WorkerRecord,
+        destination: WorkerRecord,
+        transport: str,
+        num_bytes: int | None = None,
+    ) -> dict[Strategy, Measured]:
+        """Collect what each strategy is reckoned with. ``num_bytes``: as the source says; else as it was opened."""
+        route = Route(source=source.name, destination=destination.name, transport=transport)
+        opened = record.opened
+        size = num_bytes if num_bytes is not None else opened.num_bytes if opened else 0
+        found = self._of_pair(record.name, source, destination, route, size)
+        reports, now = self._history.reports(), self._wall_clock()
+        hashes = found.source_hash_rate, found.destination_hash_rate
+        return {strategy: replace(found, fixed=_fixed(route, strategy, reports, now, hashes)) for strategy in Strategy}
+
+    def _of_pair(
+        self, session: str, source: WorkerRecord, destination: WorkerRecord, route: Route, num_bytes: int
+    ) -> Measured:
+        here, there = _rates(source), _rates(destination)
+        reports, now = self._history.reports(), self._wall_clock()
+        hash_here, hash_there = hash_rates(
+            route, reports, now, source=here.get("hash_bytes_per_s"), destination=there.get("hash_bytes_per_s")
+        )
+        block_s, period_s = destination.block_s or there.get("block_s"), there.get("period_s")
+        return Measured(
+            num_bytes=num_bytes,
+            source_hash_rate=hash_here,
+            path_rate=path_rate(route, reports, there, now),
+            destination_hash_rate=hash_there,
+            horizon_s=self._gateway().horizon_s(session),
+            row_rate=_lesser(here.get("row_bytes_per_s"), there.get("row_bytes_per_s")),
+            copy_rate=_lesser(here.get("copy_bytes_per_s"), there.get("copy_bytes_per_s")),
+            dirty_bytes=_count(here.get("dirty_bytes")),
+            new_bytes=_count(here.get("new_bytes")),
+            period_s=period_s,
+            block_s=block_s,
+            utilisation=None if not period_s or block_s is None else destination.num_live * block_s / period_s,
+            patience_s=self._config.patience_s,
+            num_slots_free=destination.slots_free,
+            num_source_slots_free=source.slots_free,
+            environment_differs=_differs(source, destination),
+            same_worker=source.name == destination.name,
+            ledger_healthy=self._desk.failure is None,
+        )
+
+
+def _fixed(
+    route: Route,
+    strategy: Strategy,
+    reports: Sequence[MoveReport],
+    now: float,
+    hashes: tuple[float | None, float | None],
+) -> Fixed:
+    here, there = hashes
+    return Fixed() if not here or not there else fixed(route, strategy, reports, now, hashes=(here, there))
+
+
+def _rates(worker: WorkerRecord) -> dict[str, float]:
+    return dict(worker.hello.rates) if worker.hello else {}
+
+
+def _lesser(here: float | None, there: float | None) -> float | None:
+    """Return the slower of the two ends' rates: each does its part."""
+    return None if here is None or there is None else min(here, there)
+
+
+def _count(measured: float | None) -> int | None:
+    return None if measured is None else int(measured)
+
+
+def _differs(source: WorkerRecord, destination: WorkerRecord) -> tuple[str, ...]:
+    here, there = (Environment(fields=dict(w.hello.environment) if w.hello else {}) for w in (source, destination))
+    return tuple(str(difference) for difference in here.difference(there))

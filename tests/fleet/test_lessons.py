@@ -1,0 +1,134 @@
+"""What the last moves have measured for the next one."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from worldmove.fleet.lessons import AGE_S, RATE_FROM_BYTES, Route, fixed, hash_rates, path_rate
+from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
+from worldmove.move.measured import Fixed
+from worldmove.move.strategy import Strategy
+
+RATES = {"shm_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9}
+HASHES = (20e9, 10e9)
+TCP = Route(source="a", destination="b", transport="tcp")
+
+
+def phase(side: str, name: str, start_s: float, end_s: float) -> PhaseTime:
+    return PhaseTime(side=side, name=name, start_s=start_s, end_s=end_s)
+
+
+def moved(rate: float = 1e9, transport: str = "tcp", num_bytes: int = 100_000_000, **changes: Any) -> MoveReport:
+    """A move that froze for 3 ms, said so for 1 ms, landed at a rate, installed for 5 ms, and ended 8 ms after."""
+    landed = 0.004 + num_bytes / rate
+    proven = landed + 0.005 + num_bytes / HASHES[1]
+    told = MoveReport(
+        session="s",
+        attempt="00000001-x",
+        source="a",
+        destination="b",
+        outcome=Outcome.COMMITTED,
+        reason="done",
+        detail="",
+        epoch=2,
+        tries=1,
+        transport=transport,
+        started_at=5.0,
+        took_s=1.0,
+        num_bytes=num_bytes,
+        pause_s=proven + 0.008,
+        phases=(
+            phase("source", "freeze", 0.0, 0.003),
+            phase("destination", "land", 0.004, landed),
+            phase("source", "second_digest", landed, landed + num_bytes / HASHES[0]),
+            phase("destination", "verify", landed + 0.005, proven),
+            phase("destination", "promote", proven + 0.007, proven + 0.008),
+        ),
+    )
+    return replace(told, **changes)
+
+
+def rate_over(transport: str, *told: MoveReport, now: float = 10.0) -> float | None:
+    return path_rate(replace(TCP, transport=transport), told, RATES, now)
+
+
+def test_a_path_carries_what_its_destination_measured_of_it_and_another_path_says_nothing() -> None:
+    assert rate_over("shm") == 1e9
+    assert rate_over("tcp") is None
+    assert rate_over("corrupting-shm") == 1e9
+
+
+def test_a_path_with_a_limit_is_as_fast_as_the_one_inside_and_no_faster_than_the_limit() -> None:
+    assert rate_over("throttled-1gbit-shm") == 1.25e8
+    assert rate_over("throttled-100gbit-shm") == 1e9
+    assert rate_over("throttled-1gbit-tcp") is None
+    assert rate_over("throttled-1gbit-shm", moved(1.1e8, "throttled-1gbit-shm")) == pytest.approx(1.1e8)
+
+
+def test_what_the_last_moves_measured_counts_before_what_the_destination_did() -> None:
+    slow = [moved(rate, "shm") for rate in (3e8, 1e8, 2e8)]
+    assert rate_over("shm", *slow) == pytest.approx(2e8)
+
+
+OTHERS = {
+    "another path": moved(1e8, "shm"),
+    "another pair": moved(1e8, destination="c"),
+    "the other way": moved(1e8, source="b", destination="a"),
+    "too small": moved(1e8, num_bytes=RATE_FROM_BYTES - 1),
+    "aborted": moved(1e8, outcome=Outcome.ABORTED),
+    "too long ago": moved(1e8, started_at=9.0 - AGE_S),
+}
+
+
+@pytest.mark.parametrize("told", OTHERS.values(), ids=OTHERS)
+def test_a_move_that_says_nothing_of_this_path_does_not_count(told: MoveReport) -> None:
+    assert rate_over("tcp", told) is None
+    assert rate_over("tcp", told, moved(5e8)) == pytest.approx(5e8)
+
+
+def test_hash_rates_are_those_of_the_moves_and_else_those_of_the_warm_up() -> None:
+    assert hash_rates(TCP, (), 10.0, source=1.0, destination=None) == (1.0, None)
+    assert hash_rates(TCP, [moved()], 10.0, source=1.0, destination=2.0) == pytest.approx(HASHES)
+
+
+def test_what_does_not_grow_is_cut_out_of_the_last_pauses() -> None:
+    found = fixed(TCP, Strategy.BOUNDARY_COPY, [moved(), moved(2e9)], 10.0, hashes=HASHES)
+    assert found.num_moves == 2
+    assert (found.freeze_s, found.install_s, found.commit_s) == pytest.approx((0.004, 0.005, 0.008))
+
+
+def test_the_parts_that_were_learned_add_up_to_the_pause_they_were_learned_from() -> None:
+    told = moved(pause_s=0.5)
+    found = fixed(TCP, Strategy.BOUNDARY_COPY, [told], 10.0, hashes=HASHES)
+    grown_s = 0.1 + max(100e6 / HASHES[0], found.install_s + 100e6 / HASHES[1])
+    assert found.freeze_s + grown_s + found.commit_s == pytest.approx(0.5)
+
+
+def test_before_the_first_move_there_are_values_to_start_with_and_they_say_so() -> None:
+    assert fixed(TCP, Strategy.BOUNDARY_COPY, (), 10.0, hashes=HASHES) == Fixed()
+    assert Fixed().num_moves == 0
+
+
+def test_another_strategys_pauses_teach_nothing_and_another_pairs_only_while_this_one_has_none() -> None:
+    other = moved(source="b", destination="a", pause_s=0.9)
+    replay = moved(strategy="replay")
+    assert fixed(TCP, Strategy.BOUNDARY_COPY, [replay], 10.0, hashes=HASHES).num_moves == 0
+    assert fixed(TCP, Strategy.BOUNDARY_COPY, [other], 10.0, hashes=HASHES).commit_s > 0.7
+    assert fixed(TCP, Strategy.BOUNDARY_COPY, [other, moved()], 10.0, hashes=HASHES).commit_s == pytest.approx(0.008)
+
+
+def test_a_pause_in_which_nothing_landed_is_two_passes_and_what_does_not_grow() -> None:
+    phases = (
+        phase("source", "freeze", 0.0, 0.003),
+        phase("source", "digest", 0.0035, 0.0085),
+        phase("destination", "verify", 0.004, 0.014),
+    )
+    told = moved(strategy="replay", phases=phases, pause_s=0.020)
+    found = fixed(TCP, Strategy.REPLAY, [told], 10.0, hashes=HASHES)
+    assert (found.freeze_s, found.install_s, found.commit_s) == pytest.approx((0.0035, 0.0, 0.0065))
+
+
+def test_a_report_without_its_phases_teaches_nothing() -> None:
+    assert fixed(TCP, Strategy.BOUNDARY_COPY, [moved(phases=())], 10.0, hashes=HASHES).num_moves == 0
+    assert fixed(TCP, Strategy.BOUNDARY_COPY, [moved(pause_s=None)], 10.0, hashes=HASHES).num_moves == 0

@@ -1,0 +1,143 @@
+"""What a move is reckoned with, gathered from what workers, gateway and earlier moves have said."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.fleet.fakes import Server, copy_of, server_of
+from worldmove.errors import UserError
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.forecast import Forecast
+from worldmove.fleet.history import History
+from worldmove.fleet.notes import MemoryNotes, Notes
+from worldmove.fleet.planner import Planner
+from worldmove.fleet.routes import Routes
+from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.wish import Wish
+from worldmove.move.measured import Measured
+from worldmove.move.strategy import WIRED, Strategy
+from worldmove.worker.messages import Hello, Opened
+
+OPENED = Opened(session="s", epoch=1, num_bytes=20_000_000, num_leaves=3, state_digest="d")
+MORE = {"copy_bytes_per_s": 2e9, "row_bytes_per_s": 3e9, "period_s": 0.5, "dirty_bytes": 9.0, "new_bytes": 5.0}
+
+
+def planned(wish: Wish | None = None, *, prepare: Callable[[Server], None] = lambda server: None) -> Forecast:
+    """Plan the move of a session from ``a`` to ``b``."""
+
+    async def run() -> Forecast:
+        server = await server_of("a", "b")
+        prepare(server)
+        return planner_of(server).plan("s", "b", wish or Wish())
+
+    return asyncio.run(run())
+
+
+def planner_of(server: Server) -> Planner:
+    sessions = SessionTable()
+    sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False, opened=OPENED))
+    return Planner(
+        config=FleetConfig(workers=("a", "b")),
+        workers=server.workers,
+        sessions=sessions,
+        desk=server.desk,
+        gateway=lambda: server.gateway,
+        history=History(Notes(MemoryNotes()), limit=8, log=lambda event, fields: None),
+        routes=Routes(transport="shm", quarantine_s=600.0),
+        wall_clock=lambda: 0.0,
+    )
+
+
+def knows(server: Server, worker: str, **changes: Any) -> None:
+    """A worker has said other things in its hello."""
+    record = server.workers.get(worker)
+    assert record.hello is not None
+    fields = {name: getattr(record.hello, name) for name in Hello.__struct_fields__}
+    record.hello = Hello(**{**fields, **changes})
+
+
+def rates(**changes: float) -> dict[str, float]:
+    return {"shm_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9, "block_s": 0.01, **MORE, **changes}
+
+
+def known(server: Server) -> None:
+    knows(server, "a", rates=rates())
+    knows(server, "b", rates=rates(hash_bytes_per_s=5e8, copy_bytes_per_s=1e9))
+
+
+def measured(forecast: Forecast) -> Measured:
+    return forecast.measured[Strategy.BOUNDARY_COPY]
+
+
+def test_each_end_says_its_own_rates_and_of_what_both_do_the_slower_counts() -> None:
+    found = measured(planned(prepare=known))
+    assert (found.num_bytes, found.path_rate, found.horizon_s) == (20_000_000, 1e9, 1.0)
+    assert (found.source_hash_rate, found.destination_hash_rate) == (1e9, 5e8)
+    assert (found.copy_rate, found.row_rate) == (1e9, 3e9)
+    assert (found.dirty_bytes, found.new_bytes, found.period_s) == (9, 5, 0.5)
+    assert (found.num_slots_free, found.num_source_slots_free) == (3, 3)
+
+
+def test_what_nobody_has_measured_is_not_known() -> None:
+    found = measured(planned())
+    assert (found.copy_rate, found.row_rate, found.new_bytes, found.utilisation) == (None, None, None, None)
+    assert planned().choice.verdict.admitted
+
+
+def test_a_destination_is_as_busy_as_its_worlds_and_its_newest_block_time_say() -> None:
+    def busy(server: Server) -> None:
+        known(server)
+        server.holds("b", copy_of("x", "live"), copy_of("y", "live"), copy_of("z", "retired"))
+        server.workers.get("b").block_s = 0.1
+
+    found = measured(planned(prepare=busy))
+    assert found.block_s == 0.1
+    assert found.utilisation == pytest.approx(2 * 0.1 / 0.5)
+    assert found.num_slots_free == 0
+
+
+def test_environments_that_differ_are_named() -> None:
+    found = planned(prepare=lambda server: knows(server, "b", environment={"engine.name": "none", "torch": "2.12"}))
+    assert found.choice.verdict.reason == "environment"
+    assert "torch" in found.choice.verdict.detail
+    assert found.choice.verdict.terms == ()
+
+
+def test_a_link_of_a_set_speed_is_planned_over_and_no_faster_than_it_says() -> None:
+    found = planned(Wish(link="100mbit"))
+    assert found.transport == "throttled-100mbit-shm"
+    assert measured(found).path_rate == 12.5e6
+    assert found.choice.verdict.reason == "too_slow"
+    remedy = found.remedy(Strategy.BOUNDARY_COPY)
+    assert remedy is not None
+
+
+def test_a_wanted_strategy_is_the_one_that_is_planned() -> None:
+    for strategy in WIRED:
+        assert planned(Wish(strategy=strategy)).choice.strategy is strategy
+
+
+def test_every_strategy_that_is_wired_has_a_verdict() -> None:
+    assert [verdict.strategy for verdict in planned().choice.verdicts] == list(WIRED)
+
+
+@pytest.mark.parametrize(("to", "code"), [("a", "already_there"), ("c", "unknown_worker")])
+def test_what_cannot_be_moved_cannot_be_planned_either(to: str, code: str) -> None:
+    async def run() -> None:
+        planner_of(await server_of("a", "b")).plan("s", to, Wish())
+
+    with pytest.raises(UserError) as refused:
+        asyncio.run(run())
+    assert refused.value.code == code
+
+
+def test_a_plan_says_nothing_to_anybody() -> None:
+    async def run() -> Server:
+        server = await server_of("a", "b")
+        planner_of(server).plan("s", "b", Wish())
+        return server
+
+    server = asyncio.run(run())
+    assert [wire.sent for wire in server.wires.values()] == [[], []]
