@@ -90,7 +90,7 @@ NEARLY_PURE: Mapping[str, str] = {
 
 PURE_IMPORTS = frozenset(
     {
-        *("abc", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq"),
+        *("abc", "bisect", "collections", "dataclasses", "enum", "functools", "hashlib", "heapq", "hmac"),
         *("itertools", "math", "operator", "re", "statistics", "struct", "types", "typing"),
         *("msgspec", "numpy", "worldmove", "xxhash"),
     }
