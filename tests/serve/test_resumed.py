@@ -340,3 +340,28 @@ def test_what_a_client_says_of_a_dead_owners_world_counts_with_its_receipt_alone
         assert restart.gateway.next_block(SESSION) == next_block
 
     restarted(work, client_s=0.05)
+
+
+@pytest.mark.parametrize(
+    ("left", "reaches", "following"), [(3, 3, 8), (3, 5, 8), (3, 7, 8), (3, 8, 3), (7, 8, 7), (8, 8, 8)]
+)
+def test_without_the_owner_a_world_goes_on_where_no_block_that_a_player_has_is_made_from_another_list(
+    left: int, reaches: int, following: int
+) -> None:
+    """``left``, ``reaches``: what the copy that is left knows to have left, and how far its lists reach."""
+
+    async def work(restart: Restart) -> None:
+        for claim in (None, 4, 7):
+            Returning(restart.house, claim)
+        for block in range(left, reaches):
+            restart.gateway.held(SESSION, block, restart.list_of(block).changes)
+        restart.gateway.left(SESSION, left, left, sends=False)
+        restart.gateway.may_show(SESSION, owner_lives=False)
+        restart.gateway.may_close(SESSION)
+        await asyncio.sleep(1.0)
+        assert restart.gateway.next_block(SESSION) == following
+        log_reaches = restart.gateway.log_reaches(SESSION, left)
+        assert log_reaches is not None
+        assert (log_reaches >= following) is (reaches == 8)
+
+    restarted(work, client_s=0.5)
