@@ -118,15 +118,17 @@ def test_another_strategys_pauses_teach_nothing_and_another_pairs_only_while_thi
     assert fixed(TCP, Strategy.BOUNDARY_COPY, [other, moved()], 10.0, hashes=HASHES).commit_s == pytest.approx(0.008)
 
 
-def test_a_pause_in_which_nothing_landed_is_two_passes_and_what_does_not_grow() -> None:
+def test_of_a_replay_it_is_learned_how_long_its_follower_takes_to_stand_still() -> None:
     phases = (
         phase("source", "freeze", 0.0, 0.003),
         phase("source", "digest", 0.0035, 0.0085),
-        phase("destination", "verify", 0.004, 0.014),
+        phase("destination", "halt", 0.004, 0.011),
+        phase("destination", "verify", 0.012, 0.022),
     )
-    told = moved(strategy="replay", phases=phases, pause_s=0.020)
+    told = moved(strategy="replay", phases=phases, pause_s=0.030)
     found = fixed(TCP, Strategy.REPLAY, [told], 10.0, hashes=HASHES)
-    assert (found.freeze_s, found.install_s, found.commit_s) == pytest.approx((0.0035, 0.0, 0.0065))
+    assert (found.freeze_s, found.install_s, found.commit_s) == pytest.approx((0.004, 0.001, 0.008))
+    assert found.meet_s == pytest.approx(0.007)
 
 
 def test_a_report_without_its_phases_teaches_nothing() -> None:

@@ -79,6 +79,13 @@ def test_the_pause_of_a_replay_has_no_term_that_grows_with_the_path() -> None:
     assert slow.before_s > fast.before_s + 19
 
 
+def test_a_follower_that_was_seen_to_stand_still_is_expected_to_do_so_again() -> None:
+    assert times(admit(FAST, Strategy.REPLAY))["meet"] == pytest.approx(0.2 * 0.1)
+    learned = replace(FAST, fixed=replace(FAST.fixed, meet_s=0.007, num_moves=3))
+    assert times(admit(learned, Strategy.REPLAY))["meet"] == 0.007
+    assert times(admit(replace(learned, source_hash_rate=1e9), Strategy.REPLAY))["meet"] == 0.02
+
+
 def test_a_replay_catches_up_with_what_was_played_since_its_snapshot() -> None:
     verdict = admit(replace(FAST, path_rate=10e6), Strategy.REPLAY)
     before = {term.name: term.seconds for term in verdict.before}

@@ -76,23 +76,34 @@ def fixed(
     parts = [found for report in (same or alike)[-NUM_LAST:] if (found := _parts(report, hashes)) is not None]
     if not parts:
         return Fixed()
-    freeze_s, install_s, commit_s = (median_low([part[index] for part in parts]) for index in range(3))
-    return Fixed(freeze_s=freeze_s, install_s=install_s, commit_s=commit_s, num_moves=len(parts))
+    meets = [part.meet_s for part in parts if part.meet_s is not None]
+    return Fixed(
+        freeze_s=median_low([part.freeze_s for part in parts]),
+        install_s=median_low([part.install_s for part in parts]),
+        commit_s=median_low([part.commit_s for part in parts]),
+        meet_s=median_low(meets) if meets else None,
+        num_moves=len(parts),
+    )
 
 
-def _parts(report: MoveReport, hashes: tuple[float, float]) -> tuple[float, float, float] | None:
-    """Cut a pause into (up to the first byte, from the last byte to the pass over it, what is left)."""
-    freeze, land, verify = _span(report, "freeze"), _span(report, "land"), _span(report, "verify")
-    first = land or _span(report, "digest")
-    if report.pause_s is None or freeze is None or first is None or verify is None:
+def _parts(report: MoveReport, hashes: tuple[float, float]) -> Fixed | None:
+    """Cut one pause into what does not grow; None where its phases do not tell.
+
+    Between the freeze and the passes lies what comes over: bytes that land, or a follower that comes to stand still.
+    """
+    freeze, landed, halted = (_span(report, name) for name in ("freeze", "land", "halt"))
+    verify, over = _span(report, "verify"), landed or halted
+    if report.pause_s is None or freeze is None or over is None or verify is None:
         return None
-    freeze_s = first[0] - freeze[0]
+    freeze_s, install_s = over[0] - freeze[0], max(0.0, verify[0] - over[1])
     pass_s, there_s = (report.num_bytes / rate for rate in hashes)
-    if land is None:
-        return freeze_s, 0.0, max(0.0, report.pause_s - freeze_s - max(2 * pass_s, there_s))
-    install_s = max(0.0, verify[0] - land[1])
-    grown_s = max(land[1] - land[0], pass_s) + max(pass_s, install_s + there_s)
-    return freeze_s, install_s, max(0.0, report.pause_s - freeze_s - grown_s)
+    grown_s = max(over[1] - over[0], pass_s) + max(pass_s, install_s + there_s)
+    return Fixed(
+        freeze_s=freeze_s,
+        install_s=install_s,
+        commit_s=max(0.0, report.pause_s - freeze_s - grown_s),
+        meet_s=None if halted is None else halted[1] - halted[0],
+    )
 
 
 def _recent(route: Route, reports: Sequence[MoveReport], now: float) -> list[MoveReport]:

@@ -41,6 +41,8 @@ class Fixed:
     freeze_s: float = FREEZE_S
     install_s: float = INSTALL_S
     commit_s: float = COMMIT_S
+    meet_s: float | None = None
+    """How long a follower takes to stand still at the boundary; None: no replay has measured it."""
     num_moves: int = 0
     """How many moves they are of; 0: none yet, and these are the values to start with."""
 

@@ -5,9 +5,10 @@
     boundary copy   freeze + max(S/B, S/h) + max(S/h, install + S/h') + commit
     pre-copy        freeze + S/r + moved/m + max(left/B, S/h) + max(S/h, install + S/h') + commit
     streaming       the same; left: what was final too late to travel before the boundary
-    replay          freeze + max(2 S/h, S/h') + meet + commit
+    replay          freeze + max(U G, S/h) + max(S/h, install + S/h') + commit
 
-What runs side by side: the source's first pass beside the copy, its second beside the destination's install and pass.
+What runs side by side: the source's first pass beside the copy, or beside a follower that steps its last block behind
+the destination's own worlds; its second pass beside the destination's install and pass.
 What comes before the freeze costs no pause, and has to fit into the move's patience.
 """
 
@@ -164,11 +165,20 @@ def _replay(measured: Measured) -> Reckoning:
     catch_s = lag_s * block_s / (_room_s(measured) - block_s)
     num_blocks = ceil((lag_s + catch_s) / measured.rate("period_s"))
     catch = Term("catch up", catch_s, f"{num_blocks} blocks of {seconds_text(block_s)}")
-    pass_s = source_pass_s(measured)
-    how = f"the source's two passes of {seconds_text(pass_s)}, beside the destination's, {seconds_text(pass_there_s)}"
-    meet = Term("meet", measured.rate("utilisation") * block_s, "the last block, behind the destination's own worlds")
-    verify = Term("verify", max(2 * pass_s, pass_there_s), how)
-    return Reckoning((aside, snapshot, check, catch), (freeze(measured), meet, verify, commit(measured)))
+    return Reckoning(
+        (aside, snapshot, check, catch), (freeze(measured), _meet(measured), verify(measured), commit(measured))
+    )
+
+
+def _meet(measured: Measured) -> Term:
+    """Until the follower stands still at the boundary, which both ends make for at the same time."""
+    learned_s, pass_s = measured.fixed.meet_s, source_pass_s(measured)
+    if learned_s is None:
+        wait_s, of = measured.rate("utilisation") * measured.rate("block_s"), "behind its worker's own worlds"
+    else:
+        wait_s, of = learned_s, f"median of {measured.fixed.num_moves} moves"
+    how = f"the follower in {seconds_text(wait_s)}, {of}, beside the source's first pass, {seconds_text(pass_s)}"
+    return Term("meet", max(wait_s, pass_s), how)
 
 
 _HASHES = ("source_hash_rate", "destination_hash_rate", "horizon_s")
