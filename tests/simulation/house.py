@@ -88,6 +88,10 @@ class WatchedGateway(Gateway):
         super().resume(session, opened)
         self.watch.resume(self.lives[session])
 
+    def left(self, session: str, before: int, computed: int, *, sends: bool) -> None:
+        self.watch.left(session, before)
+        super().left(session, before, computed, sends=sends)
+
 
 class Ids:
     """Names and seeds in order; a session's seed follows from its name."""

@@ -34,6 +34,8 @@ class Played:
     """Of each block shown."""
     frames: dict[int, bytes] = field(default_factory=dict)
     """Of each block shown: its pixels."""
+    left_before: int = 0
+    """Blocks before this one have left, by what a worker has said to a server."""
     shown_here: dict[int, None] = field(default_factory=dict)
     """Blocks that the present server has shown."""
     received: dict[str, dict[int, None]] = field(default_factory=dict)

@@ -6,8 +6,8 @@
 4. A block is shown once, in order, in the epoch of the row at that moment, and its frames are those of a world that
    was never moved and had the same lists.
 5. A session is lost only when no process with power holds a copy that could go on. A retired one cannot where a list
-   of a block that a tab has received is with nobody any more; nor where a client says so
-   after a server and the owner have died.
+   of a block that a tab has received, or that a worker knows to have left, is with nobody any more; nor where a client
+   says so after a server and the owner have died.
 6. A key change that was taken is in exactly one list, as it was pressed.
    Controls go to nobody who has not asked for them.
 7. No two calls are made to an engine at once (``node.Alone``).
@@ -152,6 +152,15 @@ class Watch:
         if session in self.played:
             self.played[session].row = None
 
+    def left(self, session: str, before: int) -> None:
+        """A worker says which blocks have left."""
+        played = self.played.get(session)
+        if played is None:
+            return  # it was being opened, and nobody was told its name
+        if before > played.next_block:
+            self._fail(f"{session}: a worker says that block {before - 1} has left, and it was never shown")
+        played.left_before = max(played.left_before, before)
+
     def _check_lost(self, row: Row) -> None:
         left = {node: phase for (session, node), (phase, _) in self._copies.items() if session == row.session}
         complete = [f"{node} ({phase})" for node, phase in left.items() if self._can_go_on(row.session, node, phase)]
@@ -165,7 +174,7 @@ class Watch:
             return phase in COMPLETE
         played = self.played[session]
         sequencer, lists = played.live.sequencer, self.lists_with_power(session)
-        newest = max(played.newest_received, played.returning.believed)
+        newest = max(played.newest_received, played.returning.believed, played.left_before - 1)
         needed = range(self.next_block_of(session, node), newest + 1)
         return all(sequencer.first <= block < sequencer.reaches or block in lists for block in needed)
 
