@@ -53,7 +53,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--out", required=True, help="the folder for everything")
     options.add_argument("--label", default="h200", help="the machine's name in file names")
     options.add_argument("--preset", default="matrix-game-2")
-    options.add_argument("--only", help="these steps alone, with commas: tests,wmf1,latents,complete,live")
+    options.add_argument("--only", help="these steps alone, with commas: tests,wmf1,loop,latents,complete,live")
     options.add_argument("--moves", type=int, default=20)
     options.add_argument("--repeats", type=int, default=20)
     options.add_argument("--file-repeats", type=int, default=20)
@@ -73,6 +73,14 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
             name="wmf1",
             command=(sys.executable, "-m", "bench.gpu_fingerprint", "--out", f"{folder}/wmf1.json", "--budget", "30"),
             limit_s=90,
+        ),
+        Step(
+            name="loop",
+            command=(
+                *(sys.executable, "-m", "bench.movable", "--engine", f"reference:{options.preset}", "--goal", "1.01"),
+                *("--pairs", "60", "--warm", "6", "--out", f"{folder}/movable-{options.label}.json"),
+            ),
+            limit_s=120,
         ),
         Step(
             name="latents",

@@ -59,7 +59,7 @@ def _on_device(capture: Capture) -> dict[int, bytes]:
 
 def _storage(capture: Capture, leaf: Leaf) -> Storage | None:
     is_view = isinstance(leaf, TensorLeaf | ArrayLeaf) and leaf.storage is not None
-    return capture.storages[leaf.storage] if is_view else None  # type: ignore[union-attr,index]
+    return capture.storages[leaf.storage] if is_view else None
 
 
 def _cut(run: Extent) -> Iterator[Extent]:

@@ -35,6 +35,14 @@ class Part(NamedTuple):
     length: int
 
 
+class Shift(NamedTuple):
+    """The groups of a plan from ``first`` to before ``end`` have come to lie ``by`` bytes further."""
+
+    first: int
+    end: int
+    by: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory:
     """One allocation, of this process or mapped from another. Exists until ``release`` was called."""
@@ -132,7 +140,7 @@ class MemoryKit(Protocol):
         """Prepare to read groups of parts, numbered from 0, as often as is wanted."""
         ...
 
-    def replan(self, plan: object, changed: Mapping[int, Sequence[Part]]) -> object:
+    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
         """Return a plan of which some groups lie elsewhere; the old one is of no use any more."""
         ...
 

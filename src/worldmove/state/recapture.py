@@ -6,7 +6,7 @@ that run in C; a leaf that changed is read anew. Whatever else differs (another 
 anything that would be refused) is left to ``capture`` itself, so that there is one account of what a state is.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, is_
 from typing import Any
@@ -22,7 +22,7 @@ from worldmove.state import array
 from worldmove.state.capture import Capture, Reader, Storage, capture, storage_at
 from worldmove.state.frame import frame, peek
 from worldmove.state.geometry import bounds
-from worldmove.state.leaf import ArrayLeaf, DeviceTensorLeaf, GeneratorLeaf, GeneratorRecord, Leaf, TensorLeaf
+from worldmove.state.leaf import ArrayLeaf, GeneratorLeaf, GeneratorRecord, Leaf, TensorLeaf
 from worldmove.state.manifest import MANIFEST_MAGIC, MAX_MANIFEST_BYTES, LeafRecord, Manifest
 from worldmove.state.memory import MemoryKit
 from worldmove.state.record import read_fields
@@ -45,7 +45,7 @@ _EMPTY = (
     *filter(None, [getattr(_tensor, "has_names", None)]),  # torch 2.13 has no named tensors any more
 )
 """What no tensor of a state has. Not compared with what was: the objects are the same, and may have been filled."""
-_gradient = attrgetter("grad")
+_gradient, _layout, _is_nested = map(attrgetter, ("grad", "layout", "is_nested"))
 
 Places = NDArray[np.int64]
 
@@ -87,6 +87,8 @@ class Known:
     """Which storage each of these lies in, or -1; the storages' lengths, and each one's first view."""
     lengths: Places
     first: Places
+    viewed_by: tuple[tuple[int, ...], ...]
+    """Of each storage, the leaves that view it."""
     structure: bytes
     chunks: tuple[bytes, ...]
     """The containers, and each leaf, encoded."""
@@ -145,9 +147,18 @@ def _known(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
         owner=owner,
         lengths=np.array([storage.num_bytes for storage in state.storages], dtype=np.int64),
         first=np.array([storage_of.index(which) for which in range(len(state.storages))], dtype=np.int64),
+        viewed_by=_viewed_by(zip((*tensors, *arrays), storage_of, strict=True), len(state.storages)),
         structure=encode(state.manifest.structure),
         chunks=tuple(encode(leaf) for leaf in leaves),
     )
+
+
+def _viewed_by(pairs: Iterable[tuple[int, int | None]], num_storages: int) -> tuple[tuple[int, ...], ...]:
+    found: list[list[int]] = [[] for _ in range(num_storages)]
+    for leaf, storage in pairs:
+        if storage is not None:
+            found[storage].append(leaf)
+    return tuple(tuple(each) for each in found)
 
 
 def _program(tree: Any) -> tuple[list[_Step], list[int], list[Any]]:
@@ -242,7 +253,7 @@ class _Again:
             and not any(any(map(fact, live)) for fact in _EMPTY)
             and list(map(_gradient, live)).count(None) == len(live)
             and forward_ad._current_level < 0  # only within a level may a tensor have a tangent
-            and all(self._is_like(i, values[i]) for i in known.tensors if values[i] is not known.values[i])
+            and _are_plain([values[i] for i in known.tensors if values[i] is not known.values[i]])
             and list(map(torch.UntypedStorage.nbytes, storages)) == known.num_bytes
             and all(self._is_same_array(array, record) for array, record in arrays)
         )
@@ -250,12 +261,6 @@ class _Again:
             return None
         begins = list(map(torch.UntypedStorage.data_ptr, storages)) + [_array_begin(array) for array, _ in arrays]
         return np.array(begins, dtype=np.int64)
-
-    def _is_like(self, which: int, live: torch.Tensor) -> bool:
-        """Check a tensor that is another object than before. Raises StateRefused."""
-        record, kit = self._known.capture.manifest.leaves[which], self._known.capture.kit
-        array.check_tensor(record.path, live, kit)
-        return kit is None or kit.holds(live) is isinstance(record.content, DeviceTensorLeaf)
 
     def _is_same_array(self, live: Any, record: LeafRecord) -> bool:
         leaf = record.content
@@ -276,7 +281,7 @@ class _Again:
         touched[new[new >= 0]] = True
         storages = list(known.capture.storages)
         for which in np.flatnonzero(touched).tolist():
-            owners = [values[known.views[place]] for place in np.flatnonzero(known.owner == which).tolist()]
+            owners = [values[i] for i in known.viewed_by[which]]
             record = known.capture.manifest.storages[which]
             storages[which] = storage_at(int(bases[which]), record.num_bytes, owners, record, known.capture.kit)
         return tuple(storages), bases
@@ -349,6 +354,17 @@ class _Again:
             manifest=manifest, storages=storages, kit=known.capture.kit, plans=known.capture.plans if kept else []
         )
         return replace(known, capture=state, values=values, begins=begins, addresses=addresses, chunks=chunks)
+
+
+def _are_plain(tensors: Sequence[torch.Tensor]) -> bool:
+    """Check tensors that are other objects than before, beside what is compared of each: their dtype is a carried one,
+    and by device and size of storage they lie where the others lay.
+    """
+    return (
+        list(map(_layout, tensors)).count(torch.strided) == len(tensors)
+        and not any(map(_is_nested, tensors))
+        and not any(map(_tensor._is_zerotensor, tensors))
+    )
 
 
 def _are_equal(keys: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
