@@ -250,10 +250,10 @@ def _aligned(num_bytes: int, remainder: int) -> Memory:
 
 def _copy_to_device(moves: Sequence[tuple[Storage, int]], arena: DeviceArena) -> None:
     """Copy device memory by one launch for all of it, and stage what lies in host memory."""
-    pieces, staged = [], []
+    pieces, staged, begin = [], [], arena.address
     for storage, place in moves:
         for extent in storage.used:
-            target = arena.address + place + extent.offset
+            target = begin + place + extent.offset
             if isinstance(storage, DeviceStorage):
                 pieces.append(Piece(storage.address + extent.offset, target, extent.length))
             else:

@@ -176,9 +176,11 @@ class _Extents:
 
     def shift(self, shifts: Sequence[tuple[int, int, int]]) -> None:
         """Add to the addresses of runs of groups."""
-        bounds = np.append(self._first, len(self._table))
-        for first, end, by in shifts:
-            self._table[bounds[first] : bounds[end], 0] += by
+        first, end, by = np.array(shifts, dtype=np.int64).reshape(-1, 3).T
+        steps = np.zeros(len(self._counts) + 1, dtype=np.int64)
+        np.add.at(steps, first, by)
+        np.add.at(steps, end, -by)
+        self._table[:, 0] += np.cumsum(steps)[self._group]
 
     def direct(self) -> NDArray[np.bool_]:
         """Say which groups are one extent at a multiple of 16, and go to one."""
