@@ -152,8 +152,7 @@ class CudaKit:
         """Begin to copy, on the kit's stream."""
         with self._lock:
             if len(pieces) <= FLAT_PIECES:
-                for piece in pieces:
-                    cuda_driver.copy(self._index, piece, self._stream.cuda_stream)
+                cuda_driver.copy_all(self._index, pieces, self._stream.cuda_stream)
                 return self._finished(None)
             with torch.cuda.device(self.device), torch.cuda.stream(self._stream):
                 plan = self._scattered = self._copies.pointed(self._scattered, pieces)
@@ -172,10 +171,10 @@ class CudaKit:
         """Copy to host memory, through one pinned page or as many as it takes."""
         ends = list(accumulate(part.length for part in parts))
         pinned = torch.empty(max(ends[-1], 1), dtype=torch.uint8, pin_memory=True)
+        begin = pinned.data_ptr()
+        pieces = [(part.address, begin + end - part.length, part.length) for part, end in zip(parts, ends, strict=True)]
         with self._lock:
-            for part, end in zip(parts, ends, strict=True):
-                target = pinned.data_ptr() + end - part.length
-                cuda_driver.copy(self._index, (part.address, target, part.length), self._stream.cuda_stream)
+            cuda_driver.copy_all(self._index, pieces, self._stream.cuda_stream)
             pending = self._finished(pinned)
         pending.wait()
         found: HostBytes = pinned.numpy()
@@ -186,11 +185,12 @@ class CudaKit:
         ends = list(accumulate(len(data) for _, data in runs))
         pinned = torch.empty(max(ends[-1], 1), dtype=torch.uint8, pin_memory=True)
         held: HostBytes = pinned.numpy()
+        pieces = []
+        for (address, data), end in zip(runs, ends, strict=True):
+            held[end - len(data) : end] = data
+            pieces.append((pinned.data_ptr() + end - len(data), address, len(data)))
         with self._lock:
-            for (address, data), end in zip(runs, ends, strict=True):
-                held[end - len(data) : end] = data
-                source = pinned.data_ptr() + end - len(data)
-                cuda_driver.copy(self._index, (source, address, len(data)), self._stream.cuda_stream)
+            cuda_driver.copy_all(self._index, pieces, self._stream.cuda_stream)
             pending = self._finished(pinned)
         pending.wait()
 
@@ -210,9 +210,12 @@ class CudaKit:
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Launch once, and wait for the digests."""
         assert isinstance(plan, Plan)
-        with self._lock, torch.cuda.device(self.device):
-            pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
-        return pending.result()
+        try:
+            with self._lock, torch.cuda.device(self.device):
+                pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
+            return pending.result()
+        except torch.AcceleratorError as error:
+            raise TransportError(f"the device has failed: {error}") from error
 
     def prepare_key(self, key: bytes) -> None:
         """Bring a key's coefficients to the GPU."""
