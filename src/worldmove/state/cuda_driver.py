@@ -1,8 +1,8 @@
 """The CUDA driver, for what torch does not offer: allocations with a handle, copies by address, launches.
 
-The only file that imports ``cuda.bindings.driver``, which comes with torch for CUDA. Every call works in the device's
-primary context, which is torch's; it is the calling thread's for that call alone, so that torch finds the device that
-it had chosen.
+It is called through ``cuda.bindings``, which comes with torch for CUDA. Every call works in the device's primary
+context, which is torch's; it is the calling thread's for that call alone, so that torch finds the device that it had
+chosen.
 """
 
 from collections.abc import Callable, Iterable

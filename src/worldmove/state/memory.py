@@ -145,7 +145,10 @@ class MemoryKit(Protocol):
         ...
 
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
-        """Return WMF1 of each group of a plan, under a key of 32 bytes, from one pass over the memory."""
+        """Return WMF1 of each group of a plan, under a key of 32 bytes, from one pass over the memory.
+
+        Raises TransportError if the device has failed.
+        """
         ...
 
     def prepare_key(self, key: bytes) -> None:

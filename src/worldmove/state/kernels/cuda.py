@@ -1,4 +1,4 @@
-"""The device programs compiled (NVRTC) and started on a CUDA device. Only this file imports ``nvrtc``."""
+"""The device programs compiled (NVRTC) and started on a CUDA device."""
 
 import ctypes
 from collections.abc import Mapping, Sequence
@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from cuda.bindings import nvrtc
+from cuda.bindings import driver, nvrtc
 
 from worldmove.errors import UserError
-from worldmove.state.cuda_driver import InContext, call, driver
+from worldmove.state.cuda_driver import InContext, call
 
 SOURCE = Path(__file__).with_name("programs.cu")
 LEAST_CAPABILITY = (8, 0)
