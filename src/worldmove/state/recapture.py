@@ -21,7 +21,8 @@ from worldmove.state.capture import Capture, Reader, Storage, capture, storage_a
 from worldmove.state.frame import frame, peek
 from worldmove.state.known import Known, Places, array_begin, known_of
 from worldmove.state.leaf import ArrayLeaf, GeneratorRecord, Leaf
-from worldmove.state.manifest import MANIFEST_MAGIC, MAX_MANIFEST_BYTES, LeafRecord, Manifest
+from worldmove.state.leaf_record import LeafRecord
+from worldmove.state.manifest import MANIFEST_MAGIC, MAX_MANIFEST_BYTES, Manifest
 from worldmove.state.memory import MemoryKit
 from worldmove.state.record import read_fields
 from worldmove.state.tensor_facts import are_as_before, are_plain
