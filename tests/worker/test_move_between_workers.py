@@ -10,7 +10,7 @@ from worldmove.engine.base import Engine
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.move.ledger_messages import CloseAttempt, OpenAttempt
 from worldmove.move.ledger_row import Facts, Row
-from worldmove.move.messages import CONTROLLER, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
+from worldmove.move.messages import CONTROLLER, Begin, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
 from worldmove.worker.messages import Acknowledge, Close, LedgerAnswer, LedgerAsk, Open, TakeOver
@@ -34,6 +34,7 @@ class Pair:
         path = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
         self.ledger = MemoryLedger()
         self.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=0)
+        self.strategy = "boundary copy"
         self.silent = False
         """The ledger's answers are lost."""
         self.heard: list[MoveMessage] = []
@@ -104,12 +105,26 @@ class Pair:
 
     async def start_move(self, transport: str = "loopback") -> None:
         """Conduct the move up to its start, as a controller would."""
+        await self.open_attempt(transport)
+        self.start()
+
+    def start(self) -> None:
+        start = Start(to="a", destination="b", destination_incarnation=1, nonce=bytes(32), **HEAD)  # type: ignore[arg-type]
+        self.benches["a"].worker.take(start)
+
+    def begin(self, *, patience_s: float = 10.0) -> None:
+        """Have both ends do what comes before the boundary."""
+        head, about = HEAD, {"destination": "b", "destination_incarnation": 1, "nonce": bytes(32), "lease_s": 5.0}
+        for end in ("a", "b"):
+            begin = Begin(to=end, patience_s=patience_s, **about, **head)  # type: ignore[arg-type]
+            self.benches[end].worker.take(begin)
+
+    async def open_attempt(self, transport: str = "loopback") -> None:
+        """Conduct the move until the ledger has opened it."""
         await self.offer(transport)
         await self.hears(Reserved)
         opened = OpenAttempt(session="s-1", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1)
         await self.ledger.ask(opened, self.facts)
-        start = Start(to="a", destination="b", destination_incarnation=1, nonce=bytes(32), **HEAD)  # type: ignore[arg-type]
-        self.benches["a"].worker.take(start)
 
     async def offer(self, transport: str) -> None:
         b, head = self.benches["b"].worker, HEAD
@@ -125,7 +140,7 @@ class Pair:
                 source="a",
                 source_incarnation=1,
                 transport=transport,
-                strategy="boundary copy",
+                strategy=self.strategy,
                 lease_s=5.0,
                 **head,  # type: ignore[arg-type]
             )

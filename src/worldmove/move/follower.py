@@ -151,7 +151,9 @@ class Follower:
             raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", said)
 
     async def _say_ready(self) -> None:
+        """Say that it is level, and see that it stays so, until the source says where they meet."""
         while not self._told.is_set():
+            await self._slot.caught_up()
             self._attempt.send(CONTROLLER, Ready)
             try:
                 async with asyncio.timeout(READY_S):
