@@ -92,13 +92,12 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
         tools.courtesy.owner_began(copy.name)
     try:
         async with tools.turns.take(turn) as engine_thread:
-            changes = copy.inputs.get(copy.next_block)
+            phase, changes = copy.phase, copy.inputs.get(copy.next_block)
             if changes is None or not copy.may_compute:
                 return
-            if copy.is_spare and not tools.courtesy.allows(_takes_s(copy, tools)):
+            if phase is CopyPhase.FOLLOWING and copy.is_spare and not tools.courtesy.allows(_takes_s(copy, tools)):
                 return  # somebody's block came first, and the time for this one is over
-            phase = copy.phase
-            wants_digest = copy.num_digests_owed > 0 or copy.phase is CopyPhase.RETIRED
+            wants_digest = copy.num_digests_owed > 0 or phase is CopyPhase.RETIRED
             job = partial(step, tools.engine, copy.engine_session, changes, tools.clock, wants_digest=wants_digest)
             stepped = await engine_thread(job)
         _record(copy, tools, stepped, phase)
