@@ -85,7 +85,7 @@ def test_a_follower_steps_what_has_left_and_nothing_else_and_only_the_digests_of
         await b.rest()
         assert stepped(b) == [3, 4]
         assert [done.frame_sha256 for done in b.of(Followed)] == [d.frame_sha256 for d in a.of(BlockDone)][3:5]
-        assert b.of(BlockDone) == b.of(CheckDone) == []
+        assert (b.of(BlockDone), b.of(CheckDone)) == ([], [])
         assert [held.left for held in b.copies().copies] == [0]
         assert copy_at(b).left == 5
 
@@ -164,7 +164,7 @@ def test_an_engine_that_raises_at_the_follower_ends_the_move_and_not_the_session
 def test_a_follower_whose_state_cannot_be_resolved_ends_the_move_and_the_source_plays_on() -> None:
     engine = CountingEngine()
 
-    def refuses(world: World) -> Any:
+    def refuses(session: World) -> Any:
         raise StateRefused("numbers", "they are no more")
 
     async def trial(pair: Pair) -> None:
