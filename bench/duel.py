@@ -14,6 +14,7 @@ from bench.player import Player
 from bench.walk import Walk
 from worldmove.cli.benches.tap import Arrival, Checked, listen
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.move.strategy import Strategy
 from worldmove.serve.house import House
 from worldmove.serve.server import inhabited
 from worldmove.serve.server_config import ServerConfig
@@ -24,6 +25,14 @@ OWED_BLOCKS = 2
 """A world plays so many blocks after a move, watched or not: the retired copy is compared by them."""
 TRIES_PER_MOVE = 3
 """More refusals than this for each move asked for end the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a move is asked for. None: as the server chooses; ``link``: as fast as the path is."""
+
+    strategy: Strategy | None = None
+    link: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +48,8 @@ class DuelConfig:
     rest_moves: bool
     settle_blocks: int = 8
     """Blocks that both worlds play before the first move."""
+    ways: tuple[Way, ...] = (Way(),)
+    """Each move's, in turn."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -167,7 +178,10 @@ class _Run:
         if owner is None:
             raise RuntimeError("the moved world has no owner any more")
         to = names[(names.index(owner.worker) + 1) % len(names)]
-        report = await gateway.settled(MOVED, await controller.move(MOVED, to))
+        ways, asked = self._config.ways, len(self._moves.committed) + len(self._moves.others)
+        way = ways[asked % len(ways)]
+        made = await controller.move(MOVED, to, strategy=way.strategy, link=way.link)
+        report = await gateway.settled(MOVED, made)
         committed = report.outcome is Outcome.COMMITTED
         (self._moves.committed if committed else self._moves.others).append(report)
         if len(self._moves.others) > TRIES_PER_MOVE * self._config.moves:

@@ -27,6 +27,7 @@ from worldmove.fleet.hosts_local import LocalHostsConfig
 from worldmove.fleet.ledger import Durability, LedgerConfig, open_ledger
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionState, WorkerState, WorkerView
+from worldmove.move.strategy import Strategy
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
@@ -49,6 +50,8 @@ FLEET = FleetConfig(
     told_s=0.2,
     owner_s=1.0,
     lease_s=0.6,
+    patience_s=3.0,
+    begin_every_s=0.15,
     worker_lease_s=0.4,
     beat_s=0.06,
     poll_s=0.3,
@@ -98,8 +101,10 @@ class House:
         self.seeds[view.name] = seed
         return view.name
 
-    async def move(self, session: str, to: str) -> MoveReport:
-        return await self.desk.move(session, to, damage=False)
+    async def move(
+        self, session: str, to: str, *, strategy: Strategy = Strategy.BOUNDARY_COPY, damage: bool = False
+    ) -> MoveReport:
+        return await self.desk.move(session, to, damage=damage, strategy=strategy.value)
 
     async def all_answer(self) -> None:
         """Return once every worker is there and answers."""

@@ -11,6 +11,7 @@ from tests.faults.watcher import Watcher
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.reports import Outcome as Told
 from worldmove.fleet.views import SessionState, WorkerState
+from worldmove.move.strategy import Strategy
 
 SOURCE, DESTINATION = "worker-1", "worker-2"
 ASLEEP_S = 0.2
@@ -32,6 +33,7 @@ async def hurt(
     action: Action,
     point: str,
     *,
+    strategy: Strategy = Strategy.BOUNDARY_COPY,
     until_told: bool = False,
     until_at: str = "",
     meanwhile: Callable[[], Awaitable[None]] | None = None,
@@ -44,7 +46,7 @@ async def hurt(
     board, asleep = house.board(worker), None
     async with played(house, SOURCE) as (session, watcher):
         board.order(action, point)
-        moving = asyncio.create_task(house.move(session, DESTINATION))
+        moving = asyncio.create_task(house.move(session, DESTINATION, strategy=strategy))
         try:
             await eventually(lambda: board.answer == point, f"{worker} comes to {point!r}")
             if meanwhile is not None:

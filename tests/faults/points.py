@@ -1,7 +1,7 @@
 """Points in a worker at which a fault happens to it: by itself, in the thread that has come there, at once.
 
 A board is a small file that a worker's process and its test both map. The test writes what is to happen where;
-the worker looks at each point that it passes, and does it: kill (SIGKILL) or stop (SIGSTOP) itself, or raise.
+the worker looks at each point that it passes, and does it: kill (SIGKILL) or stop (SIGSTOP) itself, raise, or drift.
 So a fault hits between two statements, and not some milliseconds after a line of a log was read. Points:
 
     source: PHASE, EFFECT           the source's table has answered; the effect is next
@@ -35,6 +35,12 @@ class Action(Enum):
     KILL = "kill"
     STOP = "stop"
     RAISE = "raise"
+    DRIFT = "drift"
+    """In an engine's step: compute something else."""
+
+
+class DriftError(RuntimeError):
+    """An engine is to compute something else."""
 
 
 class Board:
@@ -79,6 +85,8 @@ class Board:
                 os.kill(os.getpid(), signal.SIGSTOP)
             case Action.RAISE:
                 raise RuntimeError(f"ordered at {point}")
+            case Action.DRIFT:
+                raise DriftError(point)
 
     def _write(self, at: int, text: str) -> None:
         body = text.encode() + b"\0"

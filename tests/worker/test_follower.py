@@ -75,6 +75,7 @@ async def is_over(pair: Pair) -> Ended:
 def test_a_follower_steps_what_has_left_and_nothing_else_and_only_the_digests_of_its_frames_are_sent() -> None:
     async def trial(pair: Pair) -> None:
         a, b = pair.benches["a"], pair.benches["b"]
+        await pair.settle()
         assert copy_at(b).phase.value == "following"
         assert a.copies().slots_free == 1  # the snapshot's slot is free again
         lists(pair, 3, 4, 5)
@@ -84,7 +85,7 @@ def test_a_follower_steps_what_has_left_and_nothing_else_and_only_the_digests_of
         await b.rest()
         assert stepped(b) == [3, 4]
         assert [done.frame_sha256 for done in b.of(Followed)] == [d.frame_sha256 for d in a.of(BlockDone)][3:5]
-        assert b.of(BlockDone) == b.of(CheckDone) == []
+        assert (b.of(BlockDone), b.of(CheckDone)) == ([], [])
         assert [held.left for held in b.copies().copies] == [0]
         assert copy_at(b).left == 5
 
@@ -102,7 +103,7 @@ def test_both_compute_the_last_block_at_once_and_the_follower_plays_on_from_it()
             lists(pair, block)
             await asyncio.sleep(a.engine.spec.period_s)
         met = copy_at(a).next_block
-        assert (copy_at(a).phase.value, a.blocks()) == ("frozen", list(range(met)))
+        assert (copy_at(a).phase.value, sorted({*a.blocks()})) == ("frozen", list(range(met)))
         assert stepped(b) == list(range(3, met))  # and those from 5 on had not left
         assert met > 5
         pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=met)
@@ -163,7 +164,7 @@ def test_an_engine_that_raises_at_the_follower_ends_the_move_and_not_the_session
 def test_a_follower_whose_state_cannot_be_resolved_ends_the_move_and_the_source_plays_on() -> None:
     engine = CountingEngine()
 
-    def refuses(world: World) -> Any:
+    def refuses(session: World) -> Any:
         raise StateRefused("numbers", "they are no more")
 
     async def trial(pair: Pair) -> None:

@@ -144,6 +144,8 @@ class Attempt:
                 async with asyncio.timeout(config.begin_every_s):
                     event = await self._inbox.get()
                     while not isinstance(event, Ready | Ended | CancelAsked | Died):
+                        if isinstance(event, LinkedAgain):
+                            await self._react(event)
                         event = await self._inbox.get()
             except TimeoutError:
                 continue

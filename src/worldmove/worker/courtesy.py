@@ -1,8 +1,9 @@
 """When a spare block may begin, so that no player waits for it.
 
 A block once begun is not interrupted, so the time to begin one that nobody waits for is right after an owner's
-block has ended, when the next list is nearly a period away; or when no owner plays here. While a shadow waits
-for its session, none begins at all: the install would have to wait for its end, inside somebody's pause.
+block has ended, when the next list is nearly a period away; or when no owner plays here. Who says how long its block
+takes may begin at any time at which it is over before the next list is expected. While a shadow waits for its session,
+none begins at all: the install would have to wait for its end, inside somebody's pause.
 """
 
 import asyncio
@@ -20,13 +21,30 @@ class Courtesy:
     def __init__(self, period_s: float) -> None:
         self._period_s = period_s
         self._owner_ended_at = float("-inf")
+        self._begun: dict[str, float] = {}
+        """By session that is played here: when its newest list came."""
+        self._in_hand: dict[str, None] = {}
         self._shadows = 0
         self._change = asyncio.Event()
 
-    def owner_ended(self) -> None:
+    def owner_began(self, session: str) -> None:
+        """A session that is played here has its next list."""
+        now = asyncio.get_running_loop().time()
+        self._begun = {name: at for name, at in self._begun.items() if now - at <= RESTING * self._period_s}
+        self._begun[session] = now
+        self._in_hand[session] = None
+
+    def owner_ended(self, session: str = "") -> None:
         """An owner's block has ended."""
+        self._in_hand.pop(session, None)
         self._owner_ended_at = asyncio.get_running_loop().time()
         self._change.set()
+
+    def owner_let_go(self, session: str) -> None:
+        """A block that was begun is over, or was not made: an owner's or not."""
+        if session in self._in_hand:
+            del self._in_hand[session]
+            self._change.set()
 
     def shadow_reserved(self) -> None:
         """A slot waits for a session."""
@@ -41,9 +59,12 @@ class Courtesy:
         """Something else has changed, which may concern whoever waits."""
         self._change.set()
 
-    async def permission(self, unless: Callable[[], bool]) -> None:
-        """Return when a spare block may begin, or when ``unless`` says that there is none to begin any more."""
-        while not unless() and ((wait_s := self._wait_s()) is None or wait_s > 0):
+    async def permission(self, unless: Callable[[], bool], takes_s: float | None = None) -> None:
+        """Return when a spare block may begin, or when ``unless`` says that there is none to begin any more.
+
+        ``takes_s``: how long it takes. None: not known, and it may begin while an owner's block is fresh.
+        """
+        while not unless() and ((wait_s := self._wait_s(takes_s)) is None or wait_s > 0):
             self._change.clear()
             try:
                 async with asyncio.timeout(wait_s):
@@ -51,11 +72,35 @@ class Courtesy:
             except TimeoutError:
                 continue
 
-    def _wait_s(self) -> float | None:
+    def allows(self, takes_s: float | None) -> bool:
+        """Whether a spare block may begin now."""
+        wait_s = self._wait_s(takes_s)
+        return wait_s is not None and wait_s <= 0
+
+    def _wait_s(self, takes_s: float | None) -> float | None:
         """Return how long nobody may begin unless something changes; None: for as long as nothing does."""
         if self._shadows:
             return None
         since_s = asyncio.get_running_loop().time() - self._owner_ended_at
-        if since_s <= FRESH * self._period_s:
+        if takes_s is not None and self._room_s() >= takes_s:
             return 0.0
+        if takes_s is None and since_s <= FRESH * self._period_s:
+            return 0.0
+        if takes_s is not None:
+            return self._rests_in_s()
         return RESTING * self._period_s - since_s
+
+    def _room_s(self) -> float:
+        """Return how long no list is expected here: without end where nobody plays, none while a block is in hand."""
+        if self._in_hand:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        playing = [at for at in self._begun.values() if now - at <= RESTING * self._period_s]
+        return min(playing, default=float("inf")) + self._period_s - now
+
+    def _rests_in_s(self) -> float | None:
+        """Return when whoever plays here would count as resting; None while a block is in hand."""
+        if self._in_hand:
+            return None
+        now = asyncio.get_running_loop().time()
+        return max((at + RESTING * self._period_s - now for at in self._begun.values()), default=0.0)

@@ -27,10 +27,13 @@ from worldmove.move.messages import MAX_BLOB_BYTES
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.message import Notes
 from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, StateDone, ToServer
-from worldmove.worker.meter import Meter
+from worldmove.worker.meter import HIGH, Meter
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import Account, account_of, digest_of, engine_asked, engine_trusted
 from worldmove.worker.turns import Turn, Turns
+
+MARGIN = 1.1
+"""How much longer than the longest of late a block may take that is to be over in time."""
 
 _NOTES = msgspec.msgpack.Decoder(Notes)
 
@@ -71,25 +74,35 @@ async def play(copy: SessionCopy, tools: Tools) -> None:
         elif not copy.can_step:
             await copy.wake.wait()
         elif copy.is_spare:
-            await tools.courtesy.permission(unless=lambda: not copy.is_spare)
+            await tools.courtesy.permission(unless=lambda: not copy.is_spare, takes_s=_takes_s(copy, tools))
             await _take_step(copy, tools, Turn.SPARE)
         else:
             await _take_step(copy, tools, Turn.OWNER)
 
 
+def _takes_s(copy: SessionCopy, tools: Tools) -> float | None:
+    """Return how long a spare block takes, where it is to fit in; None where it is one of a few."""
+    follows = copy.phase is CopyPhase.FOLLOWING
+    return MARGIN * tools.meter.block_s(HIGH) if follows else None
+
+
 async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
     copy.begin_step()
+    if copy.phase is CopyPhase.LIVE:
+        tools.courtesy.owner_began(copy.name)
     try:
         async with tools.turns.take(turn) as engine_thread:
-            changes = copy.inputs.get(copy.next_block)
+            phase, changes = copy.phase, copy.inputs.get(copy.next_block)
             if changes is None or not copy.may_compute:
                 return
-            phase = copy.phase
-            wants_digest = copy.num_digests_owed > 0 or copy.phase is CopyPhase.RETIRED
+            if phase is CopyPhase.FOLLOWING and copy.is_spare and not tools.courtesy.allows(_takes_s(copy, tools)):
+                return  # somebody's block came first, and the time for this one is over
+            wants_digest = copy.num_digests_owed > 0 or phase is CopyPhase.RETIRED
             job = partial(step, tools.engine, copy.engine_session, changes, tools.clock, wants_digest=wants_digest)
             stepped = await engine_thread(job)
         _record(copy, tools, stepped, phase)
     finally:
+        tools.courtesy.owner_let_go(copy.name)
         copy.end_step()
 
 
@@ -173,7 +186,7 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPha
         copy.check_stepped()
         return
     if copy.phase is not CopyPhase.THROWAWAY:
-        tools.courtesy.owner_ended()
+        tools.courtesy.owner_ended(copy.name)
     tools.meter.block(stepped.compute_s)
     copy.accounts.stepped(number)
     copy.num_digests_owed = max(0, copy.num_digests_owed - 1)

@@ -131,7 +131,8 @@ class Shadow:
 
     def _require_held(self) -> None:
         if self._copy.is_freeing:
-            raise MoveRefused("engine_failed", self._copy.failure or "its session was closed")
+            failure = self._copy.failure
+            raise MoveRefused("engine_failed" if failure else "closed", failure or "its session was closed")
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[Blocking]:
