@@ -101,6 +101,11 @@ async def close_session(session: OneSession, sessions: AllSessions) -> None:
     sessions.end(session)
 
 
+@calls.get("/sessions/{name}/plan")
+async def plan_move(session: OneSession, link: str | None = None) -> dict[str, Any]:
+    return session.plan(link)
+
+
 @calls.post("/sessions/{name}/move")
 async def move_session(session: OneSession, request: Request) -> dict[str, Any]:
     return await session.move(damage=bool((await request.json()).get("damage")))

@@ -123,6 +123,24 @@ class FakeSession:
                 self.changes.append((number, key, down))
                 (self.down.add if down else self.down.discard)(key)
 
+    def plan(self, link: str | None) -> dict[str, Any]:
+        """Pretend to reckon: at the path's own speed a copy, on a slow link a replay, and on none that carries it."""
+        slow = link is not None
+        copied_ms = 900.0 if slow else 3.0
+        terms = {"freeze": 2.0, "copy": copied_ms, "verify": 4.0, "commit": 6.0}
+        copy = strategy_plan("boundary copy", terms, too_slow=slow)
+        replay = strategy_plan("replay", {"freeze": 2.0, "meet": 9.0, "verify": 4.0, "commit": 6.0}, before_ms=8000.0)
+        chosen, admitted = ("replay", link != "10mbit") if slow else ("boundary copy", True)
+        if not admitted:
+            replay = replay | {"admitted": False, "reason": "too_long", "remedy": "a path of 2.10 MB/s (now 1.25 MB/s)"}
+        return {
+            "session": self.name,
+            "num_bytes": NUM_BYTES,
+            "strategy": chosen,
+            "admitted": admitted,
+            "strategies": [copy, replay],
+        }
+
     async def move(self, *, damage: bool) -> dict[str, Any]:
         """Pretend to move; with ``damage`` pretend that it failed."""
         here, there = WORKERS[self.owner][0], WORKERS[1 - self.owner][0]
@@ -144,6 +162,7 @@ class FakeSession:
             "sentence": BROKEN if damage else MOVED.format(there=there),
             "phases": [{"name": name, "ms": ms} for name, ms in phases],
             "pause_ms": None if damage else 7.6,
+            "expected": {"strategy": "boundary copy", "pause_ms": 8.1, "terms": []},
             "gap_ms": 0.0,
             "missed_frames": 0,
             "num_bytes": NUM_BYTES,
@@ -275,3 +294,18 @@ class FakeSession:
             "num_bytes": NUM_BYTES,
             "controls": controls,
         }
+
+
+def strategy_plan(
+    name: str, terms: dict[str, float], *, before_ms: float = 0.0, too_slow: bool = False
+) -> dict[str, Any]:
+    return {
+        "strategy": name,
+        "admitted": not too_slow,
+        "reason": "too_slow" if too_slow else "",
+        "detail": "it is too slow" if too_slow else "",
+        "remedy": "",
+        "pause_ms": sum(terms.values()),
+        "before_ms": before_ms,
+        "pause": [{"name": term, "ms": took, "how": "pretended"} for term, took in terms.items()],
+    }

@@ -8,7 +8,7 @@ from tests.browser.visit import Visit, visiting
 pytestmark = pytest.mark.browser
 
 TAB_ORDER = ("stage", "fullscreen", "Walk up", "Walk left", "Walk down", "Walk right", "Plant or lift a flag")
-THEN = ("move", "every", "every-seconds", "recover", "break", "save")
+THEN = ("move", "every", "every-seconds", "recover", "break", "link", "save")
 
 
 def focused(page: Page) -> str:
@@ -25,7 +25,7 @@ def test_everything_is_reached_by_tab_in_the_order_of_the_page(fake_visit: Visit
 
 
 def test_every_control_has_a_name(fake_visit: Visit) -> None:
-    for role in ("button", "combobox", "application", "img"):
+    for role in ("button", "combobox", "slider", "application", "img"):
         for control in fake_visit.page.get_by_role(role).all():
             snapshot = control.aria_snapshot()
             assert '"' in snapshot, f"no name: {snapshot}"

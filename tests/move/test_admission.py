@@ -50,12 +50,15 @@ def test_a_pre_copy_leaves_the_new_bytes_of_one_block_where_the_path_carries_the
     assert [term.name for term in verdict.before] == ["base", "rows"]
 
 
-def test_a_pre_copy_makes_rounds_while_each_leaves_less() -> None:
-    slow = replace(FAST, path_rate=10e6, new_bytes=1_000_000)
-    verdict = admit(replace(slow, horizon_s=1.0), Strategy.PRE_COPY)
-    # The base takes 2 s: five blocks, 5 MB. Their round takes half a second: two blocks. Then one.
-    assert [term.name for term in verdict.before] == ["base", "rows", "round", "round"]
+def test_a_pre_copy_makes_a_round_where_that_leaves_less_than_the_base() -> None:
+    slow = replace(FAST, path_rate=10e6, new_bytes=1_000_000, dirty_bytes=4_000_000, horizon_s=1.0)
+    verdict = admit(slow, Strategy.PRE_COPY)
+    # The base takes 2 s: five blocks' new bytes, 5 MB. A round takes 0.4 s, and leaves those of one.
+    assert [term.name for term in verdict.before] == ["base", "rows", "round"]
     assert times(verdict)["copy"] == pytest.approx(0.1)
+    impatient = admit(replace(slow, patience_s=2.1), Strategy.PRE_COPY)
+    assert [term.name for term in impatient.before] == ["base", "rows"]
+    assert times(impatient)["copy"] == pytest.approx(0.5)
 
 
 def test_what_is_final_in_time_is_not_left_for_the_boundary_but_for_the_last_leaf() -> None:

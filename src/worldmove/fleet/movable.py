@@ -5,8 +5,8 @@ from worldmove.fleet.sessions import SessionRecord
 from worldmove.move.ledger_row import Row
 
 
-def require_movable(record: SessionRecord, row: Row | None, to: str) -> Row:
-    """Return the row of a session that can be moved to a worker. Raises UserError: what stands in the way."""
+def require_kept(record: SessionRecord, row: Row | None) -> Row:
+    """Return the row of a session that is in the ledger and not over. Raises UserError."""
     name = record.name
     if row is None and not record.throwaway:
         why = f"The session {name} is being opened; try again when that has ended."
@@ -18,6 +18,12 @@ def require_movable(record: SessionRecord, row: Row | None, to: str) -> Row:
         raise UserError(f"The session {name} is lost; open a new one.", code="lost", status=410)
     if record.closing:
         raise UserError(f"The session {name} is being closed; open a new one.", code="closing", status=409)
+    return row
+
+
+def require_movable(record: SessionRecord, row: Row | None, to: str) -> Row:
+    """Return the row of a session that can be moved to a worker. Raises UserError: what stands in the way."""
+    name, row = record.name, require_kept(record, row)
     if record.resuming:
         why = f"The server was started again, and not every holder of {name} has reported; try again soon."
         raise UserError(why, code="resuming", status=409)

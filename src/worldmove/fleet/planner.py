@@ -9,7 +9,7 @@ from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.history import History
 from worldmove.fleet.lessons import Route, fixed, hash_rates, path_rate
-from worldmove.fleet.movable import require_movable
+from worldmove.fleet.movable import require_kept
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.routes import Routes
@@ -47,9 +47,12 @@ class Planner:
         self._wall_clock = wall_clock
 
     def plan(self, session: str, to: str, wish: Wish) -> Forecast:
-        """Say what a move would be. Raises UserError: unknown session or worker, or a session that cannot be moved."""
+        """Say what a move would be, were it asked for now; also while one is under way.
+
+        Raises UserError: an unknown session or worker, or a session that is moved by nobody.
+        """
         record, destination = self._sessions.get(session), self._workers.get(to)
-        row = require_movable(record, self._desk.row(session), to)
+        row = require_kept(record, self._desk.row(session))
         return self.forecast(record, self._workers.get(row.owner), destination, wish)
 
     def forecast(self, record: SessionRecord, source: WorkerRecord, destination: WorkerRecord, wish: Wish) -> Forecast:

@@ -22,9 +22,6 @@ from worldmove.move.strategy import Strategy
 from worldmove.move.terms import Reckoning, Term, base, commit, copy, freeze, rows, size_text, source_pass_s, verify
 from worldmove.units import seconds_text
 
-MAX_ROUNDS = 8
-"""After the base. Each is to leave less than the one before it, and soon none does."""
-
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
@@ -65,21 +62,18 @@ def _pre_copy(measured: Measured) -> Reckoning:
 
 
 def _rounds(measured: Measured) -> tuple[tuple[Term, ...], float]:
-    """Return the rounds after the base, and what the last of them leaves for the boundary.
+    """Return the round after the base, if one is made, and what is left for the boundary.
 
-    A round leaves the new bytes of the blocks that were played in it. Another is made while it would leave less and
-    there is patience for it, so a faster path never leaves more.
+    A round pulls what changes, and leaves the new bytes of the blocks that were played in it; so would any further one.
+    It is made where it leaves less than the base did and there is patience for it: a faster path never leaves more.
     """
-    spent_s = base(measured).seconds + rows(measured).seconds
-    left, rounds = _made_in(measured, spent_s), list[Term]()
-    while len(rounds) < MAX_ROUNDS:
-        took_s = left / measured.rate("path_rate") + left / measured.rate("row_rate")
-        then = _made_in(measured, took_s)
-        if then >= left or spent_s + took_s > measured.patience_s:
-            break
-        rounds.append(Term("round", took_s, f"{size_text(left)} that the round before left"))
-        spent_s, left = spent_s + took_s, then
-    return tuple(rounds), left
+    changing = measured.rate("dirty_bytes")
+    base_s = base(measured).seconds + rows(measured).seconds
+    round_s = changing / measured.rate("path_rate") + changing / measured.rate("row_rate")
+    left, then = _made_in(measured, base_s), _made_in(measured, round_s)
+    if then >= left or base_s + round_s > measured.patience_s:
+        return (), left
+    return (Term("round", round_s, f"{size_text(changing)} that change from block to block"),), then
 
 
 def _made_in(measured: Measured, seconds: float) -> float:

@@ -67,6 +67,14 @@ class PhaseInfo(msgspec.Struct, frozen=True, kw_only=True):
     ms: float
 
 
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What admission expected of a move."""
+
+    strategy: str
+    pause_ms: float
+    terms: tuple[PhaseInfo, ...]
+
+
 class MoveResult(ToClient, frozen=True, kw_only=True, tag="move"):
     event: str = "result"
     attempt: str
@@ -85,6 +93,8 @@ class MoveResult(ToClient, frozen=True, kw_only=True, tag="move"):
     state_digest: str
     proof: str
     tries: int
+    expected: Expected | None = None
+    """None where admission was not asked, or did not know."""
 
 
 class Digests(msgspec.Struct, frozen=True, kw_only=True):

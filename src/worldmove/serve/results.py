@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
-from worldmove.serve.play_messages import MoveResult, PhaseInfo
+from worldmove.serve.play_messages import Expected, MoveResult, PhaseInfo
 from worldmove.serve.show import frames_waited
 
 COPYING, HOLDING, CHECKING, HANDING_OVER, MOVED = "Copying", "Holding", "Checking", "Handing over", "Moved"
@@ -60,7 +60,16 @@ def result_of(report: MoveReport, frame_period_s: float) -> MoveResult:
         state_digest=report.destination_digest or report.source_digest,
         proof=proof(report),
         tries=report.tries,
+        expected=_expected(report),
     )
+
+
+def _expected(report: MoveReport) -> Expected | None:
+    told = report.expected
+    if told is None:
+        return None
+    terms = tuple(PhaseInfo(name=name, ms=round(seconds * 1000, 3)) for name, seconds in told.terms)
+    return Expected(strategy=told.strategy, pause_ms=round(told.pause_s * 1000, 3), terms=terms)
 
 
 def missed_frames(report: MoveReport, frame_period_s: float) -> int | None:

@@ -12,9 +12,15 @@ export class ApiError extends Error {
 export const openSession = () => call("POST", "/api/sessions", {});
 export const findSession = (session) => call("GET", path(session));
 export const moveSession = (session, request) => call("POST", `${path(session)}/move`, request);
+export const planMove = (session, wish) => call("GET", `${path(session)}/plan${query(wish)}`);
 export const recoverSession = (session) => call("POST", `${path(session)}/recover`, {});
 
 const path = (session) => `/api/sessions/${encodeURIComponent(session)}`;
+
+function query(fields) {
+  const said = Object.entries(fields).filter(([, value]) => value != null);
+  return said.length ? `?${new URLSearchParams(said)}` : "";
+}
 
 async function call(method, url, body) {
   let response;

@@ -11,6 +11,7 @@ import { Link } from "./link.js";
 import { WorldMap } from "./map.js";
 import { Moves } from "./moves.js";
 import { Pad } from "./pad.js";
+import { Plan } from "./plan.js";
 import { Proof } from "./proof.js";
 import { Readings } from "./readings.js";
 import { Recovery } from "./recovery.js";
@@ -39,7 +40,8 @@ class App {
   map = new WorldMap(this.atlas);
   recovery = new Recovery(this.atlas);
   workers = new Workers();
-  moves = new Moves(this.workers, (keep) => this.link?.send({ type: "keep", keep }));
+  plan = new Plan(this.workers);
+  moves = new Moves(this.workers, this.plan, (keep) => this.link?.send({ type: "keep", keep }));
   proof = new Proof();
   guide = new Guide();
   frames = new Frames({
@@ -110,6 +112,7 @@ class App {
     else this.changes.pause();
     if (hello.owner) this.owned(hello.owner);
     this.moves.serve(this.session, hello.controls);
+    this.plan.serve(this.session);
     this.stage.size(hello.engine.width, hello.engine.height);
     this.map.remember(hello.engine.memory_blocks);
     this.readings.engine(hello.engine);
@@ -162,6 +165,7 @@ class App {
 
   moveEnded(result) {
     this.moves.result(result);
+    this.plan.followed(result);
     this.proof.moved(result);
     if (result.outcome === "committed") this.guide.moved();
     if (result.outcome === "lost") this.alarm(plain(result.sentence));
@@ -197,6 +201,7 @@ class App {
 
   away(waitMs) {
     this.changes.pause();
+    this.plan.stop();
     this.stage.words("link", `Reconnecting (${seconds(waitMs / 1000)}). Your world is held for you.`);
     // A refused handshake looks to a page like a broken line: ask the other way whether there is a point in trying.
     findSession(this.session).catch(({ status }) => {
@@ -215,6 +220,7 @@ class App {
     if (why === "refused") this.link.close();
     else this.close();
     this.moves.stop();
+    this.plan.stop();
     this.stage.words("over", words[why], ["Start a new world", () => location.assign("/")]);
   }
 
@@ -232,6 +238,7 @@ class App {
     this.link.close();
     this.workers.ended();
     this.moves.end();
+    this.plan.stop();
     this.stage.chip("");
   }
 

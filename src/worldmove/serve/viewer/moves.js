@@ -11,6 +11,7 @@ const LABEL_SHARE = 0.17; // of the bar: a narrower part has no room for its nam
 export class Moves {
   #session = null;
   #workers;
+  #plan;
   #onKeep;
   #bar = byId("bar");
   #legend = byId("phases");
@@ -30,8 +31,9 @@ export class Moves {
   #firstBlock = null; // {epoch, ms}: its first frame came, so long after
 
   /** `onKeep(bool)`: whether the world is to go on although no key is down. */
-  constructor(workers, onKeep) {
+  constructor(workers, plan, onKeep) {
     this.#workers = workers;
+    this.#plan = plan;
     this.#onKeep = onKeep;
     onPress(this.#button, () => this.#move({}));
     onPress(this.#breaker, () => this.#move({ damage: true }));
@@ -112,9 +114,9 @@ export class Moves {
   async #move(request) {
     if (this.#busy || !this.#session) return;
     this.#setBusy(true);
-    const [to, before] = [this.#workers.target, this.#numResults];
+    const [to, link, before] = [this.#workers.target, this.#plan.link, this.#numResults];
     try {
-      await moveSession(this.#session, to && !request.damage ? { ...request, to } : request);
+      await moveSession(this.#session, request.damage ? request : { ...request, to, link });
     } catch (error) {
       // A move that got as far as a result has said it already, and better.
       if (this.#numResults === before && !this.#over) this.#say("Not moved, nothing changed.", error.message, "kept");
