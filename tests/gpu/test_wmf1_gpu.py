@@ -150,13 +150,34 @@ def test_a_launch_allocates_nothing(kernels: Fingerprints, device: torch.device)
     assert torch.cuda.memory_stats(device)["allocation.all.allocated"] == before
 
 
-def test_a_launch_reads_another_address_once_it_is_pointed_there(kernels: Fingerprints, device: torch.device) -> None:
+def test_a_launch_reads_another_address_once_it_is_shifted_there(kernels: Fingerprints, device: torch.device) -> None:
     memory = noise(8 * GROUP, device)
-    groups = [[(0, GROUP)], [(GROUP, 5000)]]
+    groups = [[(0, GROUP)], [(GROUP, 4000), (2 * GROUP + 16, 1000)]]
     plan = kernels.plan(addressed(memory, groups))
-    for place, group in ((0, [(3 * GROUP, GROUP)]), (1, [(5 * GROUP + 3, 5000)]), (1, [(GROUP + 16, 4992), (16, 8)])):
+    for first, end, by in ((0, 1, 3 * GROUP), (1, 2, 4 * GROUP + 3), (0, 2, -GROUP)):
         pending = kernels.launch(plan, TABLE)  # still reading its old table when the new one is written
-        plan.point({place: addressed(memory, [group])[0]})
+        plan.shift([(first, end, by)])
         assert pending.result() == twin(memory, groups)
-        groups[place] = group
+        groups[first:end] = [[(at + by, length) for at, length in group] for group in groups[first:end]]
         assert kernels.launch(plan, TABLE).result() == twin(memory, groups)
+
+
+def test_a_plan_of_a_copy_is_pointed_at_other_pieces_while_its_last_copy_runs(device: torch.device) -> None:
+    copies, memory = Copies(device), noise(64 * GROUP, device)
+    target = torch.zeros_like(memory)
+    plan = None
+    for number in range(8):
+        pieces = [
+            (memory.data_ptr() + at, target.data_ptr() + at, GROUP // 2 + number)
+            for at in range(number * 8 * GROUP, (number + 1) * 8 * GROUP, GROUP)
+        ]
+        before, plan = plan, copies.pointed(plan, pieces)
+        assert plan is before or number == 0
+        done = copies.launch(plan)
+    assert done is not None
+    done.synchronize()
+    for number in range(8):
+        for at in range(number * 8 * GROUP, (number + 1) * 8 * GROUP, GROUP):
+            end = at + GROUP // 2 + number
+            assert torch.equal(target[at:end], memory[at:end])
+            assert not target[end : at + GROUP].any()

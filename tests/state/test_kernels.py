@@ -132,19 +132,10 @@ def test_plan_follows_groups_to_other_addresses(kernels: Fingerprints) -> None:
     memory = noise(64 * ROW, CPU)
     groups = [[(0, 2 * ROW)], [(8 * ROW, ROW)], [(16 * ROW + 1, 100), (17 * ROW, 28)]]
     plan = kernels.plan(addressed(memory, groups))
-    moves = [
-        {0: [(20 * ROW, 2 * ROW)]},
-        {1: [(30 * ROW + 3, ROW)]},
-        {1: [(8 * ROW, 16), (9 * ROW, ROW - 16)]},
-        {2: [(ROW, 128)]},
-    ]
-    for move in moves:
-        plan.point({place: addressed(memory, [group])[0] for place, group in move.items()})
-        for place, group in move.items():
-            groups[place] = group
+    for first, end, by in ((0, 1, 20 * ROW), (1, 2, 3), (1, 3, 13 * ROW), (1, 2, -3), (0, 3, 16), (2, 2, 5)):
+        plan.shift([(first, end, by)])
+        groups[first:end] = [[(at + by, length) for at, length in group] for group in groups[first:end]]
         assert kernels.launch(plan, TABLE).result() == twin(memory, groups)
-    with pytest.raises(ValueError, match="group 0 has 8192 bytes"):
-        plan.point({0: addressed(memory, [[(0, ROW)]])[0]})
 
 
 def test_plan_sees_what_is_there_when_it_is_launched(kernels: Fingerprints) -> None:

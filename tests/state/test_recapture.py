@@ -127,6 +127,7 @@ REFUSED: dict[str, Callable[[Tree], Any]] = {
     "a rebound tensor that requires grad": lambda t: t.update(base=torch.ones(200, requires_grad=True)),
     "a tensor that left for another device": lambda t: _leave(t["caches"][0].v),
     "one without a byte that left for another device": lambda t: _leave(t["caches"][1].k),
+    "a tensor bound to no memory": lambda t: t.update(base=torch._efficientzerotensor((200,))),
     "a sparse tensor": lambda t: t.update(base=torch.eye(3).to_sparse()),
     "a set": lambda t: t.update(late={1}),
     "a long string": lambda t: t.update(late="x" * (1 << 21)),

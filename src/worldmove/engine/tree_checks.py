@@ -15,11 +15,12 @@ def require(condition: bool, path: str, why: str) -> None:
 def mapping(value: Any, names: Sequence[str], path: str) -> Mapping[str, Any]:
     """Return a dict that has these names and no other."""
     require(isinstance(value, Mapping), path, "it must be a dict")
+    if value.keys() == frozenset(names):
+        return dict(value)
     for name in names:
         require(name in value, f"{path}.{name}".lstrip("."), "it is missing")
-    for name in value:
-        require(name in names, f"{path}.{name}".lstrip("."), "this engine has no such leaf")
-    return dict(value)
+    other = next(name for name in value if name not in names)
+    raise StateRefused(f"{path}.{other}".lstrip("."), "this engine has no such leaf")
 
 
 def sequence(value: Any, length: int | None, path: str) -> Sequence[Any]:

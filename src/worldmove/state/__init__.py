@@ -24,7 +24,8 @@ from worldmove.state.digest import (
 )
 from worldmove.state.environment import Environment, FieldDifference, collect
 from worldmove.state.extent import Extent
-from worldmove.state.manifest import Layout, LeafRecord, Manifest
+from worldmove.state.leaf_record import LeafRecord
+from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.proof import Mismatch, MoveProof, prove
 from worldmove.state.storage import StorageRecord
 

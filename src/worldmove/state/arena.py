@@ -138,12 +138,22 @@ def _placed(capture: Capture, arena: AnyArena) -> tuple[Placement, list[int]]:
     ends = [place + storage.num_bytes for place, storage in zip(places, storages, strict=True)]
     moving = [index for index, place in enumerate(places) if place < 0 or ends[index] > size]
     if moving:
-        kept = sorted(pair for pair in zip(places, ends, strict=True) if pair[0] >= 0 and pair[1] <= size)
-        room = Room(kept, size)
-        # The largest first: small ones fit into what is left.
-        for index in sorted(moving, key=lambda index: -storages[index].num_bytes):
-            places[index] = room.take(storages[index].num_bytes, storages[index].address % ALIGNMENT_BYTES)
+        kept = tuple(sorted(pair for pair in zip(places, ends, strict=True) if pair[0] >= 0 and pair[1] <= size))
+        wanted = tuple([(storages[index].num_bytes, storages[index].address % ALIGNMENT_BYTES) for index in moving])
+        for index, place in zip(moving, _found(kept, wanted, size), strict=True):
+            places[index] = place
     return tuple(places), moving
+
+
+# Hundreds of storages that are bound anew at each block take milliseconds; the offer has mostly asked the same.
+@lru_cache(maxsize=8)
+def _found(kept: tuple[tuple[int, int], ...], wanted: tuple[tuple[int, int], ...], size: int) -> tuple[int, ...]:
+    """Return a place beside what is kept for each of some storages, by length and remainder. Raises ArenaFull."""
+    room, places = Room(kept, size), [0] * len(wanted)
+    # The largest first: small ones fit into what is left.
+    for index in sorted(range(len(wanted)), key=lambda index: -wanted[index][0]):
+        places[index] = room.take(*wanted[index])
+    return tuple(places)
 
 
 def _bring(moves: Sequence[tuple[Storage, int]], arena: AnyArena) -> None:
@@ -240,10 +250,10 @@ def _aligned(num_bytes: int, remainder: int) -> Memory:
 
 def _copy_to_device(moves: Sequence[tuple[Storage, int]], arena: DeviceArena) -> None:
     """Copy device memory by one launch for all of it, and stage what lies in host memory."""
-    pieces, staged = [], []
+    pieces, staged, begin = [], [], arena.address
     for storage, place in moves:
         for extent in storage.used:
-            target = arena.address + place + extent.offset
+            target = begin + place + extent.offset
             if isinstance(storage, DeviceStorage):
                 pieces.append(Piece(storage.address + extent.offset, target, extent.length))
             else:

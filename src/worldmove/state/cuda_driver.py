@@ -1,129 +1,105 @@
-"""The few calls to the CUDA driver that torch does not offer, by ``ctypes``.
+"""The CUDA driver, for what torch does not offer: allocations with a handle, copies by address, launches.
 
-The driver's library is there wherever there is a GPU, its entry points keep their meaning from version to version, and
-nothing has to be installed for it. Every call works in the device's primary context, which is torch's.
+It is called through ``cuda.bindings``, which comes with torch for CUDA. Every call works in the device's primary
+context, which is torch's; it is the calling thread's for that call alone, so that torch finds the device that it had
+chosen.
 """
 
-import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
+
+from cuda.bindings import driver
 
 from worldmove.errors import TransportError
 
-LIBRARY = "libcuda.so.1"
 OUT_OF_MEMORY = 2
-_LAZY_PEER_ACCESS = 1
 IPC_BYTES = 64
-
-
-class _Handle(ctypes.Structure):
-    _fields_ = (("reserved", ctypes.c_char * IPC_BYTES),)
+_LAZY_PEER_ACCESS = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
 
 class DriverError(TransportError):
     """The driver refused a call. ``status`` is its number."""
 
-    def __init__(self, call: str, status: int) -> None:
-        super().__init__(f"{call}: {_name(status)}")
-        self.status = status
+    def __init__(self, call: str, status: Any) -> None:
+        super().__init__(f"{call}: {getattr(status, 'name', status)}")
+        self.status = int(status)
 
 
-@cache
-def _library() -> ctypes.CDLL:
-    try:
-        return ctypes.CDLL(LIBRARY)
-    except OSError as error:
-        raise TransportError(f"there is no CUDA driver here: {error}") from error
+class InContext:
+    """Makes a device's primary context this thread's, if it is not, for as long as it is entered."""
 
+    def __init__(self, device: int) -> None:
+        self._context = _context(device)
+        self._pushed = False
 
-@cache
-def _context(device: int) -> ctypes.c_void_p:
-    """Return the device's primary context, which is held for the life of the process."""
-    number, context = ctypes.c_int(), ctypes.c_void_p()
-    _check("cuInit", _library().cuInit(0))
-    _check("cuDeviceGet", _library().cuDeviceGet(ctypes.byref(number), device))
-    _check("cuDevicePrimaryCtxRetain", _library().cuDevicePrimaryCtxRetain(ctypes.byref(context), number))
-    return context
+    def __enter__(self) -> None:
+        self._pushed = int(call(driver.cuCtxGetCurrent)) != int(self._context)
+        if self._pushed:
+            call(driver.cuCtxPushCurrent, self._context)
+
+    def __exit__(self, *_: object) -> None:
+        if self._pushed:
+            call(driver.cuCtxPopCurrent)
 
 
 def allocate(device: int, num_bytes: int) -> int:
     """Return the address of new memory. Raises DriverError."""
-    address = ctypes.c_uint64()
-    _call(device, "cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(num_bytes))
-    return address.value
+    with InContext(device):
+        return int(call(driver.cuMemAlloc, num_bytes))
 
 
 def free(device: int, address: int) -> None:
     """Give memory back. Raises DriverError."""
-    _call(device, "cuMemFree_v2", ctypes.c_uint64(address))
+    with InContext(device):
+        call(driver.cuMemFree, address)
 
 
 def export(device: int, address: int) -> bytes:
     """Return the handle of an allocation that begins at ``address``. Raises DriverError."""
-    handle = _Handle()
-    _call(device, "cuIpcGetMemHandle", ctypes.byref(handle), ctypes.c_uint64(address))
-    return bytes(handle)
+    with InContext(device):
+        return bytes(call(driver.cuIpcGetMemHandle, address).reserved)
 
 
 def open_handle(device: int, handle: bytes) -> int:
     """Map another process's allocation, and enable access where it lies on another device. Raises DriverError."""
-    address = ctypes.c_uint64()
-    given = _Handle.from_buffer_copy(handle.ljust(IPC_BYTES, b"\0")[:IPC_BYTES])
-    _call(device, "cuIpcOpenMemHandle_v2", ctypes.byref(address), given, ctypes.c_uint(_LAZY_PEER_ACCESS))
-    return address.value
+    given = driver.CUipcMemHandle()
+    given.reserved = handle.ljust(IPC_BYTES, b"\0")[:IPC_BYTES]
+    with InContext(device):
+        return int(call(driver.cuIpcOpenMemHandle, given, int(_LAZY_PEER_ACCESS)))
 
 
 def close_handle(device: int, address: int) -> None:
     """Unmap it. Raises DriverError."""
-    _call(device, "cuIpcCloseMemHandle", ctypes.c_uint64(address))
+    with InContext(device):
+        call(driver.cuIpcCloseMemHandle, address)
 
 
-def copy(device: int, piece: tuple[int, int, int], stream: int) -> None:
+def copy_all(device: int, pieces: Iterable[tuple[int, int, int]], stream: int) -> None:
     """Begin to copy (source, destination, bytes) between any two memories, in a stream's order. Raises DriverError."""
-    source, destination, length = piece
-    _call(
-        device,
-        "cuMemcpyAsync",
-        ctypes.c_uint64(destination),
-        ctypes.c_uint64(source),
-        ctypes.c_size_t(length),
-        ctypes.c_void_p(stream),
-    )
+    with InContext(device):
+        for source, destination, length in pieces:
+            call(driver.cuMemcpyAsync, destination, source, length, stream)
 
 
-def version(device: int) -> int:
+def version() -> int:
     """Return the newest CUDA version that the driver knows: 13000 is 13.0."""
-    found = ctypes.c_int()
-    _call(device, "cuDriverGetVersion", ctypes.byref(found))
-    return found.value
+    return int(call(driver.cuDriverGetVersion))
 
 
-def library_version(*names: str) -> str:
-    """Return the version of the first of some cuBLAS libraries that is there, or ``unknown``."""
-    for name in names:
-        try:
-            library = ctypes.CDLL(name)
-        except OSError:
-            continue
-        parts = [ctypes.c_int() for _ in range(3)]
-        status = [library.cublasGetProperty(kind, ctypes.byref(part)) for kind, part in enumerate(parts)]
-        return "unknown" if any(status) else ".".join(str(part.value) for part in parts)
-    return "unknown"
+def call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
+    """Call the driver; return what it gives beside its status. Raises DriverError, TransportError without a driver."""
+    try:
+        status, *found = function(*arguments)
+    except RuntimeError as error:
+        raise TransportError(f"there is no CUDA driver here: {error}") from error
+    if int(status):
+        raise DriverError(function.__name__, status)
+    return found[0] if found else None
 
 
-def _call(device: int, name: str, *arguments: object) -> None:
-    function: Callable[..., int] = getattr(_library(), name)
-    _check("cuCtxSetCurrent", _library().cuCtxSetCurrent(_context(device)))
-    _check(name, function(*arguments))
-
-
-def _check(call: str, status: int) -> None:
-    if status:
-        raise DriverError(call, status)
-
-
-def _name(status: int) -> str:
-    text = ctypes.c_char_p()
-    if _library().cuGetErrorName(status, ctypes.byref(text)) or not text.value:
-        return f"error {status}"
-    return text.value.decode()
+@cache
+def _context(device: int) -> Any:
+    """Return the device's primary context, which is held for the life of the process."""
+    call(driver.cuInit, 0)
+    return call(driver.cuDevicePrimaryCtxRetain, call(driver.cuDeviceGet, device))

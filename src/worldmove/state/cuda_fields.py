@@ -4,6 +4,8 @@ The number of processors decides how random numbers are dealt and how matrix pro
 kernels of attention are chosen; libraries promise equal bits for equal versions only.
 """
 
+import ctypes
+
 import torch
 
 from worldmove.state import cuda_driver
@@ -20,7 +22,7 @@ def device_fields(index: int) -> dict[str, str]:
         "device.num_processors": str(properties.multi_processor_count),
         "device.threads_per_processor": str(properties.max_threads_per_multi_processor),
         "device.memory_bytes": str(properties.total_memory),
-        "device.driver": str(cuda_driver.version(index)),
+        "device.driver": str(cuda_driver.version()),
         "cuda.runtime": str(torch.version.cuda),
         "cuda.cublas": _cublas(),
         "cuda.cudnn": str(cudnn.version()),
@@ -37,4 +39,12 @@ def device_fields(index: int) -> dict[str, str]:
 
 def _cublas() -> str:
     """Return the version of the library that is loaded; torch does not say it."""
-    return cuda_driver.library_version("libcublas.so.13", "libcublas.so.12")
+    for name in ("libcublas.so.13", "libcublas.so.12"):
+        try:
+            library = ctypes.CDLL(name)
+        except OSError:
+            continue
+        parts = [ctypes.c_int() for _ in range(3)]
+        status = [library.cublasGetProperty(kind, ctypes.byref(part)) for kind, part in enumerate(parts)]
+        return "unknown" if any(status) else ".".join(str(part.value) for part in parts)
+    return "unknown"

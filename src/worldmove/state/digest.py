@@ -6,6 +6,7 @@ the digest of every group of 1 MiB under the attempt's nonce: it shows that thes
 
 import hashlib
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,7 +22,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
-from worldmove.state.memory import MemoryKit, Part
+from worldmove.state.memory import MemoryKit, Part, Shift
 from worldmove.state.storage import StorageRecord, leaf_runs
 
 GROUP_BYTES = 1 << 20
@@ -148,15 +149,12 @@ def carry_over(before: Capture, after: Capture) -> None:
     """Take over what was prepared for an earlier capture, which is of no use any more, with the new addresses."""
     if after.plans or not before.plans or after.kit is None or after.manifest.storages is not before.manifest.storages:
         return
-    moved = [i for i, pair in enumerate(zip(before.storages, after.storages, strict=True)) if pair[0] is not pair[1]]
-    places = _device_places(ById(after.manifest.storages))
-    changed = {}
-    for index in moved:
-        storage = after.storages[index]
-        if isinstance(storage, DeviceStorage):
-            for place, group in places[index]:
-                changed[place] = [storage.part(extent) for extent in group.extents]
-    after.plans.append(after.kit.replan(before.plans.pop(), changed))
+    places, shifts = _device_places(ById(after.manifest.storages)), []
+    for index, (old, new) in enumerate(zip(before.storages, after.storages, strict=True)):
+        if old is not new and isinstance(new, DeviceStorage) and isinstance(old, DeviceStorage):
+            first, end = places[index]
+            shifts.append(Shift(first, end, new.address - old.address))
+    after.plans.append(after.kit.replan(before.plans.pop(), shifts))
 
 
 def prepare_key(kit: MemoryKit, nonce: bytes, layout_digest: bytes) -> None:
@@ -181,13 +179,14 @@ def _host_groups(storages: ById[tuple[StorageRecord, ...]]) -> tuple[Group, ...]
 
 
 @lru_cache(maxsize=8)
-def _device_places(storages: ById[tuple[StorageRecord, ...]]) -> dict[int, list[tuple[int, Group]]]:
-    """Return each storage's groups of the device, with their places among all of the device's."""
-    found: dict[int, list[tuple[int, Group]]] = {index: [] for index in range(len(storages.value))}
-    mine = (group for group in _groups(storages) if storages.value[group.storage].on_device)
-    for place, group in enumerate(mine):
-        found[group.storage].append((place, group))
-    return found
+def _device_places(storages: ById[tuple[StorageRecord, ...]]) -> tuple[tuple[int, int], ...]:
+    """Return, for each storage, which of the device's groups are its: from the first to before the second."""
+    found, end = [], 0
+    num_groups = Counter(group.storage for group in _groups(storages))
+    for index, storage in enumerate(storages.value):
+        first, end = end, end + (num_groups[index] if storage.on_device else 0)
+        found.append((first, end))
+    return tuple(found)
 
 
 def _device_parts(capture: Capture) -> list[list[Part]]:

@@ -19,7 +19,7 @@ from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
 from worldmove.state.kernels import CopyPlan, Fingerprints, Plan
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece, Shift
 from worldmove.state.wmf1 import Table
 
 FLAT_PIECES = 64
@@ -86,6 +86,8 @@ class CudaKit:
         self._own: dict[bytes, DeviceMemory] = {}
         self._fingerprints = Fingerprints(self.device)
         self._copies = self._fingerprints.copies
+        self._scattered: CopyPlan | None = None
+        """Of the last copy of scattered pieces, to be pointed at the next one's: planning anew takes milliseconds."""
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -150,11 +152,11 @@ class CudaKit:
         """Begin to copy, on the kit's stream."""
         with self._lock:
             if len(pieces) <= FLAT_PIECES:
-                for piece in pieces:
-                    cuda_driver.copy(self._index, piece, self._stream.cuda_stream)
+                cuda_driver.copy_all(self._index, pieces, self._stream.cuda_stream)
                 return self._finished(None)
-            plan: CopyPlan = self._copies.plan(pieces)
-            self._copies.launch(plan, stream=self._stream)
+            with torch.cuda.device(self.device), torch.cuda.stream(self._stream):
+                plan = self._scattered = self._copies.pointed(self._scattered, pieces)
+                self._copies.launch(plan, stream=self._stream)
             return self._finished(plan)
 
     def read(self, part: Part) -> HostBytes:
@@ -169,10 +171,10 @@ class CudaKit:
         """Copy to host memory, through one pinned page or as many as it takes."""
         ends = list(accumulate(part.length for part in parts))
         pinned = torch.empty(max(ends[-1], 1), dtype=torch.uint8, pin_memory=True)
+        begin = pinned.data_ptr()
+        pieces = [(part.address, begin + end - part.length, part.length) for part, end in zip(parts, ends, strict=True)]
         with self._lock:
-            for part, end in zip(parts, ends, strict=True):
-                target = pinned.data_ptr() + end - part.length
-                cuda_driver.copy(self._index, (part.address, target, part.length), self._stream.cuda_stream)
+            cuda_driver.copy_all(self._index, pieces, self._stream.cuda_stream)
             pending = self._finished(pinned)
         pending.wait()
         found: HostBytes = pinned.numpy()
@@ -183,11 +185,12 @@ class CudaKit:
         ends = list(accumulate(len(data) for _, data in runs))
         pinned = torch.empty(max(ends[-1], 1), dtype=torch.uint8, pin_memory=True)
         held: HostBytes = pinned.numpy()
+        pieces = []
+        for (address, data), end in zip(runs, ends, strict=True):
+            held[end - len(data) : end] = data
+            pieces.append((pinned.data_ptr() + end - len(data), address, len(data)))
         with self._lock:
-            for (address, data), end in zip(runs, ends, strict=True):
-                held[end - len(data) : end] = data
-                source = pinned.data_ptr() + end - len(data)
-                cuda_driver.copy(self._index, (source, address, len(data)), self._stream.cuda_stream)
+            cuda_driver.copy_all(self._index, pieces, self._stream.cuda_stream)
             pending = self._finished(pinned)
         pending.wait()
 
@@ -196,20 +199,23 @@ class CudaKit:
         with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
             return self._fingerprints.plan(groups)
 
-    def replan(self, plan: object, changed: Mapping[int, Sequence[Part]]) -> object:
+    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
         """Give some groups other addresses."""
         assert isinstance(plan, Plan)
-        if changed:
+        if shifts:
             with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
-                plan.point(changed)
+                plan.shift(shifts)
         return plan
 
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Launch once, and wait for the digests."""
         assert isinstance(plan, Plan)
-        with self._lock, torch.cuda.device(self.device):
-            pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
-        return pending.result()
+        try:
+            with self._lock, torch.cuda.device(self.device):
+                pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
+            return pending.result()
+        except torch.AcceleratorError as error:
+            raise TransportError(f"the device has failed: {error}") from error
 
     def prepare_key(self, key: bytes) -> None:
         """Bring a key's coefficients to the GPU."""

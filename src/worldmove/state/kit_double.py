@@ -14,7 +14,7 @@ import torch
 from worldmove.errors import ArenaFull, TransportError
 from worldmove.state import wmf1
 from worldmove.state.array import raw_memory
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, Piece
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, Piece, Shift
 
 NAME = "double"
 _GOLDEN, _LOW_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x0101010101010101)
@@ -135,10 +135,13 @@ class DoubleKit:
         """Keep the groups."""
         return tuple(tuple(group) for group in groups)
 
-    def replan(self, plan: object, changed: Mapping[int, Sequence[Part]]) -> object:
+    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
         """Exchange some of the groups."""
         assert isinstance(plan, tuple)
-        return tuple(tuple(changed.get(place, group)) for place, group in enumerate(plan))
+        groups = list(plan)
+        for first, end, by in shifts:
+            groups[first:end] = [tuple(Part(at + by, length) for at, length in group) for group in groups[first:end]]
+        return tuple(groups)
 
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Return what the numpy twin says."""

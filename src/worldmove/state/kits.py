@@ -20,6 +20,12 @@ def kit_of(device: str) -> MemoryKit | None:
         return DoubleKit(generators=True)
     if device.partition(":")[0] == "cuda":
         # Only now: it looks for a driver, and most processes have none.
-        kit: MemoryKit = import_module("worldmove.state.kit_cuda").CudaKit(device)
+        try:
+            module = import_module("worldmove.state.kit_cuda")
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("cuda"):
+                raise
+            raise UserError(f"{device} needs cuda-bindings, which comes with torch for CUDA") from error
+        kit: MemoryKit = module.CudaKit(device)
         return kit
     raise UserError(f"there is no device {device}; there are cpu, cuda and cuda:NUMBER")

@@ -10,11 +10,11 @@ from functools import lru_cache
 import msgspec
 
 from worldmove.state import wmf1
-from worldmove.state.capture import Capture, DeviceStorage, Storage
+from worldmove.state.capture import Capture, DeviceStorage
 from worldmove.state.digest import GROUP_BYTES, STATE_SEED, Digester
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import to_extents
-from worldmove.state.leaf import LEAF_DIGEST_BYTES, ArrayLeaf, GeneratorLeaf, Leaf, TensorLeaf
+from worldmove.state.leaf import LEAF_DIGEST_BYTES, ArrayLeaf, DeviceTensorLeaf, GeneratorLeaf, Leaf, TensorLeaf
 from worldmove.state.memory import Part
 from worldmove.state.storage import leaf_runs
 
@@ -47,19 +47,15 @@ def _on_device(capture: Capture) -> dict[int, bytes]:
     pieces: list[list[Part]] = []
     spans: dict[int, tuple[int, int]] = {}
     for i, leaf in enumerate(capture.manifest.leaves):
-        storage = _storage(capture, leaf.content)
+        view = leaf.content
+        if not isinstance(view, DeviceTensorLeaf) or view.storage is None:
+            continue
+        storage, first = capture.storages[view.storage], len(pieces)
         if isinstance(storage, DeviceStorage):
-            first = len(pieces)
-            runs = _extents(leaf.content)
-            pieces += ([storage.part(piece)] for run in runs for piece in _cut(run))
+            pieces += ([storage.part(piece)] for run in _extents(view) for piece in _cut(run))
             spans[i] = first, len(pieces)
     digests = kit.fingerprints(kit.plan(pieces), wmf1.STATE_KEY) if pieces else ()
     return {i: b"".join(digests[first:end]) for i, (first, end) in spans.items()}
-
-
-def _storage(capture: Capture, leaf: Leaf) -> Storage | None:
-    is_view = isinstance(leaf, TensorLeaf | ArrayLeaf) and leaf.storage is not None
-    return capture.storages[leaf.storage] if is_view else None  # type: ignore[union-attr,index]
 
 
 def _cut(run: Extent) -> Iterator[Extent]:

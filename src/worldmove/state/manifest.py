@@ -21,15 +21,12 @@ from worldmove.state.leaf import (
     DEVICE_KIND,
     ArrayLeaf,
     DeviceTensorLeaf,
-    EnumLeaf,
     GeneratorLeaf,
     GeneratorRecord,
     Leaf,
-    NumpyScalarLeaf,
-    ScalarLeaf,
     TensorLeaf,
-    decode_scalar,
 )
+from worldmove.state.leaf_record import LeafRecord, say
 from worldmove.state.storage import MAX_STORAGE_BYTES, StorageRecord, derive_storages
 from worldmove.state.structure import Node, leaf_paths
 from worldmove.units import ALIGNMENT_BYTES, PAGE_BYTES, round_up
@@ -67,24 +64,6 @@ class _LayoutBody(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     arena_bytes: int
     preview: bytes
     places: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeafRecord:
-    """A leaf and its path. The empty path is a state that is one leaf."""
-
-    path: str
-    content: Leaf
-
-    @property
-    def kind(self) -> str:
-        """What it is, in words: ``tensor bfloat16``, ``int``, ``enum Season``, ``generator``."""
-        return leaf_kind(self.content)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its shape; () for what has none."""
-        return self.content.shape if isinstance(self.content, TensorLeaf | ArrayLeaf) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +146,7 @@ class Manifest:
         texts = [f"{path} is here and not there" for path in here if path not in there]
         texts += [f"{path} is there and not here" for path in there if path not in here]
         for path in (path for path in here if path in there and here[path] != there[path]):
-            texts.append(f"{path} is {_say(here[path].content)} here and {_say(there[path].content)} there")
+            texts.append(f"{path} is {say(here[path].content)} here and {say(there[path].content)} there")
         for path, leaf in here.items():
             if path in there and _generator(self, leaf) != _generator(other, there[path]):
                 texts.append(f"{path} is a generator in another state")
@@ -266,30 +245,6 @@ def version_of(leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]) ->
     """Return the version that a manifest of these has."""
     of_device = any(isinstance(leaf, DeviceTensorLeaf) for leaf in leaves)
     return DEVICE_VERSION if of_device or any(record.kind == DEVICE_KIND for record in generators) else VERSION
-
-
-def leaf_kind(leaf: Leaf) -> str:
-    """Say what a leaf is, without its value."""
-    if isinstance(leaf, ScalarLeaf):
-        return leaf.kind
-    if isinstance(leaf, EnumLeaf):
-        return f"enum {leaf.type}"
-    if isinstance(leaf, DeviceTensorLeaf):
-        return f"device tensor {leaf.dtype}"
-    if isinstance(leaf, TensorLeaf | ArrayLeaf | NumpyScalarLeaf):
-        return f"{'tensor' if isinstance(leaf, TensorLeaf) else 'numpy'} {leaf.dtype}"
-    return "generator"
-
-
-def _say(leaf: Leaf) -> str:
-    if isinstance(leaf, ScalarLeaf):
-        # Python refuses to write out an integer of thousands of digits.
-        return f"{decode_scalar(leaf)!r:.60}" if len(leaf.value) <= 256 else f"{leaf.kind} of {len(leaf.value)} bytes"
-    if isinstance(leaf, EnumLeaf):
-        return f"{leaf.type}.{leaf.member}"
-    if isinstance(leaf, TensorLeaf | ArrayLeaf):
-        return f"{leaf_kind(leaf)} {list(leaf.shape)} ({leaf})"
-    return str(leaf)
 
 
 def _generator(manifest: Manifest, leaf: LeafRecord) -> GeneratorRecord | None:

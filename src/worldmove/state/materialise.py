@@ -21,7 +21,7 @@ from worldmove.state.leaf import (
     TensorLeaf,
     decode_scalar,
 )
-from worldmove.state.manifest import LeafRecord
+from worldmove.state.leaf_record import LeafRecord
 from worldmove.state.tree import rebuild
 
 

@@ -35,6 +35,14 @@ class Part(NamedTuple):
     length: int
 
 
+class Shift(NamedTuple):
+    """The groups of a plan from ``first`` to before ``end`` have come to lie ``by`` bytes further."""
+
+    first: int
+    end: int
+    by: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory:
     """One allocation, of this process or mapped from another. Exists until ``release`` was called."""
@@ -132,12 +140,15 @@ class MemoryKit(Protocol):
         """Prepare to read groups of parts, numbered from 0, as often as is wanted."""
         ...
 
-    def replan(self, plan: object, changed: Mapping[int, Sequence[Part]]) -> object:
+    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
         """Return a plan of which some groups lie elsewhere; the old one is of no use any more."""
         ...
 
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
-        """Return WMF1 of each group of a plan, under a key of 32 bytes, from one pass over the memory."""
+        """Return WMF1 of each group of a plan, under a key of 32 bytes, from one pass over the memory.
+
+        Raises TransportError if the device has failed.
+        """
         ...
 
     def prepare_key(self, key: bytes) -> None:

@@ -6,100 +6,34 @@ that run in C; a leaf that changed is read anew. Whatever else differs (another 
 anything that would be refused) is left to ``capture`` itself, so that there is one account of what a state is.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter, is_
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import is_
 from typing import Any
 
 import msgspec
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch.autograd import forward_ad
 
 from worldmove.errors import StateRefused
 from worldmove.state import array
 from worldmove.state.capture import Capture, Reader, Storage, capture, storage_at
 from worldmove.state.frame import frame, peek
-from worldmove.state.geometry import bounds
-from worldmove.state.leaf import ArrayLeaf, DeviceTensorLeaf, GeneratorLeaf, GeneratorRecord, Leaf, TensorLeaf
-from worldmove.state.manifest import MANIFEST_MAGIC, MAX_MANIFEST_BYTES, LeafRecord, Manifest
+from worldmove.state.known import Known, Places, array_begin, known_of
+from worldmove.state.leaf import ArrayLeaf, GeneratorRecord, Leaf
+from worldmove.state.leaf_record import LeafRecord
+from worldmove.state.manifest import MANIFEST_MAGIC, MAX_MANIFEST_BYTES, Manifest
 from worldmove.state.memory import MemoryKit
 from worldmove.state.record import read_fields
-from worldmove.state.tree import NO_TYPES, is_container
+from worldmove.state.tensor_facts import are_as_before, are_plain
+from worldmove.state.tree import NO_TYPES
 
-_tensor = torch.Tensor
-_FACTS: tuple[Callable[[torch.Tensor], Any], ...] = (
-    _tensor.size,
-    _tensor.stride,
-    _tensor.storage_offset,
-    _tensor.is_neg,
-    _tensor.is_conj,
-    attrgetter("dtype"),
-    attrgetter("device"),
-)
-"""What can change about a tensor that is the same object as before, but for where its storage lies: whoever sets its
-``data`` exchanges all of it."""
-_EMPTY = (
-    *map(attrgetter, ("requires_grad", "__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")),
-    *filter(None, [getattr(_tensor, "has_names", None)]),  # torch 2.13 has no named tensors any more
-)
-"""What no tensor of a state has. Not compared with what was: the objects are the same, and may have been filled."""
-_gradient = attrgetter("grad")
-
-Places = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """One container of the walk: where it is among the nodes, its type, and its keys or its length."""
-
-    at: int
-    kind: type
-    keys: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A capture, and what makes the next one cheap."""
-
-    capture: Capture
-    types: Mapping[str, type]
-    steps: tuple[_Step, ...]
-    mutable: tuple[int, ...]
-    order: tuple[int, ...]
-    """Where among the nodes each leaf is."""
-    values: tuple[Any, ...]
-    value_types: tuple[type, ...]
-    tensors: tuple[int, ...]
-    """Which leaves are tensors, and so on."""
-    arrays: tuple[int, ...]
-    generators: tuple[int, ...]
-    others: tuple[int, ...]
-    facts: tuple[list[Any], ...]
-    num_bytes: list[int]
-    """Of each tensor's own storage."""
-    begins: Places
-    """Where each tensor's storage begins; then where each array's memory does."""
-    addresses: Places
-    """Where each storage begins."""
-    owner: Places
-    """Which storage each of these lies in, or -1; the storages' lengths, and each one's first view."""
-    lengths: Places
-    first: Places
-    structure: bytes
-    chunks: tuple[bytes, ...]
-    """The containers, and each leaf, encoded."""
-
-    @property
-    def views(self) -> tuple[int, ...]:
-        """Tensors, then arrays."""
-        return self.tensors + self.arrays
+__all__ = ["Known", "recapture", "remember"]
 
 
 def remember(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | None = None) -> Known:
     """Capture a state, and remember what the next capture is compared with. Raises StateRefused."""
-    return _known(capture(tree, types, kit), tree, types)
+    return known_of(capture(tree, types, kit), tree, types)
 
 
 def recapture(known: Known, tree: Any) -> Known:
@@ -110,77 +44,6 @@ def recapture(known: Known, tree: Any) -> Known:
     except (StateRefused, RuntimeError, NotImplementedError, TypeError, AttributeError):
         found = None  # it is for capture to say what is wrong
     return remember(tree, types, kit) if found is None else found
-
-
-def _known(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
-    steps, order, nodes = _program(tree)
-    values = tuple(nodes[at] for at in order)
-    leaves = [leaf.content for leaf in state.manifest.leaves]
-    tensors = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorLeaf))
-    arrays = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, ArrayLeaf))
-    generators = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, GeneratorLeaf))
-    read = {*tensors, *arrays, *generators}
-    live = [values[i] for i in tensors]
-    storages = [tensor.untyped_storage() for tensor in live]
-    begins = [s.data_ptr() for s in storages] + [_array_begin(values[i]) for i in arrays]
-    encode = msgspec.msgpack.Encoder().encode
-    storage_of = [leaves[i].storage for i in (*tensors, *arrays)]  # type: ignore[union-attr]
-    owner = np.array([-1 if which is None else which for which in storage_of], dtype=np.int64)
-    return Known(
-        capture=state,
-        types=types,
-        steps=tuple(steps),
-        mutable=tuple(step.at for step in steps if not issubclass(step.kind, tuple)),
-        order=tuple(order),
-        values=values,
-        value_types=tuple(map(type, values)),
-        tensors=tensors,
-        arrays=arrays,
-        generators=generators,
-        others=tuple(i for i in range(len(values)) if i not in read),
-        facts=tuple([list(map(fact, live)) for fact in _FACTS]),
-        num_bytes=[s.nbytes() for s in storages],
-        begins=np.array(begins, dtype=np.int64),
-        addresses=np.array([storage.address for storage in state.storages], dtype=np.int64),
-        owner=owner,
-        lengths=np.array([storage.num_bytes for storage in state.storages], dtype=np.int64),
-        first=np.array([storage_of.index(which) for which in range(len(state.storages))], dtype=np.int64),
-        structure=encode(state.manifest.structure),
-        chunks=tuple(encode(leaf) for leaf in leaves),
-    )
-
-
-def _program(tree: Any) -> tuple[list[_Step], list[int], list[Any]]:
-    """Return the containers level by level, where the leaves are in the order of ``flatten``, and all nodes."""
-    nodes, steps, first = [tree], [], {}
-    for at, node in enumerate(nodes):
-        if is_container(type(node)):
-            keys, items = _opened(node)
-            steps.append(_Step(at=at, kind=type(node), keys=keys))
-            first[at] = range(len(nodes), len(nodes) + len(items))
-            nodes.extend(items)
-    return steps, list(_leaves(0, first)), nodes
-
-
-def _leaves(at: int, first: Mapping[int, range]) -> Iterator[int]:
-    if at not in first:
-        yield at
-        return
-    for child in first[at]:
-        yield from _leaves(child, first)
-
-
-def _opened(node: Any) -> tuple[tuple[Any, ...], Sequence[Any]]:
-    if type(node) is dict:
-        return tuple(node), list(node.values())
-    if type(node) in (list, tuple):
-        return (None,) * len(node), node
-    fields = read_fields("", node)
-    return tuple(name for name, _ in fields), [item for _, item in fields]
-
-
-def _array_begin(live: Any) -> int:
-    return bounds(int(live.ctypes.data), live.itemsize, live.shape, live.strides)[0]
 
 
 class _Again:
@@ -236,26 +99,17 @@ class _Again:
         known = self._known
         live = [values[i] for i in known.tensors]
         arrays = [(values[i], known.capture.manifest.leaves[i]) for i in known.arrays]
-        storages = list(map(_tensor.untyped_storage, live))
+        storages = list(map(torch.Tensor.untyped_storage, live))
         is_as_it_was = (
-            all(list(map(fact, live)) == before for fact, before in zip(_FACTS, known.facts, strict=True))
-            and not any(any(map(fact, live)) for fact in _EMPTY)
-            and list(map(_gradient, live)).count(None) == len(live)
-            and forward_ad._current_level < 0  # only within a level may a tensor have a tangent
-            and all(self._is_like(i, values[i]) for i in known.tensors if values[i] is not known.values[i])
+            are_as_before(live, known.facts)
+            and are_plain([values[i] for i in known.tensors if values[i] is not known.values[i]])
             and list(map(torch.UntypedStorage.nbytes, storages)) == known.num_bytes
             and all(self._is_same_array(array, record) for array, record in arrays)
         )
         if not is_as_it_was:
             return None
-        begins = list(map(torch.UntypedStorage.data_ptr, storages)) + [_array_begin(array) for array, _ in arrays]
+        begins = list(map(torch.UntypedStorage.data_ptr, storages)) + [array_begin(array) for array, _ in arrays]
         return np.array(begins, dtype=np.int64)
-
-    def _is_like(self, which: int, live: torch.Tensor) -> bool:
-        """Check a tensor that is another object than before. Raises StateRefused."""
-        record, kit = self._known.capture.manifest.leaves[which], self._known.capture.kit
-        array.check_tensor(record.path, live, kit)
-        return kit is None or kit.holds(live) is isinstance(record.content, DeviceTensorLeaf)
 
     def _is_same_array(self, live: Any, record: LeafRecord) -> bool:
         leaf = record.content
@@ -276,7 +130,7 @@ class _Again:
         touched[new[new >= 0]] = True
         storages = list(known.capture.storages)
         for which in np.flatnonzero(touched).tolist():
-            owners = [values[known.views[place]] for place in np.flatnonzero(known.owner == which).tolist()]
+            owners = [values[i] for i in known.viewed_by[which]]
             record = known.capture.manifest.storages[which]
             storages[which] = storage_at(int(bases[which]), record.num_bytes, owners, record, known.capture.kit)
         return tuple(storages), bases

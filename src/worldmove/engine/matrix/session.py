@@ -15,6 +15,7 @@ from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder import Features, empty_features
 from worldmove.engine.matrix.decoder_weights import slot_shapes
 from worldmove.engine.tree_checks import held_of, mapping, pose_of, require, sequence, whole
+from worldmove.errors import StateRefused
 
 LATENTS = "latents"
 FIELDS = (LATENTS, "conditioning", "decoder", "frame", "generator", "held", "number", "pose")
@@ -102,21 +103,26 @@ def _caches(config: MatrixConfig, value: Any, device: torch.device) -> Caches:
 
 
 def _caches_of(config: MatrixConfig, kind: str, value: Any, device: torch.device) -> list[Cache]:
-    path = f"{LATENTS}.{kind}"
+    path, shape = f"{LATENTS}.{kind}", cache_shape(config, kind)
     caches = sequence(value, config.num_layers, path)
-    return [_cache(config, kind, cache, f"{path}[{index}]", device) for index, cache in enumerate(caches)]
+    cache_of = _cross_cache if kind == CROSS else _rolling_cache
+    return [cache_of(config.dtype, shape, cache, f"{path}[{index}]", device) for index, cache in enumerate(caches)]
 
 
-def _cache(config: MatrixConfig, kind: str, value: Any, path: str, device: torch.device) -> Cache:
-    others = ("is_init",) if kind == CROSS else INDICES
-    leaves = mapping(value, ("k", "v", *others), path)
-    shape = cache_shape(config, kind)
-    cache: Cache = {name: _tensor(leaves[name], shape, config.dtype, f"{path}.{name}", device) for name in ("k", "v")}
-    if kind == CROSS:
-        require(type(leaves["is_init"]) is bool, f"{path}.is_init", "it must be True or False")
-        return {**cache, "is_init": leaves["is_init"]}
-    ends = {name: _tensor(leaves[name], (1,), torch.int64, f"{path}.{name}", device) for name in INDICES}
-    return {**cache, **ends}
+def _rolling_cache(dtype: torch.dtype, shape: tuple[int, ...], value: Any, path: str, device: torch.device) -> Cache:
+    leaves = mapping(value, ("k", "v", *INDICES), path)
+    cache: Cache = {name: _tensor(leaves[name], shape, dtype, f"{path}.{name}", device) for name in ("k", "v")}
+    for name in INDICES:
+        cache[name] = _tensor(leaves[name], (1,), torch.int64, f"{path}.{name}", device)
+    return cache
+
+
+def _cross_cache(dtype: torch.dtype, shape: tuple[int, ...], value: Any, path: str, device: torch.device) -> Cache:
+    leaves = mapping(value, ("k", "v", "is_init"), path)
+    require(type(leaves["is_init"]) is bool, f"{path}.is_init", "it must be True or False")
+    cache: Cache = {name: _tensor(leaves[name], shape, dtype, f"{path}.{name}", device) for name in ("k", "v")}
+    cache["is_init"] = leaves["is_init"]
+    return cache
 
 
 def _features(config: MatrixConfig, value: Any, device: torch.device) -> Features:
@@ -137,12 +143,21 @@ def _conditioning(config: MatrixConfig, value: Any, device: torch.device) -> Con
 
 
 def _tensor(value: Any, shape: tuple[int, ...], dtype: torch.dtype, path: str, device: torch.device) -> Tensor:
-    require(isinstance(value, Tensor), path, "it must be a tensor")
-    tensor: Tensor = value
-    require(tensor.dtype == dtype and tensor.device == device, path, f"it must be {dtype} on {device}")
-    require(tuple(tensor.shape) == shape, path, f"its shape is {tuple(tensor.shape)}, not {shape}")
-    require(tensor.is_contiguous() and not tensor.requires_grad, path, "it must be contiguous, without gradient")
-    return tensor
+    if not isinstance(value, Tensor):
+        raise StateRefused(path, "it must be a tensor")
+    is_such = value.dtype == dtype and value.shape == shape and value.device == device
+    if not (is_such and value.is_contiguous() and not value.requires_grad):
+        raise StateRefused(path, _why_not(value, shape, dtype, device))
+    return value
+
+
+def _why_not(tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> str:
+    """Say what is wrong with a tensor: words for hundreds that are right would cost milliseconds of a move's pause."""
+    if tensor.dtype != dtype or tensor.device != device:
+        return f"it must be {dtype} on {device}"
+    if tensor.shape != shape:
+        return f"its shape is {tuple(tensor.shape)}, not {shape}"
+    return "it must be contiguous, without gradient"
 
 
 def _generator(value: Any, device: torch.device) -> torch.Generator:

@@ -67,6 +67,13 @@ class Copies:
         """Prepare a launch. Pieces may have any alignment and length; no target may overlap another piece."""
         return CopyPlan(pieces, self)
 
+    def pointed(self, plan: CopyPlan | None, pieces: Sequence[Piece] | Numbers) -> CopyPlan:
+        """Return ``plan``, pointed at other pieces, if it has room for them; else a new one."""
+        if plan is None or plan.most_pieces < len(pieces):
+            return self.plan(pieces)
+        plan.point(pieces)
+        return plan
+
     def launch(self, plan: CopyPlan, *, stream: Stream = None) -> torch.cuda.Event | None:
         """Start the copy, in the stream's order, and return an event that comes after it (until the next launch)."""
         on = chosen(self.device, stream)

@@ -1,4 +1,4 @@
-"""The device programs compiled (NVRTC) and started on a CUDA device. The only file that imports ``cuda.bindings``."""
+"""The device programs compiled (NVRTC) and started on a CUDA device."""
 
 import ctypes
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ import torch
 from cuda.bindings import driver, nvrtc
 
 from worldmove.errors import UserError
+from worldmove.state.cuda_driver import InContext, call
 
 SOURCE = Path(__file__).with_name("programs.cu")
 LEAST_CAPABILITY = (8, 0)
@@ -27,21 +28,21 @@ class CudaLauncher:
         self.num_processors = int(properties.multi_processor_count)
         torch.empty(1, device=device)  # torch makes the context
         index = torch.cuda.current_device() if device.index is None else device.index
-        self.context = _checked(driver.cuDevicePrimaryCtxRetain(_checked(driver.cuDeviceGet(index))))
+        self.device = index
         image = compiled(f"sm_{properties.major}{properties.minor}", tuple(constants.items()))
         self._image = ctypes.create_string_buffer(image, len(image))
-        with _Current(self.context):
-            self._module = _checked(driver.cuModuleLoadData(ctypes.addressof(self._image)))
+        with InContext(index):
+            self._module = call(driver.cuModuleLoadData, ctypes.addressof(self._image))
 
     def call(
         self, program: str, *, blocks: int, threads: int, shared_bytes: int, arguments: Sequence[int]
     ) -> "CudaCall":
         """Prepare a program."""
-        with _Current(self.context):
-            function = _checked(driver.cuModuleGetFunction(self._module, program.encode()))
+        with InContext(self.device):
+            function = call(driver.cuModuleGetFunction, self._module, program.encode())
             if shared_bytes:
                 most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-                _checked(driver.cuFuncSetAttribute(function, most, shared_bytes))
+                call(driver.cuFuncSetAttribute, function, most, shared_bytes)
         return CudaCall(self, function, (blocks, threads, shared_bytes), arguments)
 
 
@@ -60,29 +61,9 @@ class CudaCall:
 
     def start(self, stream: int) -> None:
         """Start it; asynchronous."""
-        with _Current(self._owner.context):
-            _checked(
-                driver.cuLaunchKernel(
-                    self._function, self._blocks, 1, 1, self._threads, 1, 1, self._shared_bytes, stream, self._at, 0
-                )
-            )
-
-
-class _Current:
-    """Makes a context this thread's, if it is not, for as long as it is entered."""
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-        self._pushed = False
-
-    def __enter__(self) -> None:
-        self._pushed = int(_checked(driver.cuCtxGetCurrent())) != int(self._context)
-        if self._pushed:
-            _checked(driver.cuCtxPushCurrent(self._context))
-
-    def __exit__(self, *_: object) -> None:
-        if self._pushed:
-            _checked(driver.cuCtxPopCurrent())
+        blocks, threads, shared = self._blocks, self._threads, self._shared_bytes
+        with InContext(self._owner.device):
+            call(driver.cuLaunchKernel, self._function, blocks, 1, 1, threads, 1, 1, shared, stream, self._at, 0)
 
 
 @lru_cache(maxsize=4)
@@ -106,5 +87,5 @@ def compiled(architecture: str, constants: tuple[tuple[str, int], ...]) -> bytes
 def _checked(found: tuple[Any, ...]) -> Any:
     status, *rest = found
     if int(status):
-        raise RuntimeError(f"the CUDA driver says {status!s}")
+        raise RuntimeError(f"the compiler says {status!s}")
     return rest[0] if rest else None

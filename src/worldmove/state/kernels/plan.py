@@ -1,6 +1,6 @@
 """The groups of a layout, dealt to the warps of a device."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -65,17 +65,12 @@ class Plan:
         """How many bytes a launch reads."""
         return int(self._num_bytes.sum())
 
-    def point(self, changed: Mapping[int, Extents], targets: Mapping[int, Targets] | None = None) -> None:
-        """Give some groups, by their place in the plan, other addresses; their numbers of bytes stay.
+    def shift(self, shifts: Sequence[tuple[int, int, int]]) -> None:
+        """Let groups, from the first place to before the second, lie so many bytes further.
 
-        Allocates nothing while the same groups are read where they lie, and the others have as many extents.
+        Allocates nothing while the same groups are read where they lie.
         """
-        for place, extents in changed.items():
-            if sum(length for _, length in extents) != self._num_bytes[place]:
-                raise ValueError(f"group {place} has {self._num_bytes[place]} bytes")
-        if targets and not self._copying:
-            raise ValueError("this plan does not copy")
-        self._extents.change(changed, targets or {})
+        self._extents.shift(shifts)
         self._lay_out()
 
     def call(self, table: int) -> Call:
@@ -156,42 +151,36 @@ class Plan:
 
     def _copied(self, plan: CopyPlan | None, pieces: Numbers) -> CopyPlan | None:
         """Return a plan of the pieces: ``plan``, pointed there, if it has room."""
-        if not len(pieces):
-            return None
-        if plan is None or plan.most_pieces < len(pieces):
-            return self._copies.plan(pieces)
-        plan.point(pieces)
-        return plan
+        return self._copies.pointed(plan, pieces) if len(pieces) else None
 
 
 class _Extents:
     """All extents of all groups in one array: [address, target, bytes]; targets are 0 where nothing is copied."""
 
     def __init__(self, groups: Sequence[Extents], targets: Sequence[Targets] | None) -> None:
-        self._groups = [tuple(extents) for extents in groups]
-        self._targets = None if targets is None else [tuple(addresses) for addresses in targets]
-        self._flatten()
+        self._counts = np.fromiter(map(len, groups), dtype=np.int64, count=len(groups))
+        self._first = np.cumsum(self._counts) - self._counts
+        self._group = np.repeat(np.arange(len(groups)), self._counts)
+        total = int(self._counts.sum())
+        numbers = chain.from_iterable(chain.from_iterable(groups))
+        self._table = np.zeros((total, 3), dtype=np.int64)
+        self._table[:, ::2] = np.fromiter(numbers, dtype=np.int64, count=2 * total).reshape(-1, 2)
+        if targets is not None:
+            self._table[:, 1] = np.fromiter(chain.from_iterable(targets), dtype=np.int64, count=total)
 
     def num_bytes(self) -> Numbers:
         """Return the bytes of each group."""
-        found = np.zeros(len(self._groups), dtype=np.int64)
+        found = np.zeros(len(self._counts), dtype=np.int64)
         np.add.at(found, self._group, self._table[:, 2])
         return found
 
-    def change(self, groups: Mapping[int, Extents], targets: Mapping[int, Targets]) -> None:
-        """Give some groups other extents, or other targets."""
-        for place, extents in groups.items():
-            self._groups[place] = tuple(extents)
-        if self._targets is not None:
-            for place, addresses in targets.items():
-                self._targets[place] = tuple(addresses)
-        if all(self._counts[place] == len(self._groups[place]) == 1 for place in (*groups, *targets)):
-            if groups:
-                self._table[self._first[list(groups)], ::2] = [extents[0] for extents in groups.values()]
-            if targets:
-                self._table[self._first[list(targets)], 1] = [addresses[0] for addresses in targets.values()]
-        else:
-            self._flatten()
+    def shift(self, shifts: Sequence[tuple[int, int, int]]) -> None:
+        """Add to the addresses of runs of groups."""
+        first, end, by = np.array(shifts, dtype=np.int64).reshape(-1, 3).T
+        steps = np.zeros(len(self._counts) + 1, dtype=np.int64)
+        np.add.at(steps, first, by)
+        np.add.at(steps, end, -by)
+        self._table[:, 0] += np.cumsum(steps)[self._group]
 
     def direct(self) -> NDArray[np.bool_]:
         """Say which groups are one extent at a multiple of 16, and go to one."""
@@ -201,7 +190,7 @@ class _Extents:
 
     def lines(self) -> Numbers:
         """Return the first extent's address and target of each group; zeros for a group without any."""
-        found = np.zeros((len(self._groups), 2), dtype=np.int64)
+        found = np.zeros((len(self._counts), 2), dtype=np.int64)
         some = self._counts > 0
         found[some] = self._table[self._first[some], :2]
         return found
@@ -214,14 +203,3 @@ class _Extents:
         mine = which[self._group]
         sources, targets, lengths = self._table[mine].T
         return sources, begins[self._group[mine]] + inside[mine], targets, lengths
-
-    def _flatten(self) -> None:
-        self._counts = np.fromiter(map(len, self._groups), dtype=np.int64, count=len(self._groups))
-        self._first = np.cumsum(self._counts) - self._counts
-        self._group = np.repeat(np.arange(len(self._groups)), self._counts)
-        total = int(self._counts.sum())
-        numbers = chain.from_iterable(chain.from_iterable(self._groups))
-        self._table = np.zeros((total, 3), dtype=np.int64)
-        self._table[:, ::2] = np.fromiter(numbers, dtype=np.int64, count=2 * total).reshape(-1, 2)
-        if self._targets is not None:
-            self._table[:, 1] = np.fromiter(chain.from_iterable(self._targets), dtype=np.int64, count=total)

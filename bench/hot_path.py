@@ -1,0 +1,256 @@
+"""What both ends of a move compute in Python between the freeze and the comparison, for a state of full size, on a CPU.
+
+The state has the true geometry of matrix-game-2 (491 leaves, 2.7 GB of memory that nobody touches) and stands for one
+on a device: copies and kernels are ordered and do nothing, so what is left is the host's own work. CPU time of one
+thread, in ms, medians; nothing else waits for Python's lock.
+
+    python -m bench.hot_path [--repeats 30] [--scope latents] [--case scattered] [--profile freeze]
+"""
+
+import argparse
+import cProfile
+import gc
+import json
+import pstats
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from bench.numbers import spread
+from worldmove.engine.base import Tree
+from worldmove.engine.matrix import presets
+from worldmove.engine.matrix.config import MatrixConfig
+from worldmove.engine.matrix.session import Session, adopt, export, new_session
+from worldmove.state import wmf1
+from worldmove.state.arena import check_placement, extents, foreseen, gather
+from worldmove.state.capture import Capture
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.digest import Xxh3Digester, carry_over, prepare, prepare_key
+from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Plan, Tuning
+from worldmove.state.kit_double import Done, DoubleKit
+from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.memory import Part, Piece, Shift
+from worldmove.state.proof import MoveProof, prove
+from worldmove.state.recapture import Known, recapture, remember
+from worldmove.state.rehearsal import Rehearsal, rehearse
+from worldmove.units import round_up
+
+DIGESTER = Xxh3Digester()
+NONCE = b"n" * 32
+FLAT_PIECES = 64
+"""As in ``state/kit_cuda.py``, which only a GPU can import."""
+CASES = ("resident", "scattered")
+
+
+class NoCall:
+    """A program that is started, and does nothing."""
+
+    def start(self, stream: int) -> None:
+        """Do nothing."""
+
+
+class NoLauncher:
+    """An H200's shape, and no device."""
+
+    num_processors = 132
+
+    def call(self, program: str, *, blocks: int, threads: int, shared_bytes: int, arguments: Sequence[int]) -> NoCall:
+        """Prepare nothing."""
+        return NoCall()
+
+
+class OrdersOnly(DoubleKit):
+    """A kit whose plans are a GPU's, and whose copies and kernels do nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(least_bytes=1, generators=True)
+        device = torch.device("cpu")
+        self._prints = Fingerprints(device, copies=Copies(device, tuning=Tuning(), launcher_=NoLauncher()))
+        self._copying: CopyPlan | None = None
+
+    def start_copy(self, pieces: Sequence[Piece]) -> Done:
+        """Plan a launch, as for scattered pieces, and copy nothing."""
+        if len(pieces) > FLAT_PIECES:
+            self._copying = self._prints.copies.pointed(self._copying, pieces)
+        return Done()
+
+    def plan(self, groups: Sequence[Sequence[Part]]) -> object:
+        """Lay the groups out for launches."""
+        return self._prints.plan(groups)
+
+    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
+        """Give some groups other addresses."""
+        assert isinstance(plan, Plan)
+        plan.shift(shifts)
+        return plan
+
+    def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
+        """Launch nothing, and return whatever lies where digests would."""
+        assert isinstance(plan, Plan)
+        return self._prints.launch(plan, wmf1.Table.of(key)).result()
+
+
+class Pool:
+    """Memory outside slots, at multiples of 512 like torch's on a GPU; begun anew each time it is taken from."""
+
+    def __init__(self, kit: OrdersOnly, num_bytes: int) -> None:
+        self._kit = kit
+        self._halves = [kit.allocate(num_bytes) for _ in range(2)]
+        self._used = 0
+
+    def turn(self) -> None:
+        """Take from the other half, from its beginning on."""
+        self._halves.reverse()
+        self._used = 0
+
+    def like(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a contiguous tensor of the same shape, whose bytes nobody has written."""
+        part = Part(self._halves[0].address + self._used, tensor.nbytes)
+        self._used += round_up(tensor.nbytes, 512)
+        whole = torch.empty(0, dtype=tensor.dtype)
+        return whole.set_(self._kit.storage(part, self._halves[0].owner), 0, tensor.shape, tensor.stride())
+
+
+@dataclass(slots=True, kw_only=True)
+class Bench:
+    """One state, in a slot of its own, moved again and again to another."""
+
+    config: MatrixConfig
+    kit: OrdersOnly
+    source: DeviceArena
+    destination: DeviceArena
+    session: Session
+    pool: Pool
+    scattered: bool
+
+    def state(self) -> Tree:
+        return export(self.session)
+
+    def step(self) -> None:
+        """Do to the state what a block does: cursors move, and what a block rebinds is bound anew."""
+        self.session.frame += self.config.frames_per_block
+        self.pool.turn()
+        self.session.features = [self.pool.like(each) for each in self.session.features]
+        if self.scattered:
+            for caches in self.session.caches.values():
+                for cache in caches:
+                    moved = {name: self.pool.like(value) for name, value in cache.items() if torch.is_tensor(value)}
+                    cache.update(moved)
+
+
+@dataclass(slots=True, kw_only=True)
+class Times:
+    """CPU time of each part, ms."""
+
+    samples: dict[str, list[float]]
+    profiles: dict[str, cProfile.Profile]
+    profiled: str | None
+
+    def of(self, name: str, work: Callable[[], Any]) -> Any:
+        """Time a part."""
+        profile = self.profiles.setdefault(name, cProfile.Profile()) if name == self.profiled else None
+        begin = time.thread_time()
+        found = profile.runcall(work) if profile is not None else work()
+        self.samples.setdefault(name, []).append(1000 * (time.thread_time() - begin))
+        return found
+
+
+def main() -> None:
+    """Measure, and write one document."""
+    options = options_of(None)
+    torch.set_num_threads(1)
+    gc.set_threshold(50_000, 20, 100)
+    times = Times(samples={}, profiles={}, profiled=options.profile)
+    bench = made(options.scope, scattered=options.case == "scattered")
+    for number in range(options.repeats + 3):
+        one_move(bench, times if number >= 3 else Times(samples={}, profiles={}, profiled=None))
+    for profile in times.profiles.values():
+        pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(25)
+    found = {name: spread(values) for name, values in times.samples.items()}
+    print(json.dumps({"scope": options.scope, "case": options.case, "parts_ms": found}, indent=1))
+
+
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    options = argparse.ArgumentParser(prog="python -m bench.hot_path", description=__doc__)
+    options.add_argument("--repeats", type=int, default=30)
+    options.add_argument("--scope", choices=("latents", "complete"), default="complete")
+    options.add_argument("--case", choices=CASES, default="resident")
+    options.add_argument("--profile", help="a part whose calls are listed, on standard error")
+    return options.parse_args(arguments)
+
+
+def made(scope: str, *, scattered: bool) -> Bench:
+    """Lay a session of full size into a slot."""
+    preset = presets.matrix_game_2() if scope == "complete" else presets.without_decoder(presets.matrix_game_2())
+    config, kit = preset.config, OrdersOnly()
+    session = new_session(config, 1, torch.device("cpu"))
+    first = remember(export(session), {}, kit).capture
+    layout = Layout.of(first.manifest)
+    arenas = [DeviceArena(int(layout.arena_bytes * 1.25), "bench", kit) for _ in range(2)]
+    placement = gather(first, arenas[0])
+    tree = rehearse(first.manifest, placement, arenas[0], {}).built
+    return Bench(
+        config=config,
+        kit=kit,
+        source=arenas[0],
+        destination=arenas[1],
+        session=adopt(config, tree, torch.device("cpu")),
+        pool=Pool(kit, int(layout.arena_bytes * 1.25)),
+        scattered=scattered,
+    )
+
+
+def one_move(bench: Bench, times: Times) -> None:
+    """Make ready, as an offer and a reservation do; then time what lies within the pause."""
+    bench.step()
+    known = remember(bench.state(), {}, bench.kit)
+    prepare(known.capture)
+    layout = Layout.of(
+        known.capture.manifest, arena_bytes=bench.source.size, places=foreseen(known.capture, bench.source)
+    )
+    preview = Manifest.from_bytes(layout.preview)
+    rehearsal = rehearse(preview, layout.places, bench.destination, {})
+    prepare_key(bench.kit, NONCE, layout.digest)
+    bench.step()
+    state = times.of("state", bench.state)
+    captured = times.of("recapture", lambda: _frozen(known, state))
+    placement = times.of("gather", lambda: gather(captured, bench.source))
+    encoded = times.of("manifest encoded", captured.manifest.to_bytes)
+    first = times.of("pass", lambda: _proof(captured, layout))
+    manifest = times.of("manifest read", lambda: Manifest.from_bytes(encoded, preview))
+    times.of("placement checked", lambda: check_placement(manifest, placement, bench.destination.size))
+    times.of("extents", lambda: extents(manifest, placement))
+    installed = _arrive(bench, times, rehearsal, manifest, placement)
+    ours = times.of("verify", lambda: _proof(installed, layout))
+    times.of("compare", lambda: ours.compare(first, manifest))
+
+
+def _arrive(
+    bench: Bench, times: Times, rehearsal: Rehearsal, manifest: Manifest, placement: tuple[int, ...]
+) -> Capture:
+    tree = times.of("build", lambda: rehearsal.tree(manifest, placement, {}))
+    if tree is None:
+        raise RuntimeError("the rehearsal did not foresee where the state lies")
+    times.of("settle", rehearsal.landing.settle)
+    session = times.of("adopt", lambda: adopt(bench.config, tree, torch.device("cpu")))
+    again = times.of("state there", lambda: export(session))
+    return times.of("recapture there", lambda: _frozen(rehearsal.known, again))  # type: ignore[no-any-return]
+
+
+def _frozen(known: Known, state: Tree) -> Capture:
+    captured = recapture(known, state).capture
+    carry_over(known.capture, captured)
+    return captured
+
+
+def _proof(captured: Capture, layout: Layout) -> MoveProof:
+    return prove(captured, DIGESTER, attempt="bench", epoch=1, boundary=1, nonce=NONCE, layout_digest=layout.digest)
+
+
+if __name__ == "__main__":
+    main()
