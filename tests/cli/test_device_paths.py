@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from worldmove.cli import device_paths
-from worldmove.cli.device_paths import probe, probe_all
+from worldmove.cli.device_paths import KEPT_S, notes_of, probe, probe_all
 from worldmove.cli.device_source import TILE_BYTES, tile
 from worldmove.state.extent import Extent
 from worldmove.state.kit_double import Done
@@ -25,6 +25,9 @@ def test_a_whole_path_is_measured_in_each_size() -> None:
     assert (found.source, found.destination, found.why) == ("double", "double", "")
     assert list(found.rates) == list(SIZES)
     assert all(rate > 0 for rate in found.rates.values())
+    (note,) = notes_of([found], 100.0)
+    assert (note.source, note.why, note.until) == (kit_of("double").device_id, "", 100.0 + KEPT_S)  # type: ignore[union-attr]
+    assert note.rates == {str(size): rate for size, rate in found.rates.items()}
 
 
 def test_a_path_that_reports_success_and_brings_nothing_or_something_else_is_found_out(
@@ -36,15 +39,20 @@ def test_a_path_that_reports_success_and_brings_nothing_or_something_else_is_fou
     monkeypatch.setattr(kit, "start_copy", lambda pieces: Done())
     assert "byte 0 is another one" in probe("double", "double", [4096]).why
     monkeypatch.setattr(kit, "start_copy", lambda pieces: real([p._replace(length=p.length - 1) for p in pieces]))
-    assert "byte 4,095 is another one" in probe("double", "double", [4096]).why
+    found = probe("double", "double", [4096])
+    assert "byte 4,095 is another one" in found.why
+    assert [note.why for note in notes_of([found], 0.0)] == [found.why]
 
 
 def test_a_device_that_no_process_can_use_is_a_finding_and_no_crash() -> None:
-    assert "no process could hold" in probe("cpu", "double", [4096]).why
+    found = probe("cpu", "double", [4096])
+    assert "no process could hold" in found.why
+    assert notes_of([found], 0.0) == []
 
 
 def test_no_two_parts_of_the_pattern_are_alike_and_none_depends_on_the_process() -> None:
-    assert tile(1).tobytes() != tile(2).tobytes()
-    assert tile(1).tobytes() == tile(1).tobytes()
-    assert Extent(offset=0, length=len(tile(0))).end == TILE_BYTES
+    assert tile(1, 5).tobytes() != tile(2, 5).tobytes()
+    assert tile(1, 5).tobytes() != tile(1, 6).tobytes()
+    assert tile(1, 5).tobytes() == tile(1, 5).tobytes()
+    assert Extent(offset=0, length=len(tile(0, 5))).end == TILE_BYTES
     assert device_paths.SIZES[-1] == 1 << 30

@@ -3,12 +3,14 @@
 Whether a path is whole is seen from the bytes that arrived, never from a name or from what a driver says that it can.
 """
 
+import secrets
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,8 +21,15 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
 from worldmove.state.memory import MemoryKit
+from worldmove.worker.path_notes import PathNote
 
+KEPT_S = 86_400.0
+"""How long a probe's findings count; a reboot, a driver or a cable may change them at any time."""
 SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20, 1 << 30)
+
+
+class OtherBytes(TransportError):
+    """A path brought other bytes than were sent, and said nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +40,10 @@ class PathFound:
     destination: str
     rates: dict[int, float]
     why: str = ""
+    ids: tuple[str, str] | None = None
+    """The devices' own identities, where there are such devices."""
+    lied: bool = False
+    """Whether other bytes arrived than were sent; else it may have been a device without room."""
 
 
 def devices() -> tuple[str, ...]:
@@ -46,22 +59,51 @@ def probe_all(names: Sequence[str], sizes: Sequence[int] = SIZES) -> list[PathFo
 def probe(source: str, destination: str, sizes: Sequence[int]) -> PathFound:
     """Pull a pattern from another process's memory in each size, and look at every byte that came."""
     rates: dict[int, float] = {}
-    kit = kit_of(destination)
+    kit, other, seed = kit_of(destination), kit_of(source), secrets.randbits(63)
+    why, lied = "", False
     try:
-        with _held(source, max(sizes)) as handle:
+        with _held(source, max(sizes), seed) as handle:
             if kit is None:
                 raise TransportError(f"{destination} is no device")
             for size in sizes:
-                rates[size] = _pulled(kit, handle, max(sizes), size)
+                rates[size] = _pulled(kit, handle, Pattern(max(sizes), size, seed))
     except (TransportError, ArenaFull) as error:
-        return PathFound(source=source, destination=destination, rates=rates, why=str(error))
-    return PathFound(source=source, destination=destination, rates=rates)
+        why, lied = str(error), isinstance(error, OtherBytes)
+    ids = None if kit is None or other is None else (other.device_id, kit.device_id)
+    return PathFound(source=source, destination=destination, rates=rates, why=why, ids=ids, lied=lied)
+
+
+def notes_of(paths: Sequence[PathFound], now: float) -> list[PathNote]:
+    """Return what is to be kept of a probe: nothing of a path that could not be tried."""
+    return [
+        PathNote(
+            transport="peer",
+            source=found.ids[0],
+            destination=found.ids[1],
+            source_name=found.source,
+            destination_name=found.destination,
+            measured_at=now,
+            until=now + KEPT_S,
+            rates={str(size): rate for size, rate in found.rates.items()},
+            why=found.why,
+        )
+        for found in paths
+        if found.ids is not None and (found.lied or not found.why)
+    ]
+
+
+class Pattern(NamedTuple):
+    """What a source holds, and how much of it is pulled."""
+
+    whole: int
+    size: int
+    seed: int
 
 
 @contextmanager
-def _held(device: str, num_bytes: int) -> Iterator[bytes]:
+def _held(device: str, num_bytes: int, seed: int) -> Iterator[bytes]:
     """Let another process hold the pattern. Raises TransportError if it could not."""
-    command = [sys.executable, "-m", "worldmove.cli.device_source", device, str(num_bytes)]
+    command = [sys.executable, "-m", "worldmove.cli.device_source", device, str(num_bytes), str(seed)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -73,9 +115,10 @@ def _held(device: str, num_bytes: int) -> Iterator[bytes]:
             process.kill()
 
 
-def _pulled(kit: MemoryKit, handle: bytes, whole: int, size: int) -> float:
+def _pulled(kit: MemoryKit, handle: bytes, pattern: Pattern) -> float:
     """Pull twice; compare what came the second time, and return its rate. Raises TransportError where it differs."""
-    mapped, arena = kit.open(handle, whole), DeviceArena(size, "worldmove-doctor", kit)
+    size = pattern.size
+    mapped, arena = kit.open(handle, pattern.whole), DeviceArena(size, "worldmove-doctor", kit)
     try:
         took_s = 0.0
         for _ in range(2):
@@ -84,17 +127,18 @@ def _pulled(kit: MemoryKit, handle: bytes, whole: int, size: int) -> float:
             window.start_copy(mapped.address, [Extent(offset=0, length=size)]).wait()
             took_s = time.perf_counter() - begin
             window.close()
-        _require_pattern(arena, size)
+        _require_pattern(arena, pattern)
         return size / max(took_s, 1e-9)
     finally:
         mapped.release()
         arena.close()
 
 
-def _require_pattern(arena: DeviceArena, size: int) -> None:
+def _require_pattern(arena: DeviceArena, pattern: Pattern) -> None:
+    size = pattern.size
     for number in range(-(-size // TILE_BYTES)):
         at = number * TILE_BYTES
         found = arena.read(at, min(TILE_BYTES, size - at))
-        wrong = np.flatnonzero(found != tile(number)[: len(found)])
+        wrong = np.flatnonzero(found != tile(number, pattern.seed)[: len(found)])
         if len(wrong):
-            raise TransportError(f"of {size:,} bytes that arrived, byte {at + int(wrong[0]):,} is another one")
+            raise OtherBytes(f"of {size:,} bytes that arrived, byte {at + int(wrong[0]):,} is another one")

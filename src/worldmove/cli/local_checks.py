@@ -2,14 +2,17 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from worldmove.cli.device_paths import PathFound, devices, probe_all
+from worldmove.cli.device_paths import KEPT_S, PathFound, devices, notes_of, probe_all
 from worldmove.errors import WorldMoveError
+from worldmove.serve.state_folder import path_notes_file
 from worldmove.units import MIB, bytes_text
 from worldmove.worker.engines import build_engine
+from worldmove.worker.path_notes import write_notes
 from worldmove.worker.warm_up import WarmUp, warm_up
 
 PROBE_BYTES = 64 * MIB
@@ -43,8 +46,19 @@ def examine(engine: str, num_threads: int) -> Findings:
     checks.append(_tried("weights and engine", canary))
     if len(first) == 2:
         checks.append(_tried("the canary repeats", repeats))
-    checks += [_path_check(found) for found in probe_all(devices())]
+    paths = probe_all(devices())
+    checks += [_path_check(found) for found in paths]
+    if paths:
+        checks.append(_tried("what was found of paths is kept", lambda: _kept(paths, path_notes_file(os.environ))))
     return Findings(environment=first[0].environment if first else {}, checks=checks)
+
+
+def _kept(paths: Sequence[PathFound], file: Path) -> str:
+    """Write down what workers go by when they are started next."""
+    now = time.time()
+    notes = notes_of(paths, now)
+    write_notes(file, notes, now)
+    return f"{len(notes)} paths in {file}, for {KEPT_S / 3600:.0f} hours"
 
 
 def _path_check(found: PathFound) -> dict[str, Any]:

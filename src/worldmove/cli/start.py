@@ -14,6 +14,7 @@ from rich.status import Status
 
 from worldmove.cli.output import Output, Verbosity
 from worldmove.serve.server_config import Hooks, ServerConfig
+from worldmove.serve.state_folder import path_notes_file
 from worldmove.worker.config import WorkerConfig
 
 
@@ -72,6 +73,7 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
         num_threads=told.threads,
         num_slots=told.slots,
         check_blocks=told.check_blocks,
+        path_notes=str(path_notes_file(os.environ)),
         log_level=level,
     )
     return ServerConfig(

@@ -67,10 +67,16 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 def default_folder(port: int, variables: Mapping[str, str]) -> Path | None:
     """Return where the server of a port keeps its state by default; None, a temporary one, for any free port."""
-    if port == 0:
-        return None
-    base = variables.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(base) / "worldmove" / f"serve-{port}"
+    return None if port == 0 else _state_home(variables) / f"serve-{port}"
+
+
+def path_notes_file(variables: Mapping[str, str]) -> Path:
+    """Return where is kept what a probe of this host's paths has found: for every server of this user."""
+    return _state_home(variables) / "paths.json"
+
+
+def _state_home(variables: Mapping[str, str]) -> Path:
+    return Path(variables.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")) / "worldmove"
 
 
 def _made(folder: Path) -> Path:

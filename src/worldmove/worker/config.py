@@ -30,4 +30,6 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Silence after which a question to the ledger counts as unanswered."""
     tcp_host: str = "127.0.0.1"
     """The address of this machine at which other workers reach its arenas over TCP."""
+    path_notes: str = ""
+    """The file of what a probe of this host's paths has found (``worker.path_notes``). Empty: none."""
     log_level: str = "info"

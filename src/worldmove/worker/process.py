@@ -26,6 +26,7 @@ from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
+from worldmove.worker.path_notes import read_notes, trusted
 from worldmove.worker.path_rates import path_rates
 from worldmove.worker.process_log import Unbreakable, configure_log
 from worldmove.worker.silence import until_silent
@@ -89,6 +90,8 @@ async def serve(config: WorkerConfig) -> int:
     )
     await transports.start()
     rates = await path_rates(transports.by_name, time.perf_counter, kit)
+    if kit is not None and config.path_notes:
+        rates = trusted(rates, read_notes(Path(config.path_notes), time.time()), kit.device_id)
     warm = replace(warm, rates={**warm.rates, **rates})
     edges = Edges(
         engine_thread=engine_thread,
