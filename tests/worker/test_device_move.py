@@ -10,6 +10,7 @@ import pytest
 from tests.worker.bench_worker import inline
 from tests.worker.device_engine import DeviceEngine
 from tests.worker.test_move_between_workers import Pair
+from worldmove.errors import TransportError
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Declined, Ended
 from worldmove.state.device_window import DeviceWindow
@@ -135,6 +136,43 @@ def test_a_peer_that_reports_success_and_lies_moves_nothing(lie: Any, reason: st
     path = peer(Lying)
     path.lie = lie
     moved(path, trial)
+
+
+SEAMS = (("start_copy", 1), ("start_copy", 2), ("fingerprints", 1), ("fingerprints", 2), ("fingerprints", 3))
+"""What fails, and which call of it: the gathering, the pull, the source's two passes, the destination's one."""
+
+
+@pytest.mark.parametrize(("call", "number"), SEAMS)
+def test_a_device_that_fails_in_the_middle_of_a_move_ends_it_and_its_owner_plays_on(
+    monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    kit = kit_of("double")
+    assert kit is not None
+    works, calls = getattr(kit, call), iter(range(1, 1000))
+
+    def fails(*arguments: Any) -> Any:
+        if next(calls) == number:
+            raise TransportError("the device has failed")
+        return works(*arguments)
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(kit, call, fails)
+        await pair.start_move("path")
+        ended: Ended = await pair.hears(Ended)
+        assert (ended.outcome, ended.reason) == ("aborted", "transport")
+        assert "the device has failed" in ended.detail
+        monkeypatch.setattr(kit, call, works)
+        await pair.settle()
+        row = await pair.ledger.row("s-1")
+        assert row is not None
+        assert (row.owner, row.epoch) == ("a", 1)
+        a, b = pair.benches["a"], pair.benches["b"]
+        a.inputs(3, 4)
+        await a.rest()
+        assert a.blocks() == [0, 1, 2, 3, 4]
+        assert b.blocks() == []
+
+    moved(peer(), trial)
 
 
 def test_another_device_is_refused_before_a_byte_travels_and_each_differing_field_is_named() -> None:
