@@ -14,7 +14,7 @@ from bench.record import ROOT
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "figures.md"
 README = ROOT / "README.md"
-NAMES = ("pause", "soak", "movable", "wmf1", "move")
+NAMES = ("pause", "soak", "movable", "wmf1", "move", "live")
 
 Results = Mapping[str, Mapping[str, Any]]
 """By measurement."""

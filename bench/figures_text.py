@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bench.figures_live import live
 from bench.figures_movable import movable
 from bench.figures_move import move
 from bench.figures_pause import pause
@@ -34,7 +35,9 @@ def page(machines: Mapping[str, Mapping[str, Result]]) -> str:
 
 def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
     if "wmf1" in results:
-        return [*wmf1(machine, results["wmf1"]), *(move(results["move"]) if "move" in results else ())]
+        others = {"movable": movable, "move": move, "live": live}
+        further = [part for name, write in others.items() if name in results for part in write(results[name])]
+        return [*wmf1(machine, results["wmf1"]), *further]
     hardware = next(iter(results.values()))["hardware"]
     processor, cores, memory = hardware["processor"], hardware["usable_cores"], hardware["memory_gib"]
     parts = [

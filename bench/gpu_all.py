@@ -21,6 +21,7 @@ from typing import Any
 from bench.record import ROOT
 from worldmove.cli.benches.machine import head
 
+USUAL = ("tests", "wmf1", "loop", "latents", "complete", "live")
 TAIL = 2000
 """Characters of a step's output that its entry has."""
 WORLDMOVE = (sys.executable, "-c", "from worldmove.cli.main import main; main()")
@@ -41,7 +42,7 @@ def main() -> None:
     options = options_of(None)
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
-    chosen = [step for step in steps(options, folder) if options.only is None or step.name in options.only.split(",")]
+    chosen = [step for step in steps(options, folder) if step.name in options.only.split(",")]
     found = take(chosen, folder, options.budget, time.monotonic)
     write(folder, found, options.label)
     sys.exit(any(entry["status"] != 0 for entry in found["steps"].values()))
@@ -53,11 +54,12 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--out", required=True, help="the folder for everything")
     options.add_argument("--label", default="h200", help="the machine's name in file names")
     options.add_argument("--preset", default="matrix-game-2")
-    options.add_argument("--only", help="these steps alone, with commas: tests,wmf1,latents,complete,live")
+    options.add_argument("--only", default=",".join(USUAL), help="these steps alone, with commas; there is engine, too")
     options.add_argument("--moves", type=int, default=20)
     options.add_argument("--repeats", type=int, default=20)
     options.add_argument("--file-repeats", type=int, default=20)
     options.add_argument("--live-moves", type=int, default=40)
+    options.add_argument("--live-control", type=float, default=0.5, help="as `bench live --control`")
     options.add_argument("--residents", type=int, default=1)
     options.add_argument("--budget", type=float, default=570.0, help="seconds for all of it")
     return options.parse_args(arguments)
@@ -67,12 +69,29 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
     """Return the steps in order: what is quick and decides first."""
     move = (*WORLDMOVE, "bench", "move", "--json", "-n", str(options.moves), "--repeats", str(options.repeats))
     live = (*WORLDMOVE, "bench", "live", "--json", "-n", str(options.live_moves))
+    live += ("--control", str(options.live_control), "--residents", str(options.residents))
     return [
-        Step(name="tests", command=(sys.executable, "-m", "pytest", "-q", "-rs", "tests/gpu"), limit_s=180),
+        Step(name="tests", command=(sys.executable, "-m", "pytest", "-q", "-rs", "tests/gpu"), limit_s=300),
         Step(
             name="wmf1",
             command=(sys.executable, "-m", "bench.gpu_fingerprint", "--out", f"{folder}/wmf1.json", "--budget", "30"),
             limit_s=90,
+        ),
+        Step(
+            name="engine",
+            command=(
+                *(sys.executable, "-m", "bench.gpu_engine", "--preset", options.preset, "--blocks", "20"),
+                *("--finite-blocks", "60", "--twin-blocks", "4", "--out", f"{folder}/engine.json"),
+            ),
+            limit_s=200,
+        ),
+        Step(
+            name="loop",
+            command=(
+                *(sys.executable, "-m", "bench.movable", "--engine", f"reference:{options.preset}", "--goal", "1.01"),
+                *("--pairs", "60", "--warm", "6", "--out", f"{folder}/movable-{options.label}.json"),
+            ),
+            limit_s=120,
         ),
         Step(
             name="latents",
@@ -88,7 +107,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
         ),
         Step(
             name="live",
-            command=(*live, "--residents", str(options.residents), "--preset", options.preset),
+            command=(*live, "--preset", options.preset),
             limit_s=540,
             prints_result=True,
         ),

@@ -24,6 +24,7 @@ from bench.worker_here import WorkerHere, worker_here
 from worldmove.engine.base import Engine, KeyChange
 
 GOAL = 1.02
+"""On a CPU: of the worker's path to the bare loop. On a GPU 1.01 (``--goal``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ def main() -> None:
     require_worker_path()
     recorder = Recorder("movable", options)
     pairs, parts = asyncio.run(measure(options))
-    recorder.write(summary_of(pairs, parts), samples_of(pairs, parts))
+    recorder.write(summary_of(pairs, parts, options.goal), samples_of(pairs, parts))
 
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -52,6 +53,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser("movable", __doc__)
     options.add_argument("--pairs", type=int, default=320)
     options.add_argument("--warm", type=int, default=30, help="blocks before the first pair: every window is full")
+    options.add_argument("--goal", type=float, default=GOAL, help="the largest ratio that is good")
     options.add_argument("--seed", type=int, default=3)
     return options.parse_args(arguments)
 
@@ -157,7 +159,7 @@ def _timed(job: Callable[[], object]) -> float:
     return (time.perf_counter() - begin) * 1000
 
 
-def summary_of(pairs: Sequence[Pair], parts: dict[str, list[float]]) -> dict[str, Any]:
+def summary_of(pairs: Sequence[Pair], parts: dict[str, list[float]], goal: float) -> dict[str, Any]:
     """Say what came out, and whether it is good."""
     ratios = [pair.worker_ms / pair.bare_ms for pair in pairs]
     engine_ratios = [pair.engine_ms / pair.bare_ms for pair in pairs]
@@ -167,9 +169,9 @@ def summary_of(pairs: Sequence[Pair], parts: dict[str, list[float]]) -> dict[str
         "pairs": len(pairs),
         "ratio": round(median(ratios), 4),
         "ratio_interval_95": [round(low, 4), round(high, 4)],
-        "goal": GOAL,
-        "goal_met": median(ratios) <= GOAL,
-        "interval_below_goal": high <= GOAL,
+        "goal": goal,
+        "goal_met": median(ratios) <= goal,
+        "interval_below_goal": high <= goal,
         "ratio_bare_first": _ratio(pairs, bare_first=True),
         "ratio_worker_first": _ratio(pairs, bare_first=False),
         "engine_ratio": round(median(engine_ratios), 4),

@@ -1,6 +1,7 @@
 import pytest
 
 from bench.figures import by_machine, texts
+from bench.figures_live import live
 from bench.figures_move import BEGIN, END, with_moves
 from bench.figures_text import page
 from bench.markdown import paragraph
@@ -39,6 +40,31 @@ def test_the_table_of_moves_has_a_row_for_what_was_measured_and_none_for_what_wa
         "latents, 2.00 GB", "---", "0.50", "2.00 (4.0 copies)", "12.5", "1.25"
     ]  # fmt: skip
     assert with_moves(text, {"machine": result}) == text
+
+
+def test_a_live_loop_is_told_with_what_it_missed() -> None:
+    spread = {"n": 2, "median": 1.0, "p99": 2.0, "max": 3.0}
+    blocks = {"n": 40, "late": 1, "compute_ms": spread}
+    result = {
+        "begun_at": "2026-01-02T03:04:05",
+        "commit": {"sha": "c" * 40},
+        "engine": "reference:x",
+        "moves": 200,
+        "num_bytes": 2_700_000_000,
+        "every_blocks": 2,
+        "period_ms": 480.0,
+        "residents": {"n": 2, "cost_of_a_move": 0.021, "fit_without_checks": 2, "fit_with_checks": 1},
+        "pause_ms": spread,
+        "commit_ms": None,
+        "blocks": {"moved": blocks, "control": blocks},
+        "residents_blocks": {"during_a_move": blocks, "control": blocks},
+        "replay": {"equal": True, "num_blocks": 900, "num_states": 50, "num_moves": 200},
+        "misses": ["pause p99 over 15 ms"],
+    }
+    text = " ".join("\n".join(live(result)).split())
+    assert "A resident's block takes +2.1% during a move" in text
+    assert "Missed: pause p99 over 15 ms." in text
+    assert "| pause | 1.00 | 2.00 | 3.00 |" in text
 
 
 def test_a_readme_without_a_place_for_the_table_is_refused() -> None:

@@ -6,13 +6,12 @@ anew, in a process of its own, on an engine that never moved.
 """
 
 import asyncio
-import json
-import subprocess
-import sys
+import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,8 +22,11 @@ from worldmove.cli.benches.player import Seen, playing
 from worldmove.cli.benches.served import Served, served
 from worldmove.cli.benches.tap import Arrival
 from worldmove.cli.client import Client, ServerError
+from worldmove.cli.progress import Bar
 from worldmove.cli.recording import record_to
-from worldmove.errors import UserError
+from worldmove.cli.verdict import fields
+from worldmove.cli.verifying import Asked, verify_record
+from worldmove.errors import UserError, WorldMoveError
 from worldmove.serve.server_config import ServerConfig
 
 SETTLE_BLOCKS = 4
@@ -37,7 +39,7 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveAsked:
-    """What a run is to be. A segment has so many moves, or as many blocks without one."""
+    """What a run is to be. A segment has so many moves; one without any follows each."""
 
     moves: int
     every: int
@@ -46,6 +48,8 @@ class LiveAsked:
     residents: int
     after: int
     """Blocks played on after the last move."""
+    control: float = 1.0
+    """For each block of a segment with moves, so many in the one without that follows."""
     strategy: str | None = None
 
 
@@ -80,16 +84,27 @@ def run_live(config: ServerConfig, asked: LiveAsked, stage: Stage) -> LiveRun:
 
 def replayed(record: Path, engine: str) -> dict[str, Any]:
     """Verify a record in a fresh process. Raises UserError where that cannot be done."""
-    program = "from worldmove.cli.main import main; main()"
-    command = [sys.executable, "-c", program, "verify", str(record), "--engine", engine, "--json"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_verify, args=(record, engine, there), name="worldmove-bench-replay")
+    process.start()
+    there.close()
     try:
-        found: dict[str, Any] = json.loads(ended.stdout)
-    except ValueError as error:
-        raise UserError(f"the record could not be computed anew: {ended.stderr.strip()[-500:]}") from error
-    if "error" in found:
-        raise UserError(f"the record could not be computed anew: {found['error']['message']}")
+        found: dict[str, Any] | WorldMoveError = here.recv()
+    except EOFError as error:
+        raise UserError("the record could not be computed anew: that process has ended") from error
+    finally:
+        process.join()
+    if isinstance(found, WorldMoveError):
+        raise UserError(f"the record could not be computed anew: {found}") from found
     return found
+
+
+def _verify(record: Path, engine: str, connection: Connection) -> None:
+    try:
+        connection.send(fields(verify_record(Asked(path=record, engine=engine), Bar(None, ""))))
+    except WorldMoveError as error:
+        connection.send(UserError(str(error), code=error.code))
 
 
 class _Loop:
@@ -115,7 +130,7 @@ class _Loop:
             while (made := self._committed()) < self._asked.moves:
                 self._stage(f"{made} of {self._asked.moves} moves")
                 blocks = await self._segment(min(self._asked.segment, self._asked.moves - made))
-                await self._rested_segment(blocks)
+                await self._rested_segment(max(1, round(blocks * self._asked.control)))
             await self._blocks(self._asked.after)
             await asyncio.to_thread(self._keep, record)
         self.arrivals = [await self._server.arrivals(opened["session"]) for opened in self.opened]

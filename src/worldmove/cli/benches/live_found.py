@@ -1,4 +1,4 @@
-"""What came of a live loop in figures, and which of its goals were missed. Pure."""
+"""What came of a live loop in figures, and which of its goals were missed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,12 +102,11 @@ class LiveFound:
 
     def sentence(self) -> str:
         """Return what came out, in one line."""
-        missed, replay = self.misses(), self.run.replay
+        missed, replay, size = self.misses(), self.run.replay, f"{self.run.num_bytes / 1e6:.1f} MB"
         verdict = "every goal met" if not missed else "missed: " + "; ".join(missed)
         return (
-            f"{len(self.committed)} moves of {self.run.num_bytes / 1e6:.1f} MB beside {len(self.run.residents)}, "
-            f"equal to the replay: {replay['num_blocks']} blocks, {replay['num_states']} states, "
-            f"{replay['num_moves']} moves. {verdict[:1].upper()}{verdict[1:]}."
+            f"{len(self.committed)} moves of {size} beside {len(self.run.residents)} others; equal to the replay are "
+            f"{replay['num_blocks']} blocks, {replay['num_states']} states, {replay['num_moves']} moves: {verdict}."
         )
 
     def _mine(self, *, with_moves: bool) -> list[Arrival]:
