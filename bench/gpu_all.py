@@ -59,6 +59,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--repeats", type=int, default=20)
     options.add_argument("--file-repeats", type=int, default=20)
     options.add_argument("--live-moves", type=int, default=40)
+    options.add_argument("--live-control", type=float, default=0.5, help="as `bench live --control`")
     options.add_argument("--residents", type=int, default=1)
     options.add_argument("--budget", type=float, default=570.0, help="seconds for all of it")
     return options.parse_args(arguments)
@@ -68,8 +69,9 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
     """Return the steps in order: what is quick and decides first."""
     move = (*WORLDMOVE, "bench", "move", "--json", "-n", str(options.moves), "--repeats", str(options.repeats))
     live = (*WORLDMOVE, "bench", "live", "--json", "-n", str(options.live_moves))
+    live += ("--control", str(options.live_control), "--residents", str(options.residents))
     return [
-        Step(name="tests", command=(sys.executable, "-m", "pytest", "-q", "-rs", "tests/gpu"), limit_s=180),
+        Step(name="tests", command=(sys.executable, "-m", "pytest", "-q", "-rs", "tests/gpu"), limit_s=300),
         Step(
             name="wmf1",
             command=(sys.executable, "-m", "bench.gpu_fingerprint", "--out", f"{folder}/wmf1.json", "--budget", "30"),
@@ -105,7 +107,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
         ),
         Step(
             name="live",
-            command=(*live, "--residents", str(options.residents), "--preset", options.preset),
+            command=(*live, "--preset", options.preset),
             limit_s=540,
             prints_result=True,
         ),

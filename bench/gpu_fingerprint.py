@@ -350,6 +350,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--budget", type=float, default=80, help="seconds after which no variant is begun")
     options = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("there is no CUDA device here")
     print(table_of(take(options.out, options.budget)))
 
 

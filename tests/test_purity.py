@@ -65,6 +65,7 @@ PURE = (
     "state/frame.py",
     "state/geometry.py",
     "state/leaf.py",
+    "state/leaf_record.py",
     "state/leaf_sizes.py",
     "state/manifest.py",
     "state/room.py",

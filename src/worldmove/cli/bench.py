@@ -68,10 +68,11 @@ def bench_live(
     moves: Annotated[int, typer.Option("--moves", "-n", min=1, help="How many moves, to and fro.")] = 40,
     every: Annotated[int, typer.Option("--every", min=1, help="Blocks between two moves.")] = 2,
     residents: Annotated[int, typer.Option("--residents", min=0, help="Worlds that play beside, on both workers.")] = 2,
-    segment: Annotated[
-        int, typer.Option("--segment", min=1, help="Moves before as many blocks are played without any.")
-    ] = 20,
+    segment: Annotated[int, typer.Option("--segment", min=1, help="Moves before blocks are played without any.")] = 20,
     after: Annotated[int, typer.Option("--after", min=0, help="Blocks played on after the last move.")] = 50,
+    control: Annotated[
+        float, typer.Option("--control", min=0.0, help="Blocks without moves for each one of a segment with moves.")
+    ] = 1.0,
     checks: Annotated[
         int, typer.Option("--check-blocks", min=0, max=64, help="Blocks that the copy left behind steps after a move.")
     ] = 2,
@@ -99,7 +100,15 @@ def bench_live(
     from worldmove.cli.benches.machine import head  # noqa: PLC0415
 
     output, verbosity = output_of(context, as_json=as_json), verbosity_of(context)
-    asked = LiveAsked(moves=moves, every=every, segment=segment, residents=residents, after=after, strategy=strategy)
+    asked = LiveAsked(
+        moves=moves,
+        every=every,
+        segment=segment,
+        residents=residents,
+        after=after,
+        control=control,
+        strategy=strategy,
+    )
     told = Start(
         host="127.0.0.1",
         port=0,

@@ -99,10 +99,12 @@ def test_a_goal_that_is_missed_is_named(
 def test_a_world_on_a_device_moves_both_ways_beside_another_and_its_replay_is_equal(tmp_path: Path) -> None:
     worker = WorkerConfig(engine=DOUBLE, num_slots=4, log_level="warning")
     config = ServerConfig(port=0, num_workers=2, worker=worker, account_every=8)
-    asked = LiveAsked(moves=4, every=2, segment=2, residents=1, after=10)
+    asked = LiveAsked(moves=4, every=2, segment=2, residents=1, after=10, control=0.5)
     found = LiveFound(run=run_live(config, asked, lambda _: None), check_blocks=2, head={})
     assert {report["to"] for report in found.committed} == {"worker-1", "worker-2"}
     assert [segment.with_moves for segment in found.run.segments] == [True, False, True, False]
+    lengths = [segment.blocks[1] - segment.blocks[0] for segment in found.run.segments]
+    assert lengths[1] < lengths[0]
     replay = found.run.replay
     assert replay["equal"]
     assert replay["num_moves"] == 4

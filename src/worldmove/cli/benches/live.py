@@ -39,7 +39,7 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveAsked:
-    """What a run is to be. A segment has so many moves, or as many blocks without one."""
+    """What a run is to be. A segment has so many moves; one without any follows each."""
 
     moves: int
     every: int
@@ -48,6 +48,8 @@ class LiveAsked:
     residents: int
     after: int
     """Blocks played on after the last move."""
+    control: float = 1.0
+    """For each block of a segment with moves, so many in the one without that follows."""
     strategy: str | None = None
 
 
@@ -128,7 +130,7 @@ class _Loop:
             while (made := self._committed()) < self._asked.moves:
                 self._stage(f"{made} of {self._asked.moves} moves")
                 blocks = await self._segment(min(self._asked.segment, self._asked.moves - made))
-                await self._rested_segment(blocks)
+                await self._rested_segment(max(1, round(blocks * self._asked.control)))
             await self._blocks(self._asked.after)
             await asyncio.to_thread(self._keep, record)
         self.arrivals = [await self._server.arrivals(opened["session"]) for opened in self.opened]

@@ -1,6 +1,6 @@
 """Blocks of a live loop, told apart by what went on while each was computed: a move, no move just now, or none at all.
 
-Pure. Instants are seconds of one clock.
+Instants are seconds of one clock.
 """
 
 from collections.abc import Sequence

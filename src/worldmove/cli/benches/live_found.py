@@ -1,4 +1,4 @@
-"""What came of a live loop in figures, and which of its goals were missed. Pure."""
+"""What came of a live loop in figures, and which of its goals were missed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
