@@ -1,6 +1,7 @@
 """TCP: what a source sends to whom, what a destination takes from whom, and what is left behind."""
 
 import asyncio
+import errno
 import os
 import socket
 import struct
@@ -18,6 +19,7 @@ from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
 from worldmove.transport import tcp_serving
 from worldmove.transport.base import Channel
+from worldmove.transport.descriptors import fetch
 from worldmove.transport.tcp import Tcp, TcpConfig, TcpTicket
 from worldmove.transport.tcp_words import HELLO_BYTES, MAX_RUNS, hello, number, requests
 
@@ -345,6 +347,25 @@ def test_nobody_at_the_address_is_an_error_of_the_path() -> None:
                     await path.connect(ticket)
 
         tell(story)
+
+
+def test_a_process_without_a_descriptor_left_cannot_connect_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anything else that is raised would end the worker, with all the worlds that it plays."""
+
+    def full(*_arguments: Any) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def story() -> None:
+        async with tcp() as path:
+            ticket = await path.export(source())
+            with monkeypatch.context() as patch:
+                patch.setattr(socket, "socket", full)
+                with pytest.raises(TransportError, match="Too many open files"):
+                    await path.connect(ticket)
+                with pytest.raises(TransportError, match="Too many open files"):
+                    await fetch("/none", bytes(32), 1.0)
+
+    tell(story)
 
 
 @pytest.mark.parametrize("host", ["localhost", "example.org", "127.0.0.1/8", "", "::1%lo;x"])

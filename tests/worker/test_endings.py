@@ -182,3 +182,29 @@ def test_whatever_an_engine_raises_or_holds_when_it_is_asked_ends_nothing_else(t
         assert trial.blocks() == [0, 1]
 
     asyncio.run(main())
+
+
+def test_an_engine_that_raises_a_cancel_ends_its_session_and_gives_its_slot_back() -> None:
+    """Its own, of a loop that it runs inside: whoever waits for its block is not cancelled by that."""
+
+    async def main() -> None:
+        engine = CountingEngine()
+        trial = bench(engine)
+        for session in ("s-1", "s-2"):
+            trial.worker.take(Open(session=session, epoch=1, seed=5))
+        await trial.settle()
+
+        def cancelled(world: World) -> None:
+            raise asyncio.CancelledError("it gave up waiting")
+
+        engine.during_step = cancelled
+        trial.inputs(0)
+        await trial.settle()
+        engine.during_step = lambda world: None
+        trial.inputs(0, 1, session="s-2")
+        await trial.settle()
+        assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [("s-1", "engine_failed")]
+        assert [copy.session for copy in trial.copies().copies] == ["s-2"]
+        assert (trial.blocks(), trial.copies().slots_free) == ([0, 1], 1)
+
+    asyncio.run(main())

@@ -1,5 +1,6 @@
 """Where an engine's sessions meet the slots' memory: what a foreign engine raises."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -43,10 +44,11 @@ def test_what_an_engine_raises_of_its_own_refuses_the_state_and_says_what_failed
 
 
 @pytest.mark.parametrize(("call", "error"), [(engine_asked, StateRefused), (engine_trusted, EngineFailed)])
-def test_an_engine_that_calls_exit_ends_its_session_and_not_the_worker(
+def test_an_engine_that_calls_exit_or_cancels_ends_its_session_and_not_the_worker(
     call: Callable[[str], AbstractContextManager[None]], error: type[Exception]
 ) -> None:
-    with pytest.raises(error, match="no more"), call("step"):
-        raise SystemExit("no more")
+    for raised in (SystemExit("no more"), asyncio.CancelledError("no more")):
+        with pytest.raises(error, match="no more"), call("step"):
+            raise raised
     with pytest.raises(KeyboardInterrupt), call("step"):
         raise KeyboardInterrupt

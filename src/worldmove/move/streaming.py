@@ -16,9 +16,14 @@ async def tell_finals(attempt: Attempt, copy: SourceCopy) -> None:
     """Go on until it is ended."""
     try:
         while True:
-            paths = [path for path in copy.finals() if len(path) <= LONGEST_PATH][:MOST_PATHS]
+            paths = [path for path in copy.finals() if can_be_said(path)][:MOST_PATHS]
             if paths:
                 attempt.send(attempt.peer, Final, paths=tuple(dict.fromkeys(paths)))
             await asyncio.sleep(EVERY_S)
     finally:
         copy.hush()
+
+
+def can_be_said(path: object) -> bool:
+    """Whether what an engine has called final is a path that a message can have: others end the link of every world."""
+    return type(path) is str and len(path) <= LONGEST_PATH and not any("\ud800" <= sign <= "\udfff" for sign in path)

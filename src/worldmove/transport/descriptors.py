@@ -41,15 +41,15 @@ def send_descriptor(connection: socket.socket, descriptor: int) -> None:
 
 async def fetch(path: str, token: bytes, answer_s: float) -> int:
     """Return the descriptor that is given for a token; it is the caller's to close. Raises TransportError."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        connection.settimeout(0)
-        try:
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.settimeout(0)
             async with asyncio.timeout(answer_s):
                 descriptors = await _exchange(connection, path, token)
-        except TimeoutError as error:
-            raise TransportError(f"no answer at {path} within {answer_s:g} s") from error
-        except OSError as error:
-            raise TransportError(f"no answer at {path}: {error}") from error
+    except TimeoutError as error:
+        raise TransportError(f"no answer at {path} within {answer_s:g} s") from error
+    except OSError as error:
+        raise TransportError(f"no answer at {path}: {error}") from error
     if not descriptors:
         raise TransportError("the source lets nothing be read under this ticket any more")
     return descriptors[0]

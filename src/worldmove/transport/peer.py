@@ -55,7 +55,10 @@ class Peer:
     async def export_device(self, arena: DeviceArena) -> bytes:
         """Let ``arena`` be mapped by whoever holds the ticket returned and runs as this user."""
         card = Card(arena.handle, self._kit.device_id, arena.size)
-        held = Arena(PAGE_BYTES, "worldmove-card")
+        try:
+            held = Arena(PAGE_BYTES, "worldmove-card")
+        except OSError as error:  # no descriptor is left: others are played on
+            raise TransportError(f"the device's slot cannot be lent: {error}") from error
         text = msgspec.msgpack.encode(card)
         held.buffer[: len(text) + 2] = len(text).to_bytes(2, "little") + text
         ticket = await self._cards.export(held)

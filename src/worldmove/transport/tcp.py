@@ -119,7 +119,10 @@ class Tcp:
 
     async def _dial(self, wanted: TcpTicket) -> Stream:
         family = socket.AF_INET6 if _address(wanted.host).version == 6 else socket.AF_INET
-        connection = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            connection = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:  # no descriptor is left: others are played on
+            raise TransportError(f"nothing can be connected here: {error}") from error
         try:
             connection.settimeout(0)
             async with asyncio.timeout(self._config.stall_s):

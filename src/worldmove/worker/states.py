@@ -4,6 +4,7 @@ Opening and moving use one mechanism: a state is captured, laid into an arena, m
 arena, and installed. So a session that was never moved plays from the same kind of memory as one that was.
 """
 
+from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,9 @@ from worldmove.state.recapture import Known, recapture, remember
 from worldmove.state.rehearsal import Rehearsal, rehearse
 
 DIGESTER = Xxh3Digester()
+RAISED = (Exception, SystemExit, CancelledError)
+"""What an engine may raise. A cancel is its own: in its thread nobody else's is raised, and taken for that of whoever
+waits it would end them without a word, with the session's slot taken for ever."""
 
 
 def open_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Any, Capture]:
@@ -164,7 +168,7 @@ def engine_asked(what: str) -> Iterator[None]:
         yield
     except WorldMoveError:
         raise
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise StateRefused("", f"the engine could not {what}: {error!r}") from error
 
 
@@ -178,5 +182,5 @@ def engine_trusted(what: str) -> Iterator[None]:
         yield
     except WorldMoveError:
         raise
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise EngineFailed(f"the engine failed to {what}: {error!r}"[:2000]) from error
