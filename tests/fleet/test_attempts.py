@@ -88,7 +88,9 @@ class Ends:
         self.tasks.append(asyncio.ensure_future(both()))
 
 
-def tried(arrange: Callable[[Ends], None], **waits: float) -> tuple[Ending, Server]:
+def tried(
+    arrange: Callable[[Ends], None], *, strategy: Strategy = Strategy.BOUNDARY_COPY, **waits: float
+) -> tuple[Ending, Server]:
     """Conduct a try with two ends that behave, but for what ``arrange`` changes."""
 
     async def run() -> tuple[Ending, Server]:
@@ -99,7 +101,7 @@ def tried(arrange: Callable[[Ends], None], **waits: float) -> tuple[Ending, Serv
             attempt=ATTEMPT,
             nonce=bytes(32),
             transport="shm",
-            strategy=Strategy.BOUNDARY_COPY,
+            strategy=strategy,
             source=server.workers.get("a"),
             destination=server.workers.get("b"),
         )

@@ -26,6 +26,7 @@ from worldmove.serve.resumption import Resumption
 from worldmove.serve.screen import Screen
 from worldmove.serve.sequencer import Sequencer, Taken
 from worldmove.serve.show import Verdict, judge
+from worldmove.worker.snapshot import Snapshot
 from worldmove.worker.turns import Turns
 
 
@@ -57,6 +58,11 @@ def test_an_inquiry_that_only_reports_is_caught(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(ledger_memory, "decide", reports)
     assert caught(range(200)).broken
+
+
+def test_a_snapshots_slot_that_is_never_given_back_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Snapshot, "free", lambda snapshot: None)
+    assert "nobody but owners holds a copy" in caught(range(40)).broken
 
 
 def _shows_whatever_is_next(fence: Any, row: Any, **asked: Any) -> Verdict:
