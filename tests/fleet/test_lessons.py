@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from worldmove.fleet.lessons import AGE_S, RATE_FROM_BYTES, Route, fixed, hash_rates, path_rate
+from worldmove.fleet.lessons import AGE_S, RATE_FROM_BYTES, Route, Rows, fixed, hash_rates, path_rate, rows_learned
 from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
 from worldmove.move.measured import Fixed
 from worldmove.move.strategy import Strategy
@@ -37,6 +37,7 @@ def moved(rate: float = 1e9, transport: str = "tcp", num_bytes: int = 100_000_00
         started_at=5.0,
         took_s=1.0,
         num_bytes=num_bytes,
+        pulled_bytes=num_bytes,
         pause_s=proven + 0.008,
         phases=(
             phase("source", "freeze", 0.0, 0.003),
@@ -134,3 +135,33 @@ def test_of_a_replay_it_is_learned_how_long_its_follower_takes_to_stand_still() 
 def test_a_report_without_its_phases_teaches_nothing() -> None:
     assert fixed(TCP, Strategy.BOUNDARY_COPY, [moved(phases=())], 10.0, hashes=HASHES).num_moves == 0
     assert fixed(TCP, Strategy.BOUNDARY_COPY, [moved(pause_s=None)], 10.0, hashes=HASHES).num_moves == 0
+
+
+ROWED: dict[str, Any] = {"strategy": "pre-copy", "pulled_bytes": 30_000_000, "moved_bytes": 20_000_000}
+
+
+def with_rows(told: MoveReport) -> MoveReport:
+    """The same move, with 10 ms of digesting rows and 2 ms of moving some before its first byte."""
+    later = [replace(p, start_s=p.start_s + 0.012, end_s=p.end_s + 0.012) for p in told.phases if p.name != "freeze"]
+    own = (phase("source", "rows", 0.003, 0.013), phase("destination", "moves", 0.014, 0.016))
+    pause_s = None if told.pause_s is None else told.pause_s + 0.012
+    return replace(told, phases=(told.phases[0], *own, *later), pause_s=pause_s)
+
+
+def test_of_a_pre_copy_only_what_it_pulled_at_the_boundary_counts_for_the_path() -> None:
+    assert rate_over("tcp", moved(1e9, **ROWED)) == pytest.approx(0.3e9)
+    assert rate_over("tcp", moved(1e9, **{**ROWED, "pulled_bytes": 1000})) is None
+
+
+def test_rows_that_have_their_own_terms_are_no_part_of_what_does_not_grow() -> None:
+    told = with_rows(moved(**ROWED))
+    found = fixed(TCP, Strategy.PRE_COPY, [told], 10.0, hashes=HASHES)
+    assert (found.freeze_s, found.install_s, found.commit_s) == pytest.approx((0.004, 0.005, 0.008))
+
+
+def test_what_a_block_changes_is_learned_from_what_pre_copies_moved_and_pulled() -> None:
+    known = Rows(row_rate=1.0, dirty_bytes=2, new_bytes=3)
+    assert rows_learned(TCP, [moved()], 10.0, known) == known
+    found = rows_learned(TCP, [with_rows(moved(**ROWED))], 10.0, known)
+    assert (found.new_bytes, found.dirty_bytes) == (30_000_000, 50_000_000)
+    assert found.row_rate == pytest.approx(100e6 / 0.010)

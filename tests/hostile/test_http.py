@@ -88,6 +88,7 @@ OPERATIONS = (
     "GET /api/sessions/{session}",
     "DELETE /api/sessions/{session}",
     "POST /api/sessions/{session}/move",
+    "GET /api/sessions/{session}/plan",
     "POST /api/sessions/{session}/cancel",
     "POST /api/sessions/{session}/recover",
     "GET /api/workers",

@@ -21,7 +21,18 @@ AGE_S = 600.0
 RATE_FROM_BYTES = 1 << 20
 """A smaller move's time is that of its messages."""
 
+PRE_COPY = Strategy.PRE_COPY.value
+
 Span = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """What is known of a state's rows: how fast they are digested, and what of them a block changes and makes."""
+
+    row_rate: float | None
+    dirty_bytes: int | None
+    new_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +51,7 @@ def path_rate(route: Route, reports: Sequence[MoveReport], rates: Mapping[str, f
     as the one that it wraps, and one with a limit no faster than that.
     """
     told = [report for report in _recent(route, reports, now) if report.transport == route.transport]
-    moved = [rate for report in told if (rate := _rate(report, "destination", "land", "fetch")) is not None]
+    moved = [rate for report in told if (rate := _carried(report)) is not None]
     if moved:
         return median_low(moved[-NUM_LAST:])
     limit = limit_of(route.transport)
@@ -61,6 +72,21 @@ def hash_rates(
     return (
         median_low(here[-NUM_LAST:]) if here else source,
         median_low(there[-NUM_LAST:]) if there else destination,
+    )
+
+
+def rows_learned(route: Route, reports: Sequence[MoveReport], now: float, known: Rows) -> Rows:
+    """Return what is known of rows, with what the last moves by pre-copy between these two have measured of it."""
+    told = [report for report in _recent(route, reports, now) if report.strategy == PRE_COPY and report.moved_bytes]
+    told = told[-NUM_LAST:]
+    if not told:
+        return known
+    rows = [rate for report in told if (rate := _rate(report, "source", "rows")) is not None]
+    new = median_low([report.pulled_bytes for report in told])
+    return Rows(
+        row_rate=median_low(rows) if rows else known.row_rate,
+        new_bytes=new,
+        dirty_bytes=max(new, median_low([report.pulled_bytes + report.moved_bytes for report in told])),
     )
 
 
@@ -95,13 +121,15 @@ def _parts(report: MoveReport, hashes: tuple[float, float]) -> Fixed | None:
     verify, over = _span(report, "verify"), landed or halted
     if report.pause_s is None or freeze is None or over is None or verify is None:
         return None
-    freeze_s, install_s = over[0] - freeze[0], max(0.0, verify[0] - over[1])
+    # What is reckoned by itself before the first byte: the rows' digests, and the rows that are moved.
+    aside_s = sum(span[1] - span[0] for name in ("rows", "moves") if (span := _span(report, name)) is not None)
+    freeze_s, install_s = max(0.0, over[0] - freeze[0] - aside_s), max(0.0, verify[0] - over[1])
     pass_s, there_s = (report.num_bytes / rate for rate in hashes)
     grown_s = max(over[1] - over[0], pass_s) + max(pass_s, install_s + there_s)
     return Fixed(
         freeze_s=freeze_s,
         install_s=install_s,
-        commit_s=max(0.0, report.pause_s - freeze_s - grown_s),
+        commit_s=max(0.0, report.pause_s - freeze_s - aside_s - grown_s),
         meet_s=None if halted is None else halted[1] - halted[0],
     )
 
@@ -115,9 +143,19 @@ def _counts(report: MoveReport, now: float) -> bool:
     return report.outcome is Outcome.COMMITTED and now - report.started_at <= AGE_S
 
 
-def _rate(report: MoveReport, side: str, *names: str) -> float | None:
+def _carried(report: MoveReport) -> float | None:
+    """Return how fast a path carried a state, or what was left of one; None where that was too little to tell."""
+    land, fetch = _span(report, "land"), _span(report, "fetch")
+    span = land or fetch
+    num_bytes = report.num_bytes if land is None else report.pulled_bytes
+    if span is None or num_bytes < RATE_FROM_BYTES or span[1] <= span[0]:
+        return None
+    return num_bytes / (span[1] - span[0])
+
+
+def _rate(report: MoveReport, side: str, name: str) -> float | None:
     """Return how fast a phase went over the whole state, if the state is large enough to tell."""
-    spans = [phase for phase in report.phases if phase.side == side and phase.name in names]
+    spans = [phase for phase in report.phases if (phase.side, phase.name) == (side, name)]
     took_s = sum(phase.end_s - phase.start_s for phase in spans)
     return report.num_bytes / took_s if took_s > 0 and report.num_bytes >= RATE_FROM_BYTES else None
 

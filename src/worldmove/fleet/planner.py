@@ -8,7 +8,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.history import History
-from worldmove.fleet.lessons import Route, fixed, hash_rates, path_rate
+from worldmove.fleet.lessons import Route, Rows, fixed, hash_rates, path_rate, rows_learned
 from worldmove.fleet.movable import require_kept
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport
@@ -17,7 +17,7 @@ from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.wish import Wish
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.choice import choose
-from worldmove.move.measured import Fixed, Measured
+from worldmove.move.measured import Final, Fixed, Measured
 from worldmove.move.strategy import Strategy
 from worldmove.state.environment import Environment
 
@@ -93,6 +93,7 @@ class Planner:
         hash_here, hash_there = hash_rates(
             route, reports, now, source=here.get("hash_bytes_per_s"), destination=there.get("hash_bytes_per_s")
         )
+        rows = rows_learned(route, reports, now, _rows_known(here, there))
         block_s, period_s = destination.block_s or there.get("block_s"), there.get("period_s")
         return Measured(
             num_bytes=num_bytes,
@@ -100,10 +101,11 @@ class Planner:
             path_rate=path_rate(route, reports, there, now),
             destination_hash_rate=hash_there,
             horizon_s=self._gateway().horizon_s(session),
-            row_rate=_lesser(here.get("row_bytes_per_s"), there.get("row_bytes_per_s")),
+            row_rate=rows.row_rate,
             copy_rate=_lesser(here.get("copy_bytes_per_s"), there.get("copy_bytes_per_s")),
-            dirty_bytes=_count(here.get("dirty_bytes")),
-            new_bytes=_count(here.get("new_bytes")),
+            dirty_bytes=rows.dirty_bytes,
+            new_bytes=rows.new_bytes,
+            final=_final(here),
             period_s=period_s,
             block_s=block_s,
             utilisation=None if not period_s or block_s is None else destination.num_live * block_s / period_s,
@@ -131,9 +133,29 @@ def _rates(worker: WorkerRecord) -> dict[str, float]:
     return dict(worker.hello.rates) if worker.hello else {}
 
 
+def _rows_known(here: dict[str, float], there: dict[str, float]) -> Rows:
+    """Return what the warm-ups say of rows: how fast both digest them, and what a block of the canary changed."""
+    return Rows(
+        row_rate=_lesser(here.get("row_bytes_per_s"), there.get("row_bytes_per_s")),
+        dirty_bytes=_count(here.get("dirty_bytes")),
+        new_bytes=_count(here.get("new_bytes")),
+    )
+
+
 def _lesser(here: float | None, there: float | None) -> float | None:
     """Return the slower of the two ends' rates: each does its part."""
     return None if here is None or there is None else min(here, there)
+
+
+def _final(rates: dict[str, float]) -> Final | None:
+    """Return what an engine called final before its canary's block ended; None of one that says nothing."""
+    if "final_bytes" not in rates:
+        return None
+    return Final(
+        num_bytes=int(rates["final_bytes"]),
+        window_s=rates["final_window_s"],
+        last_bytes=int(rates["final_last_bytes"]),
+    )
 
 
 def _count(measured: float | None) -> int | None:

@@ -23,8 +23,8 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     arena_bytes: Count
     copies: HeldCopies
     rates: Rates = msgspec.field(default_factory=dict)
-    """Measured before the hello, for admission: hash_bytes_per_s, copy_bytes_per_s, block_s, NAME_bytes_per_s of each
-    path; and period_s, the engine's time between two blocks."""
+    """Measured before the hello, for admission: block_s; hash_bytes_per_s, copy_bytes_per_s, row_bytes_per_s, and
+    NAME_bytes_per_s of each path; what a block rewrites (``worker.habits``); and period_s, the engine's own."""
     birth: Text = ""
     """What tells this process from a later one with its pid (``worker.birth``)."""
 

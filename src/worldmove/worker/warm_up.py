@@ -19,6 +19,7 @@ from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout
 from worldmove.units import MIB, PAGE_BYTES, round_up
 from worldmove.worker.device_rates import device_rates
+from worldmove.worker.habits import habits
 from worldmove.worker.states import DIGESTER, captured_of, copy_aside_in, digest_of, open_in
 
 CANARY_SEED = 20_070_607
@@ -58,7 +59,7 @@ def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
         "canary.state": digest_of(engine, session),
     }
     kit = kit_of(spec.device)
-    copying = _copy_rate(engine, session, arena_bytes, clock)
+    beside = _beside(engine, session, arena_bytes, clock)
     del session
     arena.close()
     environment = collect(fields, kit.fields if kit else NO_FIELDS)
@@ -67,7 +68,7 @@ def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
         rates={
             "block_s": block_s,
             "period_s": spec.period_s,
-            **copying,
+            **beside,
             **(_hash_rate(clock) if kit is None else device_rates(kit, clock)),
         },
         arena_bytes=arena_bytes,
@@ -80,10 +81,10 @@ def _needed(engine: Engine[Any], session: Any) -> int:
     return round_up(int(Layout.of(manifest).arena_bytes * ROOM), PAGE_BYTES)
 
 
-def _copy_rate(engine: Engine[Any], session: Any, arena_bytes: int, clock: Callable[[], float]) -> dict[str, float]:
-    """Copy the canary's state aside twice, as a snapshot is; the second time counts, when its pages are there.
+def _beside(engine: Engine[Any], session: Any, arena_bytes: int, clock: Callable[[], float]) -> dict[str, float]:
+    """Copy the canary's state aside twice, as a snapshot is, and look at how a block rewrites it.
 
-    Where there is no room for that, nothing is known of it.
+    The second copy counts, when its pages are there. Where there is no room beside it, nothing is known of all this.
     """
     try:
         aside = new_arena(arena_bytes, "worldmove-aside", kit_of(engine.spec.device))
@@ -93,7 +94,8 @@ def _copy_rate(engine: Engine[Any], session: Any, arena_bytes: int, clock: Calla
         copy_aside_in(engine, session, aside)
         begin = clock()
         manifest, _ = copy_aside_in(engine, session, aside)
-        return {"copy_bytes_per_s": manifest.num_bytes / max(clock() - begin, 1e-9)}
+        copying = {"copy_bytes_per_s": manifest.num_bytes / max(clock() - begin, 1e-9)}
+        return copying | habits(engine, session, aside, clock)
     finally:
         aside.close()
 

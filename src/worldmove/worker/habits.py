@@ -1,0 +1,92 @@
+"""How an engine rewrites its state from one block to the next, as the canary shows it: what rounds and streaming gain.
+
+dirty     what differs, place by place, between two boundaries in a row
+new       what of it lay nowhere before: the rest was moved
+final     what of the new bytes the engine calls final before its block ends
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from worldmove.engine.base import Engine, Streams
+from worldmove.errors import StateRefused
+from worldmove.move.reconcile import Held
+from worldmove.state.arena import AnyArena, Placement
+from worldmove.state.arena_rows import digests_in
+from worldmove.state.manifest import Manifest
+from worldmove.state.row_digests import Digests
+from worldmove.state.rows import Rows, final_rows, min_row_bytes, rows_of
+from worldmove.worker.states import copy_aside_in
+
+Said = Sequence[tuple[str, float]]
+"""Each path that was called final, and when."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A state's rows, copied aside."""
+
+    manifest: Manifest
+    placement: Placement
+    rows: Rows
+    digests: Digests
+    took_s: float
+    """Of digesting."""
+
+
+def habits(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[], float]) -> dict[str, float]:
+    """Step a session by two blocks and compare the second's ends. Empty where rows cannot be looked at.
+
+    The first block is not compared: a session fills what its later blocks only roll. Runs in the engine's thread.
+    """
+    engine.step(session, ())
+    try:
+        before = look(engine, session, aside, clock)
+        said: list[tuple[str, float]] = []
+        if isinstance(engine, Streams):
+            engine.step_streaming(session, (), lambda path: said.append((path, clock())))
+        else:
+            engine.step(session, ())
+        ended_at = clock()
+        after = look(engine, session, aside, clock)
+    except StateRefused:
+        return {}
+    return compared(before, after, said, ended_at)
+
+
+def look(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[], float]) -> Look:
+    """Copy a session's state aside and digest its rows. Raises StateRefused."""
+    manifest, placement = copy_aside_in(engine, session, aside)
+    rows = rows_of(manifest, placement, min_row_bytes(manifest.num_bytes))
+    begin = clock()
+    digests = digests_in(aside, rows)
+    took_s = max(clock() - begin, 1e-9)
+    return Look(manifest=manifest, placement=placement, rows=rows, digests=digests, took_s=took_s)
+
+
+def compared(before: Look, after: Look, said: Said, ended_at: float) -> dict[str, float]:
+    """Return what a block has changed. Empty where the state lies elsewhere after it, row for row."""
+    if not np.array_equal(before.rows.offsets, after.rows.offsets):
+        return {}
+    lengths, differs = after.rows.lengths, before.digests != after.digests
+    new = differs & (Held(before.rows, before.digests).find(after.digests) < 0)
+    found = {
+        "row_bytes_per_s": after.rows.num_bytes / after.took_s,
+        "dirty_bytes": float(lengths[differs].sum()),
+        "new_bytes": float(lengths[new].sum()),
+    }
+    return found | (_final(after, np.where(new, lengths, 0), said, ended_at) if said else {})
+
+
+def _final(after: Look, new_lengths: Any, said: Said, ended_at: float) -> dict[str, float]:
+    """Return the new bytes that were called final, those of the last leaf of them, and the time that they had."""
+    leaves = [which for path, _ in said for which in final_rows(after.rows, after.manifest, after.placement, path)]
+    sizes = [float(new_lengths[which].sum()) for which in leaves]
+    return {
+        "final_bytes": sum(sizes),
+        "final_last_bytes": sizes[-1] if sizes else 0.0,
+        "final_window_s": ended_at - said[0][1],
+    }
