@@ -68,8 +68,8 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
 def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
     """Return the steps in order: what is quick and decides first."""
     move = (*WORLDMOVE, "bench", "move", "--json", "-n", str(options.moves), "--repeats", str(options.repeats))
-    beside = ("--control", str(options.live_control), "--residents", str(options.residents))
-    live = (*WORLDMOVE, "bench", "live", "--json", "-n", str(options.live_moves), *beside)
+    live: tuple[str, ...] = (*WORLDMOVE, "bench", "live", "--json", "-n", str(options.live_moves))
+    live += ("--control", str(options.live_control), "--residents", str(options.residents))
     return [
         Step(name="tests", command=(sys.executable, "-m", "pytest", "-q", "-rs", "tests/gpu"), limit_s=300),
         Step(

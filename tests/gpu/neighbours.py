@@ -40,7 +40,7 @@ async def beside(engine: str, twin: DeviceEngine, kills_after_s: Sequence[float 
         async with playing(house.url, NEIGHBOUR) as seen:
             ended = [await _one(house, f"s-{number}", after_s) for number, after_s in enumerate(kills_after_s)]
             async with asyncio.timeout(LIMIT_S):
-                await seen.frames_later(20)
+                await seen.frames_later(8)
         sequencer = house.gateway.live(NEIGHBOUR).sequencer
         lists = [[(c.number, c.key, c.down) for c in sequencer.closed(block)] for block in range(sequencer.reaches)]
     _compare(seen, twin, lists)
@@ -53,7 +53,7 @@ async def _one(house: House, session: str, after_s: float | None) -> Outcome | N
     await house.controller.open(session, 5, "worker-1")
     outcome = None
     async with playing(house.url, session) as seen, asyncio.timeout(LIMIT_S):
-        await seen.frames_later(8)
+        await seen.frames_later(6)
         moving = asyncio.create_task(house.controller.move(session, "worker-2"))
         if after_s is not None:
             await asyncio.sleep(after_s)
@@ -78,7 +78,7 @@ async def _replaced(house: House, incarnation: int) -> None:
 
 def _compare(seen: Seen, twin: DeviceEngine, lists: Sequence[Sequence[tuple[int, str, bool]]]) -> None:
     assert (seen.damaged, seen.missing) == (0, 0)
-    assert len(seen.digests) > 20
+    assert len(seen.digests) > 16
     session, expected = twin.open(SEED), []
     for changes in lists:
         block = twin.step(session, [KeyChange(number=number, key=key, down=down) for number, key, down in changes])

@@ -37,7 +37,9 @@ class World:
 class DeviceEngine:
     """``worldmove.engine.base.Engine`` over a device."""
 
-    def __init__(self, num_threads: int = 1, *, device: str = "double", rows: int = ROWS) -> None:
+    def __init__(
+        self, num_threads: int = 1, *, device: str = "double", rows: int = ROWS, frames_per_s: float = 40.0
+    ) -> None:
         self._device = torch.device("cpu" if device == "double" else device)
         self._rows = rows
         self.during_step: Callable[[World], None] = lambda world: None
@@ -48,7 +50,7 @@ class DeviceEngine:
             height=8,
             width=8,
             frames_per_block=2,
-            frames_per_s=40.0,
+            frames_per_s=frames_per_s,
             keys=("up", "down"),
             num_threads=num_threads,
             device=device,
@@ -120,6 +122,11 @@ class DeviceEngine:
 def build(num_threads: int) -> DeviceEngine:
     """On the double: ``python:tests.worker.device_engine:build``."""
     return DeviceEngine(num_threads)
+
+
+def build_calm(num_threads: int) -> DeviceEngine:
+    """The same with 0.4 s for a block: moves in real time are admitted on a busy machine too."""
+    return DeviceEngine(num_threads, frames_per_s=5.0)
 
 
 def build_cuda(num_threads: int) -> DeviceEngine:

@@ -14,9 +14,12 @@ from worldmove.cli.benches.peers import Times, measure_peers, medians
 from worldmove.cli.benches.series import median_of
 from worldmove.serve.server_config import ServerConfig
 
-FLAT = "one flat copy"
 FILES = "torch.save and torch.load through memory"
 RESIDENT, SCATTERED = "slot-resident", "scattered"
+MOST_COPIES = {RESIDENT: 3.2, SCATTERED: 4.0}
+"""On a GPU: what a move without a server may take, from freeze to match, in flat copies of as many bytes."""
+LEAST_OF_FILES = 800.0
+"""On a GPU: how often a slot-resident one goes into the time of torch's files in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,8 @@ class Comparison:
     """What came of one run."""
 
     engine: str
+    device: str
+    """Where sessions lie: ``cpu`` or ``cuda``."""
     found: Measured
     """Moves under play in a server; the engine's session as it lies."""
     scattered: Measured | None
@@ -53,17 +58,13 @@ class Comparison:
             "peers_ms": medians(self.peers),
             "peer_samples_ms": {name: _rounded(times) for name, times in self.peers.items()},
             "ratios": self.ratios(),
+            "misses": self.misses(),
         }
 
     def ratios(self) -> dict[str, float | None]:
-        """Return what the moves without a server took in flat copies of the same run, and against files."""
-        known = medians(self.peers)
-        found: dict[str, float | None] = {}
-        for name, each in self.direct.items():
-            match = median_of(each.match_ms)
-            found[f"{name} in flat copies"] = _ratio(match, known.get(FLAT))
-            found[f"torch files in {name}"] = _ratio(known.get(FILES), match)
-        return found
+        """Return how often each move without a server goes into the time of torch's files in memory."""
+        files = medians(self.peers).get(FILES)
+        return {f"torch files in {name}": _ratio(files, median_of(each.match_ms)) for name, each in self.direct.items()}
 
     def rows(self) -> list[tuple[object, ...]]:
         """Return the table, for people."""
@@ -77,7 +78,20 @@ class Comparison:
     def misses(self) -> list[str]:
         """Return the goals that were not met."""
         of_scattered = [] if self.scattered is None else self.scattered.misses()
-        return [*self.found.misses(), *(f"{SCATTERED}: {each}" for each in of_scattered)]
+        on_device = self._device_misses() if self.device == "cuda" else []
+        return [*self.found.misses(), *(f"{SCATTERED}: {each}" for each in of_scattered), *on_device]
+
+    def _device_misses(self) -> list[str]:
+        copies = {name: each.match_in_copies or 0.0 for name, each in self.direct.items()}
+        missed = [
+            f"{name} without a server {copies[name]:.1f} flat copies, goal {most}"
+            for name, most in MOST_COPIES.items()
+            if copies.get(name, 0.0) > most
+        ]
+        files = self.ratios().get(f"torch files in {RESIDENT}")
+        if files is not None and files < LEAST_OF_FILES:
+            missed.append(f"{files:.0f} times in torch's files, goal {LEAST_OF_FILES:.0f}")
+        return missed
 
     def sentence(self) -> str:
         """Return what came out, in one line."""
@@ -96,6 +110,7 @@ def compare(config: ServerConfig, asked: Asked, stage: Callable[[str], None]) ->
         scattered = measure(worker, asked.moves, stage, strategy=asked.strategy).found
     return Comparison(
         engine=engine,
+        device=resident.device,
         found=resident.found,
         scattered=scattered,
         direct={name: measure_direct(each, threads, asked.repeats, stage) for name, each in cases.items()},

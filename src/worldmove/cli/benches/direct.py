@@ -35,15 +35,20 @@ class Direct:
         """From the freeze until the destination has compared everything."""
         return self.parts["matched"]
 
+    @property
+    def match_in_copies(self) -> float | None:
+        """The same in flat copies of the same run."""
+        match, copy = median_of(self.match_ms), median_of(self.copy_ms)
+        return round(match / copy, 3) if match and copy else None
+
     def fields(self) -> dict[str, Any]:
         """Return everything, for programs."""
-        match, copy = median_of(self.match_ms), median_of(self.copy_ms)
         return {
             "num_bytes": self.num_bytes,
             "num_storages": self.num_storages,
             "match_ms": summary(self.match_ms),
             "copy_ms": summary(self.copy_ms),
-            "match_in_copies": round(match / copy, 3) if match and copy else None,
+            "match_in_copies": self.match_in_copies,
             "parts_ms": {name: summary(values) for name, values in self.parts.items()},
             "samples_ms": {name: [round(value, 4) for value in values] for name, values in self.parts.items()},
         }
