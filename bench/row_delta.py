@@ -18,9 +18,10 @@ from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.caches import CROSS, ROLLING, Caches, empty_caches, num_working
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.transformer import places_of
-from worldmove.move.reconcile import Difference, Held, apply, reconcile
+from worldmove.move.reconcile import Difference, Held, reconcile
 from worldmove.state import Arena, adopt, capture, materialise
 from worldmove.state.row_digests import row_digests
+from worldmove.state.row_moves import apply
 from worldmove.state.rows import MIN_ROW_BYTES, rows_of
 
 T = TypeVar("T")

@@ -69,6 +69,7 @@ PURE = (
     "state/manifest.py",
     "state/room.py",
     "state/row_digests.py",
+    "state/row_moves.py",
     "state/rows.py",
     "state/saved.py",
     "state/storage.py",

@@ -45,7 +45,7 @@ from worldmove.move.messages import (
 from worldmove.move.protocol import DestinationPhase
 from worldmove.move.source import Refused, Source, SourceConfig
 from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digester, gather
-from worldmove.state.arena import Arena, landed
+from worldmove.state.arena import Arena, foreseen, landed
 from worldmove.state.capture import Capture
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
@@ -116,7 +116,9 @@ class Copy:
         return self.toy
 
     async def layout(self) -> Layout:
-        return Layout.of(self.world.capture().manifest, arena_bytes=self.arena.size)
+        captured = self.world.capture()
+        places = foreseen(captured, self.arena)
+        return Layout.of(captured.manifest, arena_bytes=self.arena.size, places=places)
 
     async def snapshot(self) -> "Aside":
         return self.worker.copy_aside(self)
@@ -702,17 +704,21 @@ class Fleet:
             self._cancel(outcome, to)
             await self._collect(outcome, 20.0)
             return
+        self._start(row, peer, outcome)
+        while not self._is_over(outcome):
+            if isinstance(await self._expect(outcome, Ended, Ready), Ready):
+                self._start(row, peer, outcome)  # it may have been lost
+
+    def _start(self, row: Row, peer: Worker, outcome: Outcome) -> None:
         self.say(
             Start,
-            row.owner,
+            row.owner or "",
             outcome.attempt,
             row.epoch,
-            destination=to,
+            destination=peer.name,
             destination_incarnation=peer.incarnation,
             nonce=bytes(range(32)),
         )
-        while not self._is_over(outcome):
-            await self._expect(outcome, Ended)
 
     async def _is_ready(self, to: str, row: Row, peer: Worker, outcome: Outcome) -> bool:
         """Begin what comes before the boundary, again and again, until it is over."""
@@ -722,6 +728,7 @@ class Fleet:
             "nonce": bytes(range(32)),
             "lease_s": 2.0,
             "patience_s": self.patience_s,
+            "strategy": self.strategy,
         }
         while True:
             for end in (row.owner, to):

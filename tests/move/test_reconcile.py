@@ -8,9 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from worldmove.move import reconcile as module
-from worldmove.move.reconcile import Difference, Held, apply, reconcile
+from worldmove.move.reconcile import Difference, Held, reconcile
 from worldmove.state.extent import Extent
 from worldmove.state.row_digests import Bytes, Digests, row_digests
+from worldmove.state.row_moves import apply
 from worldmove.state.rows import Rows
 
 ROW = 4

@@ -166,6 +166,7 @@ class Attempt:
                 nonce=plan.nonce,
                 lease_s=config.lease_s,
                 patience_s=config.patience_s,
+                strategy=plan.strategy.value,
             )
 
     def _start(self) -> None:

@@ -20,6 +20,17 @@ class GaveUpError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """How a state came to its destination at the boundary, in bytes."""
+
+    in_place_bytes: int = 0
+    moved_bytes: int = 0
+    pulled_bytes: int = 0
+    plain: str = ""
+    """Why all of it was pulled, though the strategy knows better; empty where it was not so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """The names that every message of an attempt carries, and the other end."""
 
@@ -66,8 +77,10 @@ class Attempt:
         manifest: Manifest | None = None,
         num_groups: int = 0,
         state_digest: str = "",
+        brought: Brought | None = None,
     ) -> None:
         """Tell the controller what became of the attempt at this end. ``manifest``: of its state, if it has one."""
+        told = brought or Brought()
         self.send(
             CONTROLLER,
             Ended,
@@ -81,4 +94,8 @@ class Attempt:
             num_leaves=len(manifest.leaves) if manifest else 0,
             num_groups=num_groups,
             state_digest=state_digest,
+            in_place_bytes=told.in_place_bytes,
+            moved_bytes=told.moved_bytes,
+            pulled_bytes=told.pulled_bytes,
+            plain=told.plain[:2048],
         )

@@ -18,6 +18,7 @@ from worldmove.move.incoming import Incoming
 from worldmove.move.ledger_messages import Answer, Theirs, Yours
 from worldmove.move.messages import CONTROLLER, Abandon, AnyMoveMessage, Declined, Gone, Inquire, Offer
 from worldmove.move.phase_log import PhaseLog
+from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.protocol import DestinationEffect, DestinationEvent, DestinationPhase, destination_step
 from worldmove.move.questions import close, commit, reclaim
 from worldmove.move.reception import receive
@@ -36,6 +37,7 @@ class DestinationConfig:
     digest_up_to_bytes: int = 64 << 20
     """Of states up to this size the state digest is taken too, beside the commit: a slow one lengthens the pause."""
     fetching: FetchingConfig = field(default_factory=FetchingConfig)
+    precopy: PrecopyConfig = field(default_factory=PrecopyConfig)
 
 
 class Destination:
@@ -121,6 +123,7 @@ class Destination:
             transfer_s=self._config.transfer_s,
             digest_up_to_bytes=self._config.digest_up_to_bytes,
             fetching=self._config.fetching,
+            precopy=self._config.precopy,
         )
         return DestinationEvent.OFFER
 

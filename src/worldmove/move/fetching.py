@@ -69,7 +69,7 @@ class Fetching:
         Raises GaveUpError(MISMATCH), or TransportError where a path keeps what it was lent.
         """
         try:
-            await self._pull(extents(self._manifest, self._placement))
+            await self.pull(extents(self._manifest, self._placement))
             for again in range(self._config.num_again + 1):
                 differences = await self._differences(theirs, nonce, layout_digest)
                 if not differences:
@@ -77,7 +77,7 @@ class Fetching:
                 wrong = [difference.group for difference in differences if difference.group is not None]
                 if again == self._config.num_again or len(wrong) < len(differences):
                     self._give_up(differences, len(theirs.groups))
-                await self._pull(self._extents_of(wrong))
+                await self.pull(self._extents_of(wrong))
         finally:
             await self.release()
 
@@ -87,7 +87,8 @@ class Fetching:
         if channel is not None:
             await channel.close()
 
-    async def _pull(self, wanted: Sequence[Extent]) -> None:
+    async def pull(self, wanted: Sequence[Extent]) -> None:
+        """Bring some of the arena over. Raises TransportError where a path keeps what it was lent."""
         window = open_window(self._arena)
         try:
             for batch in batches(wanted, self._config.chunk_bytes):

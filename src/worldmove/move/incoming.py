@@ -15,24 +15,28 @@ closed before the verifying pass stays closed.
 """
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 from worldmove.errors import ManifestError, TransportError
-from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.attempt import Attempt, Brought, GaveUpError
 from worldmove.move.damage import say_damage
 from worldmove.move.device_path import open_window
 from worldmove.move.fetching import FetchingConfig
 from worldmove.move.follower import Follower
 from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Landed, Meet, Offer, Proof, Reserved
+from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
+from worldmove.move.rounds import Rounds
 from worldmove.move.strategy import Strategy
 from worldmove.state.arena import check_placement, extents
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import prepare_key, state_digest
+from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof, prove
 from worldmove.transport.base import Channel
@@ -61,6 +65,7 @@ class Incoming:
         transfer_s: float,
         digest_up_to_bytes: int,
         fetching: FetchingConfig,
+        precopy: PrecopyConfig,
     ) -> None:
         """Of states up to ``digest_up_to_bytes`` the state digest is taken too."""
         self.verified: Verified | None = None
@@ -75,6 +80,10 @@ class Incoming:
         self._digest_up_to_bytes = digest_up_to_bytes
         self._channel: Channel | None = None
         self._follower: Follower | None = None
+        self._rounds: Rounds | None = None
+        self._brought = Brought()
+        if offer.strategy == Strategy.PRE_COPY.value:
+            self._rounds = Rounds(attempt=attempt, offer=offer, reception=reception, fetching=fetching, config=precopy)
         if offer.strategy == Strategy.REPLAY.value:
             self._follower = Follower(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
         self._boundary: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
@@ -94,6 +103,8 @@ class Incoming:
         """The session is frozen. Again: the answer may have been lost."""
         if self._follower is not None:
             self._follower.meet(boundary.block)
+        if self._rounds is not None:
+            self._rounds.at_boundary()
         if not self._boundary.done():
             self._boundary.set_result(boundary)
         elif self._landed:
@@ -103,6 +114,8 @@ class Incoming:
         """Word of what comes before the boundary."""
         if self._follower is not None:
             self._follower.take(message)
+        elif self._rounds is not None and not isinstance(message, Meet):
+            self._rounds.take(message)
 
     def take_proof(self, proof: Proof) -> None:
         if not self._proof.done():
@@ -118,10 +131,12 @@ class Incoming:
             await self._reserve()
         if self._follower is not None:
             await self._follower.run()
+        if self._rounds is not None:
+            await self._rounds.run()
         boundary = await self._heard(self._boundary, "the session was not frozen in time")
         manifest = Manifest.from_bytes(boundary.manifest, self._preview)
         if self._follower is None:
-            capture = await self._pulled(manifest, boundary.placement)
+            capture = await self._pulled(manifest, boundary)
         else:
             capture = await self._followed(self._follower, boundary.block)
         self._require_same(manifest, capture)
@@ -152,6 +167,7 @@ class Incoming:
             manifest=verified.capture.manifest if verified else None,
             num_groups=verified.num_groups if verified else 0,
             state_digest=self.state_digest,
+            brought=self._brought,
         )
 
     async def release(self) -> None:
@@ -160,6 +176,8 @@ class Incoming:
             await self._channel.close()
         if self._follower is not None:
             await self._follower.release()
+        if self._rounds is not None:
+            await self._rounds.release()
 
     async def _reserve(self) -> None:
         await self._slot.poison()
@@ -182,12 +200,13 @@ class Incoming:
         except TimeoutError as error:
             raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", otherwise) from error
 
-    async def _pulled(self, manifest: Manifest, placement: tuple[int, ...]) -> Capture:
-        """Bring over the whole state and install it."""
+    async def _pulled(self, manifest: Manifest, boundary: Boundary) -> Capture:
+        """Bring over the state, or what is not there of it, and install it."""
+        placement = boundary.placement
         check_placement(manifest, placement, self._slot.arena.size)
         async with asyncio.TaskGroup() as beside:
             beside.create_task(self._build(manifest, placement))
-            await self._land(manifest, placement)
+            await self._land(await self._wanted(manifest, boundary))
         with self._attempt.times.phase("install"):
             return await self._slot.install()
 
@@ -202,15 +221,24 @@ class Incoming:
         self._tell_landed()
         return capture
 
-    async def _land(self, manifest: Manifest, placement: tuple[int, ...]) -> None:
-        """Pull every byte, then close the write window: what was lent for writing can be written no more."""
+    async def _wanted(self, manifest: Manifest, boundary: Boundary) -> Sequence[Extent]:
+        """Return what is to be pulled: all of it, unless some is held already."""
+        if self._rounds is None:
+            self._brought = Brought(pulled_bytes=manifest.num_bytes)
+            return extents(manifest, boundary.placement)
+        wanted = await self._rounds.bring(boundary, manifest)
+        self._brought = self._rounds.brought
+        return wanted
+
+    async def _land(self, wanted: Sequence[Extent]) -> None:
+        """Pull it, then close the write window: what was lent for writing can be written no more."""
         if self._channel is None:
             raise TransportError("there is no channel")
         with self._attempt.times.phase("land"):
             window = open_window(self._slot.arena)
             try:
                 async with asyncio.timeout(self._transfer_s):
-                    await window.fill(self._channel, extents(manifest, placement))
+                    await window.fill(self._channel, wanted)
             except BaseException:
                 window.abandon()
                 raise

@@ -44,6 +44,7 @@ Groups = Annotated[tuple[Digest, ...], msgspec.Meta(max_length=1 << 20)]
 """Of 1 MiB each: a state of a tebibyte."""
 Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 """A number: what is none, or endless, could be waited for or added up by nobody."""
+RowBytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Wait = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 Phases = Annotated[tuple[tuple[Name, Seconds, Seconds], ...], msgspec.Meta(max_length=64)]
 
@@ -115,6 +116,7 @@ class Begin(MoveMessage, frozen=True, kw_only=True, tag="begin"):
     lease_s: Wait
     """Silence after which an end gives up."""
     patience_s: Wait
+    strategy: Name
 
 
 class Base(MoveMessage, frozen=True, kw_only=True, tag="base"):
@@ -129,6 +131,8 @@ class Base(MoveMessage, frozen=True, kw_only=True, tag="base"):
     manifest_digest: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
     groups: Groups = ()
     """A proof of it, as ``Proof`` has it. Without one it is played on, and what is pulled may be torn."""
+    row_bytes: RowBytes | None = None
+    """How finely what is pulled is looked at: ``state.rows``."""
 
 
 class Fetched(MoveMessage, frozen=True, kw_only=True, tag="fetched"):
@@ -163,6 +167,11 @@ class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     """The next block: the state is that before it."""
     manifest: Blob
     placement: Placement
+    rows: Blob = b""
+    """The digest of each of its rows, eight bytes, least significant first; none where all of it is to be pulled."""
+    row_bytes: RowBytes | None = None
+    plain: Text = ""
+    """Why there are no digests, where there should be some."""
 
 
 class Landed(MoveMessage, frozen=True, kw_only=True, tag="landed"):
@@ -215,6 +224,12 @@ class Ended(MoveMessage, frozen=True, kw_only=True, tag="ended"):
     num_groups: Count
     state_digest: Text
     """Of the installed state (destination) or the frozen state (source); empty where there is none."""
+    in_place_bytes: Count = 0
+    """What the destination held already at the boundary, where it belongs; elsewhere; and what was pulled then."""
+    moved_bytes: Count = 0
+    pulled_bytes: Count = 0
+    plain: Text = ""
+    """Why all of it was pulled though the strategy knows better."""
 
 
 AnyMoveMessage = (

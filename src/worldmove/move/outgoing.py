@@ -12,13 +12,16 @@ equal passes say that nobody wrote between the freeze and the last byte read.
 
 import asyncio
 
+from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
 from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof
 from worldmove.move.protocol import SourceEvent
+from worldmove.state.arena_rows import digests_in
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import prepare_key, state_digest
 from worldmove.state.proof import MoveProof, prove
+from worldmove.state.rows import rows_of
 
 
 class Outgoing:
@@ -33,8 +36,12 @@ class Outgoing:
         layout_digest: bytes,
         resend_s: float,
         is_followed: bool = False,
+        row_bytes: int | None = None,
     ) -> None:
-        """``is_followed``: the destination computes the state from a snapshot, and nothing is pulled."""
+        """``is_followed``: the destination computes the state from a snapshot, and nothing is pulled.
+
+        ``row_bytes``: it holds some of the state, and is told the digests of rows of at least so many bytes.
+        """
         self.attempt = attempt
         self.is_followed = is_followed
         self.landed = asyncio.Event()
@@ -45,6 +52,7 @@ class Outgoing:
         self._nonce = nonce
         self._layout_digest = layout_digest
         self._resend_s = resend_s
+        self._row_bytes = row_bytes
         self._frozen: Frozen | None = None
         self._proof: MoveProof | None = None
         self._state_digest = ""
@@ -136,16 +144,39 @@ class Outgoing:
         if len(manifest) > MAX_BLOB_BYTES:
             detail = f"its manifest has {len(manifest):,} bytes, more than a message may"
             raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
+        rows, plain = await self._rows(frozen)
         with self.attempt.times.phase("boundary"):
             while not self.landed.is_set():
                 self.attempt.send(
-                    self.attempt.peer, Boundary, block=frozen.block, manifest=manifest, placement=frozen.placement
+                    self.attempt.peer,
+                    Boundary,
+                    block=frozen.block,
+                    manifest=manifest,
+                    placement=frozen.placement,
+                    rows=rows,
+                    row_bytes=self._row_bytes,
+                    plain=plain,
                 )
                 try:
                     async with asyncio.timeout(self._resend_s):
                         await self.landed.wait()
                 except TimeoutError:
                     continue
+
+    async def _rows(self, frozen: Frozen) -> tuple[bytes, str]:
+        """Return the digests of the frozen rows, and why there are none, where that is so."""
+        row_bytes = self._row_bytes
+        if row_bytes is None:
+            return b"", ""
+        manifest, arena = frozen.capture.manifest, self._copy.arena
+        try:
+            with self.attempt.times.phase("rows"):
+                rows = await self.attempt.host.blocking(
+                    lambda: digests_in(arena, rows_of(manifest, frozen.placement, row_bytes))
+                )
+        except StateRefused as error:
+            return b"", str(error)
+        return rows.astype("<u8").tobytes(), ""
 
     async def _check_still(self, frozen: Frozen, first: MoveProof) -> None:
         second = await self._pass(frozen, "second_digest")

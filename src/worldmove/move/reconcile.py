@@ -10,7 +10,6 @@ Rules of this file:
 4. What cannot be ordered cheaply is pulled: that is always right.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from worldmove.state.extent import Extent
 from worldmove.state.row_digests import Digests
+from worldmove.state.row_moves import Moves
 from worldmove.state.rows import Numbers, Rows
 
 MAX_WAVES = 32
@@ -29,24 +29,6 @@ _Runs = tuple[Numbers, Numbers, Numbers]
 """Sources, destinations, lengths."""
 
 _NOTHING: Numbers = np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Moves:
-    """Moves in the order in which they are done: from ``sources`` to ``destinations``, ``lengths`` bytes each.
-
-    Offsets from ``spare_at`` on lie in a spare of ``spare_bytes``. ``waves``: ascending; equal ones may go at once.
-    """
-
-    sources: Numbers
-    destinations: Numbers
-    lengths: Numbers
-    waves: Numbers
-    spare_at: int
-    spare_bytes: int = 0
-
-    def __len__(self) -> int:
-        return len(self.sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -230,15 +212,3 @@ def _tail(
     fits = np.cumsum(lengths[saved]) <= max_spare_bytes
     dropped = saved[~fits]
     return order[~np.isin(order, dropped)], saved[fits], dropped
-
-
-def apply(moves: Moves, memory: memoryview, spare: memoryview) -> None:
-    """Do the moves on host memory; ``spare`` has ``spare_bytes``."""
-    for source, destination, length in _plain(moves):
-        given, at = (memory, source) if source < moves.spare_at else (spare, source - moves.spare_at)
-        taken, to = (memory, destination) if destination < moves.spare_at else (spare, destination - moves.spare_at)
-        taken[to : to + length] = given[at : at + length]  # a memmove, where they overlap
-
-
-def _plain(moves: Moves) -> Sequence[tuple[int, int, int]]:
-    return list(zip(moves.sources.tolist(), moves.destinations.tolist(), moves.lengths.tolist(), strict=True))

@@ -16,6 +16,7 @@ from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, sour
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
 from worldmove.move.undertaking import Undertaking
 from worldmove.move.until import given_up, until_given_up
+from worldmove.state.rows import MIN_ROW_BYTES
 
 __all__ = ["Refused", "Source", "SourceConfig", "TakenOver"]
 
@@ -34,6 +35,8 @@ class SourceConfig:
     """From the order to freeze to the block at which a follower is met. The world is played meanwhile."""
     resend_s: float = 1.0
     """Silence after which the boundary is sent again."""
+    row_bytes: int = MIN_ROW_BYTES
+    """The smallest row of a state that a destination is to find again wherever it lies."""
     proof_retry_s: float = 0.5
     """Silence after which the proof is sent again."""
     num_proofs: int = 3
@@ -64,8 +67,15 @@ class Source:
         self._config = config or SourceConfig()
         self._inbox = inbox = SourceInbox(session, epoch)
         self._beside = beside = Beside()
-        resend_s = self._config.resend_s
-        self._move = Undertaking(host=host, session=session, copy=copy, inbox=inbox, beside=beside, resend_s=resend_s)
+        self._move = Undertaking(
+            host=host,
+            session=session,
+            copy=copy,
+            inbox=inbox,
+            beside=beside,
+            resend_s=self._config.resend_s,
+            row_bytes=self._config.row_bytes,
+        )
         self._inquiry = Inquiry(host=host, session=session, copy=copy, inbox=inbox, boundary=retired_at)
         self._log = PhaseLog(host, side="source", session=session)
         self._why = Hint()

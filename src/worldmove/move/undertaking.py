@@ -3,12 +3,14 @@
 from worldmove.errors import ProtocolError
 from worldmove.move.attempt import Attempt
 from worldmove.move.beside import Beside
-from worldmove.move.export import Exports
+from worldmove.move.export import Export, Exports
 from worldmove.move.groundwork import Groundwork
 from worldmove.move.hosts import Host, SourceCopy
+from worldmove.move.live_base import LiveBase
 from worldmove.move.messages import Abandon, Begin, Cancel, Fetched, Prepare, Start
 from worldmove.move.outgoing import Outgoing
 from worldmove.move.source_inbox import Hint, SourceInbox
+from worldmove.move.strategy import Strategy
 from worldmove.move.times import Times
 
 
@@ -16,16 +18,25 @@ class Undertaking:
     """The one move of a copy that may be under way."""
 
     def __init__(
-        self, *, host: Host, session: str, copy: SourceCopy, inbox: SourceInbox, beside: Beside, resend_s: float
+        self,
+        *,
+        host: Host,
+        session: str,
+        copy: SourceCopy,
+        inbox: SourceInbox,
+        beside: Beside,
+        resend_s: float,
+        row_bytes: int,
     ) -> None:
-        """``resend_s``: silence after which the boundary is sent again."""
+        """``resend_s``: silence after which the boundary is sent again. ``row_bytes``: the smallest row of a state."""
         self._host = host
         self._session = session
         self._copy = copy
         self._inbox = inbox
         self._beside = beside
         self._resend_s = resend_s
-        self._ground: Groundwork | None = None
+        self._row_bytes = row_bytes
+        self._ground: Groundwork | LiveBase | None = None
         self._exports = Exports(host=host, copy=copy)
         self._out: Outgoing | None = None
 
@@ -58,14 +69,7 @@ class Undertaking:
             self._tell_unprepared(self._attempt(begin, begin.destination, begin.destination_incarnation))
             return
         self._leave_ground()
-        ground = self._ground = Groundwork(
-            attempt=self._attempt(begin, begin.destination, begin.destination_incarnation),
-            begin=begin,
-            copy=self._copy,
-            transport=export.transport,
-            layout_digest=export.layout_digest,
-            resend_s=self._resend_s,
-        )
+        ground = self._ground = self._begun(begin, export)
         self._beside.start("groundwork", self._lay(ground))
 
     async def hear(self, message: Fetched | Abandon) -> None:
@@ -87,13 +91,12 @@ class Undertaking:
         if export is None:
             self._tell_unprepared(attempt)
             return False
-        begun = self._ground is not None and self._ground.attempt.id == start.attempt
-        if self._ground is not None and begun:
-            attempt = self._ground.attempt
+        ground = self._ground if self._ground is not None and self._ground.attempt.id == start.attempt else None
         self._leave_ground()
         self._out = Outgoing(
-            attempt=attempt,
-            is_followed=begun,
+            attempt=attempt if ground is None else ground.attempt,
+            is_followed=isinstance(ground, Groundwork),
+            row_bytes=self._row_bytes if isinstance(ground, LiveBase) else None,
             copy=self._copy,
             nonce=start.nonce,
             layout_digest=export.layout_digest,
@@ -139,7 +142,21 @@ class Undertaking:
             await self._out.take_state_digest()
             self.tell("committed", Hint(reason="done", detail=""))
 
-    async def _lay(self, ground: Groundwork) -> None:
+    def _begun(self, begin: Begin, export: Export) -> Groundwork | LiveBase:
+        attempt = self._attempt(begin, begin.destination, begin.destination_incarnation)
+        if begin.strategy == Strategy.PRE_COPY.value:
+            ticket = export.prepared.ticket
+            return LiveBase(attempt=attempt, begin=begin, copy=self._copy, ticket=ticket, row_bytes=self._row_bytes)
+        return Groundwork(
+            attempt=attempt,
+            begin=begin,
+            copy=self._copy,
+            transport=export.transport,
+            layout_digest=export.layout_digest,
+            resend_s=self._resend_s,
+        )
+
+    async def _lay(self, ground: Groundwork | LiveBase) -> None:
         """Do the groundwork. Where it fails the attempt is over here."""
         if not await ground.run():
             self._inbox.newest = ground.attempt.id

@@ -1,0 +1,69 @@
+"""What a source does for a pre-copy before it is frozen: it says where its leaves lie, and plays on.
+
+What is read of them meanwhile may be torn, and whoever reads it knows that. Nothing here has a part in who owns it.
+"""
+
+import asyncio
+
+from worldmove.errors import MoveRefused, WorldMoveError
+from worldmove.move.attempt import Attempt
+from worldmove.move.hosts import SourceCopy
+from worldmove.move.messages import Abandon, AnyMoveMessage, Base, Begin
+from worldmove.move.patience import Patience
+from worldmove.state.manifest import Layout
+
+
+class LiveBase:
+    """One attempt's."""
+
+    def __init__(self, *, attempt: Attempt, begin: Begin, copy: SourceCopy, ticket: bytes, row_bytes: int) -> None:
+        """``ticket``: to read its arena. ``row_bytes``: how finely it is to be looked at."""
+        self.attempt = attempt
+        self._copy = copy
+        self._ticket = ticket
+        self._row_bytes = row_bytes
+        self._layout: Layout | None = None
+        self._patience = Patience(patience_s=begin.patience_s, lease_s=begin.lease_s)
+
+    def take(self, message: AnyMoveMessage) -> None:
+        """Hear that the attempt goes on: what was said may have been lost."""
+        if isinstance(message, Begin):
+            self._patience.renew()
+            if self._layout is not None:
+                self._say(self._layout)
+
+    async def run(self) -> bool:
+        """Go on until somebody ends it. False: it is given up, and whoever has a part in it was told."""
+        try:
+            async with self._patience.limit():
+                self._layout = await self._described()
+                self._say(self._layout)
+                await asyncio.get_running_loop().create_future()
+        except TimeoutError:
+            self._give_up(*self._patience.why("the destination was not ready"))
+        except MoveRefused as error:
+            self._give_up(error.reason, error.detail)
+        except WorldMoveError as error:
+            self._give_up(error.code, str(error))
+        return False
+
+    async def _described(self) -> Layout:
+        layout = await self._copy.layout()
+        if not layout.preview:
+            raise MoveRefused("state_too_large", "its manifest is larger than what is told before a boundary")
+        return layout
+
+    def _say(self, layout: Layout) -> None:
+        self.attempt.send(
+            self.attempt.peer,
+            Base,
+            block=self._copy.reach[1],
+            manifest=layout.preview,
+            placement=layout.places,
+            ticket=self._ticket,
+            row_bytes=self._row_bytes,
+        )
+
+    def _give_up(self, reason: str, detail: str) -> None:
+        self.attempt.send(self.attempt.peer, Abandon, reason=reason, detail=detail[:2048])
+        self.attempt.end("source", "aborted", reason, detail)

@@ -1,0 +1,206 @@
+"""The destination's half of a pre-copy: hold as much as it can of what will be frozen, and find it at the boundary.
+
+    rounds      pull what changes while the session is played on, and digest the rows of what has come
+    ready       say so, until the session is frozen
+    reconcile   compare the frozen rows with those that are held: move what has moved, and say what is to be pulled
+
+What is pulled before the boundary may be torn, late or of another state: it is known by its content and by nothing
+else. The write window is closed before anything is digested or moved, and opened anew for what is pulled.
+"""
+
+import asyncio
+from dataclasses import replace
+
+import numpy as np
+
+from worldmove.errors import ManifestError, StateRefused
+from worldmove.move.attempt import Attempt, Brought, GaveUpError
+from worldmove.move.fetching import Fetching, FetchingConfig
+from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Offer, Ready
+from worldmove.move.patience import Patience
+from worldmove.move.precopy import Next, PrecopyConfig, Seen, decide
+from worldmove.move.protocol import DestinationEvent
+from worldmove.move.reception import Reception
+from worldmove.move.reconcile import Difference, Held, reconcile
+from worldmove.state.arena import check_placement, extents
+from worldmove.state.arena_rows import digests_in, move_in
+from worldmove.state.extent import Extent
+from worldmove.state.manifest import Manifest
+from worldmove.state.row_digests import Digests
+from worldmove.state.rows import Rows, rows_of
+
+READY_S = 0.5
+"""Silence after which it says again that it is ready."""
+
+LEAST_S = 1e-9
+"""No round is said to take less."""
+
+
+class Rounds:
+    """One attempt's."""
+
+    def __init__(
+        self,
+        *,
+        attempt: Attempt,
+        offer: Offer,
+        reception: Reception,
+        fetching: FetchingConfig,
+        config: PrecopyConfig,
+    ) -> None:
+        self.brought = Brought()
+        """How the state has come, once it has."""
+        self._attempt = attempt
+        self._offer = offer
+        self._arena = reception.slot.arena
+        self._transport = reception.transport
+        self._fetching = fetching
+        self._config = config
+        self._patience = Patience(patience_s=offer.patience_s, lease_s=offer.lease_s)
+        self._ends_at = 0.0
+        self._base: asyncio.Future[Base] = asyncio.get_running_loop().create_future()
+        self._frozen = asyncio.Event()
+        self._fetch: Fetching | None = None
+        self._held: Held | None = None
+        self._plain = ""
+
+    # what the driver's filter lets through
+
+    def take(self, message: Begin | Base) -> None:
+        match message:
+            case Begin():
+                self._patience.renew()
+            case Base():
+                if not self._base.done():
+                    self._base.set_result(message)
+
+    def at_boundary(self) -> None:
+        """The session is frozen."""
+        self._frozen.set()
+
+    async def run(self) -> None:
+        """Return when rounds gain nothing more, and the session is frozen.
+
+        Raises GaveUpError, TransportError or ManifestError.
+        """
+        self._ends_at = self._attempt.host.clock() + self._offer.patience_s
+        times = self._attempt.times
+        try:
+            async with self._patience.limit():
+                with times.phase("await_base"):
+                    base = await self._base
+                with times.phase("rounds"):
+                    await self._approach(base)
+                await self._say_ready()
+        except TimeoutError as error:
+            reason, detail = self._patience.why(self._how_far())
+            raise GaveUpError(DestinationEvent.TIME_OUT, reason, detail) from error
+        finally:
+            await self.release()
+
+    async def bring(self, boundary: Boundary, manifest: Manifest) -> tuple[Extent, ...]:
+        """Move what has moved, and return what is to be pulled. Raises ManifestError."""
+        placement = boundary.placement
+        plain = self._plain or boundary.plain
+        if self._held is None or boundary.row_bytes is None or plain:
+            self.brought = Brought(pulled_bytes=manifest.num_bytes, plain=plain)
+            return extents(manifest, placement)
+        held, row_bytes, host = self._held, boundary.row_bytes, self._attempt.host
+        with self._attempt.times.phase("reconcile"):
+            found = await host.blocking(lambda: self._compare(held, manifest, placement, row_bytes, boundary.rows))
+        with self._attempt.times.phase("moves"):
+            await host.blocking(lambda: move_in(self._arena, found.moves))
+        self.brought = Brought(
+            in_place_bytes=found.in_place_bytes, moved_bytes=found.moved_bytes, pulled_bytes=found.pulled_bytes
+        )
+        return found.pulls
+
+    async def release(self) -> None:
+        """Let go of the path, where it is still held."""
+        if self._fetch is not None:
+            await self._fetch.release()
+
+    async def _approach(self, base: Base) -> None:
+        """Pull round after round, for as long as it pays."""
+        manifest = Manifest.from_bytes(base.manifest)
+        check_placement(manifest, base.placement, self._arena.size)
+        if base.row_bytes is None:
+            raise ManifestError("it does not say how finely it is to be looked at")
+        self._fetch = Fetching(
+            attempt=self._attempt,
+            transport=self._transport,
+            ticket=base.ticket,
+            arena=self._arena,
+            manifest=manifest,
+            placement=base.placement,
+            config=self._fetching,
+        )
+        try:
+            await self._go_round(rows_of(manifest, base.placement, base.row_bytes))
+        except StateRefused as error:
+            self._plain = str(error)  # then all of it comes at the boundary
+
+    async def _go_round(self, rows: Rows) -> None:
+        clock = self._attempt.host.clock
+        seen = Seen(num_rounds=0, state_bytes=rows.num_bytes, time_left_s=self._offer.patience_s)
+        changing = np.ones(len(rows), dtype=bool)
+        begun: float | None = None
+        while True:
+            now = clock()
+            round_s = 0.0 if begun is None else now - begun
+            verdict = decide(replace(seen, time_left_s=self._ends_at - now, round_s=round_s), self._config)
+            if verdict.next is Next.GIVE_UP:
+                raise GaveUpError(DestinationEvent.ABANDON, "does_not_converge", verdict.why)
+            if verdict.next is Next.BOUNDARY:
+                return
+            pulled = int(rows.lengths[changing].sum())
+            await self._pull(rows.extents(changing))
+            rate = pulled / max(clock() - now, LEAST_S)
+            before, self._held = self._held, await self._look(rows)
+            if before is None:
+                seen = replace(seen, num_rounds=1, path_bytes_per_s=rate)
+            else:
+                differs = self._held.digests != before.digests
+                new = differs & (before.find(self._held.digests) < 0)
+                # Two rounds show what changes in a block only if one has ended between them; more show more of it.
+                changing = differs if seen.num_rounds == 1 else changing | differs
+                seen = replace(
+                    seen,
+                    num_rounds=seen.num_rounds + 1,
+                    changing_bytes=int(rows.lengths[changing].sum()),
+                    new_bytes_per_s=int(rows.lengths[new].sum()) / max(now - (begun or 0.0), LEAST_S),
+                    path_bytes_per_s=rate,
+                )
+            begun = now
+
+    async def _pull(self, wanted: tuple[Extent, ...]) -> None:
+        if self._fetch is not None:
+            await self._fetch.pull(wanted)
+
+    async def _look(self, rows: Rows) -> Held:
+        """Digest what has come, whatever it is."""
+        return await self._attempt.host.blocking(lambda: Held(rows, digests_in(self._arena, rows)))
+
+    def _compare(
+        self, held: Held, manifest: Manifest, placement: tuple[int, ...], row_bytes: int, told: bytes
+    ) -> Difference:
+        wanted = rows_of(manifest, placement, row_bytes)
+        if len(told) != 8 * len(wanted):
+            raise ManifestError(f"{len(told)} bytes are no digests of {len(wanted)} rows")
+        digests: Digests = np.frombuffer(told, dtype="<u8").astype(np.uint64)
+        return reconcile(held, wanted, digests, self._arena.size)
+
+    async def _say_ready(self) -> None:
+        while not self._frozen.is_set():
+            self._attempt.send(CONTROLLER, Ready)
+            try:
+                async with asyncio.timeout(READY_S):
+                    await self._frozen.wait()
+            except TimeoutError:
+                continue
+
+    def _how_far(self) -> str:
+        """Say where it stood when its time was over."""
+        if self._fetch is None:
+            return "its source did not say what may be pulled"
+        return "it was not frozen" if self._held is not None else "its first round did not end"

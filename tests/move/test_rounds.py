@@ -1,0 +1,337 @@
+"""Moves whose state goes ahead in rounds while it is played: what is found again, what is pulled, what goes wrong."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.move.harness import SEED, Fleet, Outcome, Plays, World, inputs_of
+from tests.move.rolling import BY, FIRST_BLOCKS, NUM_ROWS, PLACES, ROW_BYTES, STATIC_BYTES, Rolling, install, reference
+from tests.move.virtual import run
+from worldmove.errors import StateRefused, TransportError
+from worldmove.move import outgoing, rounds
+from worldmove.move.destination import DestinationConfig
+from worldmove.move.messages import AnyMoveMessage, Base, Begin, Boundary, Ended, Landed, Proof, Ready, Start
+from worldmove.move.precopy import PrecopyConfig
+from worldmove.transport.loopback import Loopback, LoopbackChannel
+
+Story = Callable[[Fleet], Coroutine[Any, Any, None]]
+
+NEW_BYTES = ROW_BYTES * BY + PLACES * ROW_BYTES * BY
+"""Of what rolls, a block writes so much anew."""
+SHIFTED_BYTES = ROW_BYTES * (NUM_ROWS - BY) + PLACES * ROW_BYTES * (6 - BY)
+
+
+def tell(story: Story, **made: Any) -> Fleet:
+    async def main() -> Fleet:
+        fleet = Fleet(world=World(first=Rolling, install=install), **made)
+        fleet.source_config = replace(fleet.source_config, row_bytes=ROW_BYTES)
+        await fleet.play(FIRST_BLOCKS)
+        await moved(fleet, "B")  # from here on its memory lies in a slot
+        await fleet.play(2)
+        await fleet.settled()
+        fleet.strategy = "pre-copy"
+        await story(fleet)
+        shown = fleet.gateway.shown
+        assert shown == reference(SEED, [inputs_of(block) for block in range(len(shown))]), "the world is another one"
+        return fleet
+
+    return run(main())
+
+
+async def moved(fleet: Fleet, to: str) -> Outcome:
+    outcome = await fleet.move(to)
+    assert outcome.outcomes == ("committed", "committed"), [end.detail for end in outcome.ended]
+    return outcome
+
+
+async def is_well_again(fleet: Fleet) -> None:
+    fleet.post_fault = lambda message: (0.0005,)
+    fleet.on_post = lambda message: None
+    fleet.on_reserve = lambda copy: None
+    at = await fleet.one_goes_on()
+    await fleet.settled()
+    await moved(fleet, "B" if at == "A" else "A")
+    assert await fleet.one_goes_on() != at
+
+
+def last(outcome: Outcome) -> Ended:
+    end = outcome.of("destination")
+    assert end is not None
+    return end
+
+
+def play_a_block_at(kind: type, fleet: Fleet) -> None:
+    """One block is computed when the first message of a kind is on its way."""
+    seen: list[AnyMoveMessage] = []
+
+    def on_post(message: AnyMoveMessage) -> None:
+        if isinstance(message, kind) and not seen:
+            seen.append(message)
+            fleet.owner.play()
+
+    fleet.on_post = on_post
+
+
+def test_of_a_world_that_rests_nothing_is_pulled_at_the_boundary_but_what_was_bound_anew() -> None:
+    async def story(fleet: Fleet) -> None:
+        end = last(await moved(fleet, "A"))
+        assert end.plain == ""
+        assert end.in_place_bytes + end.moved_bytes + end.pulled_bytes == end.num_bytes
+        assert end.pulled_bytes == end.moved_bytes + end.pulled_bytes - end.moved_bytes <= 8 * 16 * 4 + 96 * 4
+        assert {name for name, _, _ in end.phases} >= {"await_base", "rounds", "reconcile", "moves", "land"}
+
+    tell(story)
+
+
+def test_after_a_block_what_rolled_is_moved_and_what_is_new_is_pulled() -> None:
+    """The engine says nothing of its rolling. Computed by hand from the shapes."""
+
+    async def story(fleet: Fleet) -> None:
+        at_rest = last(await moved(fleet, "A"))
+        await fleet.play(2)
+        await fleet.settled()
+        play_a_block_at(Ready, fleet)
+        end = last(await moved(fleet, "B"))
+        others = end.pulled_bytes - NEW_BYTES
+        assert 0 <= others <= at_rest.pulled_bytes + 96 * 4 + 8 * 16 * 4
+        assert end.moved_bytes >= SHIFTED_BYTES
+        assert end.in_place_bytes >= STATIC_BYTES
+        assert end.in_place_bytes + end.moved_bytes + end.pulled_bytes == end.num_bytes
+
+    tell(story)
+
+
+def test_a_world_that_is_played_all_the_while_moves_again_and_again() -> None:
+    async def story(fleet: Fleet) -> None:
+        playing = fleet.play_on()
+        for to in "ABABABABAB":
+            end = last(await moved(fleet, to))
+            assert end.in_place_bytes >= STATIC_BYTES
+            await fleet.settled()
+        await playing.end()
+
+    tell(story)
+
+
+OF_THE_ROUNDS = [Begin, Base, Ready, Start, Boundary, Landed, Proof]
+
+
+@pytest.mark.parametrize("kind", OF_THE_ROUNDS)
+@pytest.mark.parametrize("deliveries", [(), (0.0005, 0.0011, 0.4, 7.0), (0.9,)])
+def test_the_first_message_of_a_kind_is_lost_or_comes_often_or_late(kind: type, deliveries: tuple[float, ...]) -> None:
+    async def story(fleet: Fleet) -> None:
+        seen: list[AnyMoveMessage] = []
+
+        def fault(message: AnyMoveMessage) -> tuple[float, ...]:
+            if not isinstance(message, kind) or seen:
+                return (0.0005,)
+            seen.append(message)
+            return deliveries
+
+        fleet.post_fault = fault
+        playing = fleet.play_on()
+        await moved(fleet, "A")
+        await playing.end()
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("kind", [Begin, Base, Ready, Boundary])
+def test_every_message_of_a_kind_is_lost(kind: type) -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.patience_s = 5.0
+        fleet.post_fault = lambda message: () if isinstance(message, kind) else (0.0005,)
+        playing = fleet.play_on()
+        outcome = await fleet.move("A")
+        assert "committed" not in outcome.outcomes
+        await playing.end()
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("at", [Base, Ready, Boundary])
+@pytest.mark.parametrize("who", ["A", "B"])
+def test_an_end_dies(at: type, who: str) -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.on_post = lambda message: fleet.kill(who) if isinstance(message, at) and not fleet.suspected else None
+        outcome = await fleet.move("A")
+        assert "committed" not in outcome.outcomes
+        if who == "A":
+            fleet.restart("A")
+            await is_well_again(fleet)
+
+    tell(story)
+
+
+class Tampering(Loopback):
+    """A path that can damage what it brings, or break."""
+
+    def __init__(self, **made: Any) -> None:
+        super().__init__(**made)
+        self.damage: Callable[[int, memoryview], None] = lambda pull, into: None
+        self.num_pulls = 0
+
+    async def connect(self, ticket: bytes) -> LoopbackChannel:
+        channel = await super().connect(ticket)
+        pull = channel.pull
+
+        async def tampered(extents: Any, into: memoryview) -> None:
+            await pull(extents, into)
+            self.num_pulls += 1
+            self.damage(self.num_pulls, into[extents[0].offset : extents[0].end] if extents else into[:0])
+
+        channel.pull = tampered  # type: ignore[method-assign]
+        return channel
+
+
+def tampering() -> dict[str, Any]:
+    async def inline(work: Callable[[], Any]) -> Any:
+        return work()
+
+    tokens = iter(range(1 << 40))
+    return {"loopback": Tampering(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))}
+
+
+def test_what_a_round_brings_damaged_is_found_at_the_boundary_and_pulled() -> None:
+    paths = tampering()
+
+    async def story(fleet: Fleet) -> None:
+        def damage(pull: int, into: memoryview) -> None:
+            into[:] = bytes(byte ^ 0x5A for byte in into)
+
+        paths["loopback"].damage = damage
+        fleet.on_post = lambda message: (
+            paths["loopback"].__setattr__("damage", lambda pull, into: None) if isinstance(message, Boundary) else None
+        )
+        end = last(await moved(fleet, "A"))
+        assert end.pulled_bytes >= STATIC_BYTES
+        await is_well_again(fleet)
+
+    tell(story, transports=paths)
+
+
+def test_what_the_boundary_brings_damaged_ends_the_attempt() -> None:
+    paths = tampering()
+
+    async def story(fleet: Fleet) -> None:
+        def at_boundary(message: AnyMoveMessage) -> None:
+            if isinstance(message, Boundary):
+                paths["loopback"].damage = lambda pull, into: into.__setitem__(0, into[0] ^ 1)
+
+        play_a_block_at(Ready, fleet)
+        plays = fleet.on_post
+        fleet.on_post = lambda message: (plays(message), at_boundary(message))  # type: ignore[func-returns-value]
+        outcome = await fleet.move("A")
+        assert outcome.outcomes[1] == "aborted"
+        assert last(outcome).reason == "mismatch"
+        paths["loopback"].damage = lambda pull, into: None
+        await is_well_again(fleet)
+
+    tell(story, transports=paths)
+
+
+def test_a_path_that_breaks_in_a_round_is_gone_on_with() -> None:
+    paths = tampering()
+
+    async def story(fleet: Fleet) -> None:
+        def breaks(pull: int, into: memoryview) -> None:
+            if pull % 2:
+                raise TransportError("it broke")
+
+        paths["loopback"].damage = breaks
+        fleet.on_post = lambda message: (
+            paths["loopback"].__setattr__("damage", lambda pull, into: None) if isinstance(message, Start) else None
+        )
+        await moved(fleet, "A")
+
+    tell(story, transports=paths)
+
+
+def test_digests_of_another_boundary_are_caught_by_the_proof() -> None:
+    """A source that says of its rows what they were a block ago: rows are taken to be in place that are not."""
+    told: list[bytes] = []
+
+    async def story(fleet: Fleet) -> None:
+        def stale(message: AnyMoveMessage) -> tuple[float, ...]:
+            if isinstance(message, Boundary):
+                told.append(message.rows)
+            return (0.0005,)
+
+        fleet.post_fault = stale
+        await moved(fleet, "A")
+        await fleet.play(2)
+        await fleet.settled()
+        play_a_block_at(Ready, fleet)
+        real = Fleet.post
+
+        def post(sender: Any, message: AnyMoveMessage) -> None:
+            import msgspec
+
+            if isinstance(message, Boundary) and len(message.rows) == len(told[0]):
+                message = msgspec.structs.replace(message, rows=told[0])
+            real(fleet, sender, message)
+
+        fleet.post = post  # type: ignore[method-assign]
+        outcome = await fleet.move("B")
+        assert "committed" not in outcome.outcomes
+        del fleet.post  # type: ignore[attr-defined]
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("rows", [b"1234567", b"12345678", bytes(8 * 100_000)])
+def test_digests_that_are_not_of_its_rows_end_the_attempt(rows: bytes) -> None:
+    async def story(fleet: Fleet) -> None:
+        import msgspec
+
+        real = Fleet.post
+
+        def post(sender: Any, message: AnyMoveMessage) -> None:
+            if isinstance(message, Boundary):
+                message = msgspec.structs.replace(message, rows=rows)
+            real(fleet, sender, message)
+
+        fleet.post = post  # type: ignore[method-assign]
+        outcome = await fleet.move("A")
+        assert last(outcome).reason == "bad_manifest"
+        del fleet.post  # type: ignore[attr-defined]
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("where", [rounds, outgoing])
+def test_a_state_of_too_many_rows_is_pulled_whole_and_the_report_says_why(
+    where: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise StateRefused("", "it has more rows than there may be")
+
+    monkeypatch.setattr(where, "rows_of", refuse)
+
+    async def story(fleet: Fleet) -> None:
+        end = last(await moved(fleet, "A"))
+        assert end.plain == "state cannot be carried: it has more rows than there may be"
+        assert end.pulled_bytes == end.num_bytes
+        assert end.in_place_bytes == end.moved_bytes == 0
+
+    tell(story)
+
+
+def test_rounds_that_there_is_no_time_for_end_the_attempt() -> None:
+    async def story(fleet: Fleet) -> None:
+        config = PrecopyConfig(reserve_s=100.0)
+        fleet.destination_config = replace(fleet.destination_config or DestinationConfig(), precopy=config)
+        outcome = await fleet.move("A")
+        assert last(outcome).reason == "does_not_converge"
+        assert last(outcome).detail == "there is no time to bring its state over once"
+        assert fleet.copies(Plays.LIVE)
+        fleet.destination_config = DestinationConfig()
+        await is_well_again(fleet)
+
+    tell(story)
