@@ -182,7 +182,8 @@ class Tampering(Loopback):
         async def tampered(extents: Any, into: memoryview) -> None:
             await pull(extents, into)
             self.num_pulls += 1
-            self.damage(self.num_pulls, into[extents[0].offset : extents[0].end] if extents else into[:0])
+            for extent in extents:
+                self.damage(self.num_pulls, into[extent.offset : extent.end])
 
         channel.pull = tampered  # type: ignore[method-assign]
         return channel
