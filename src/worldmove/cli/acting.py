@@ -141,11 +141,21 @@ def tell(output: Output, answer: dict[str, Any]) -> None:
         return
     gap = "nothing was due" if answer["gap_ms"] is None else f"gap {answer['gap_ms']:.1f} ms"
     pause = "-" if answer["pause_ms"] is None else f"{answer['pause_ms']:.1f} ms"
-    size = f"{(answer['num_bytes'] or 0) / 1e6:.1f} MB in {answer['took_ms'] / 1000:.2f} s"
+    size = f"{(answer['num_bytes'] or 0) / 1e6:.1f} MB in {answer['took_ms'] / 1000:.2f} s{_shares(answer)}"
     proof = str(answer["proof"])
     parts = f"{proof.removeprefix('checked ')} parts identical" if proof.startswith("checked ") else f"parts {proof}"
     by = _expectation(answer)
     output.text(f"{answer['session']} moved to {answer['to']}: pause {pause}{by}, {gap}, {parts} ({size})")
+    if answer.get("plain"):
+        output.note(f"All of it was pulled at the boundary: {answer['plain']}")
+
+
+def _shares(answer: dict[str, Any]) -> str:
+    """Say how much of it was there at the boundary, where some was."""
+    there = {name: answer.get(f"{name}_bytes") or 0 for name in ("in_place", "moved", "pulled")}
+    if not there["in_place"] + there["moved"]:
+        return ""
+    return "".join(f", {num_bytes / 1e6:.1f} MB {name.replace('_', ' ')}" for name, num_bytes in there.items())
 
 
 def _expectation(answer: dict[str, Any]) -> str:

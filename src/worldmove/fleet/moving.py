@@ -60,6 +60,10 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
         num_leaves=largest.num_leaves if largest else 0,
         num_groups=largest.num_groups if largest else 0,
         num_checked=_num_checked(ending.destination),
+        in_place_bytes=ending.destination.in_place_bytes if ending.destination else 0,
+        moved_bytes=ending.destination.moved_bytes if ending.destination else 0,
+        pulled_bytes=ending.destination.pulled_bytes if ending.destination else 0,
+        plain=ending.destination.plain if ending.destination else "",
         source_digest=ending.source.state_digest if ending.source else "",
         destination_digest=ending.destination.state_digest if ending.destination else "",
     )

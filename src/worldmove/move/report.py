@@ -80,6 +80,13 @@ class MoveReport:
     num_groups: int = 0
     num_checked: int = 0
     """Leaves whose bytes the destination has compared, by its own word; 0 where it has not said so."""
+    in_place_bytes: int = 0
+    """Of the state: what lay at the destination already when the session was frozen; what lay there elsewhere and was
+    moved; what was pulled then."""
+    moved_bytes: int = 0
+    pulled_bytes: int = 0
+    plain: str = ""
+    """Why all of it was pulled, though the strategy knows better."""
     source_digest: str = ""
     """State digest of the frozen state."""
     destination_digest: str = ""

@@ -157,6 +157,10 @@ class Move(Answer):
     num_bytes: int | None
     num_parts: int | None
     num_groups: int | None
+    in_place_bytes: int = Field(description="At the destination already when the session was frozen.")
+    moved_bytes: int = Field(description="There already, and moved to another place.")
+    pulled_bytes: int = Field(description="Pulled while nobody played.")
+    plain: str = Field(description="Why all of it was pulled, though the strategy knows better; else empty.")
     source_digest: str
     destination_digest: str
     proof: str
