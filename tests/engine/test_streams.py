@@ -1,55 +1,44 @@
-"""Training's masks and play's rolling caches are the same computation."""
+"""Engines that say during a step which leaves are final: what they say is true, and the block is the same."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 import torch
 
-from training.streams import Streams
-from worldmove.engine.reference.caches import empty_caches, make_room
-from worldmove.engine.reference.presets import tiny
-from worldmove.engine.reference.rotary import rotate, rotation
-from worldmove.engine.reference.sampler import Sampler
-from worldmove.engine.reference.weights import RandomWeights, load_model
+from worldmove.engine.base import Engine, Streams
+from worldmove.engine.matrix import tiny as matrix_tiny
+from worldmove.engine.reference import tiny
+from worldmove.state import capture
 
-NUM_FRAMES = 20
+ENGINES = {"reference": tiny, "matrix": matrix_tiny}
 
 
-def test_rolling_caches_compute_what_the_training_masks_say_while_all_windows_roll() -> None:
-    config = tiny().config
-    model, _ = load_model(config, RandomWeights(seed=1))
-    dice = torch.Generator().manual_seed(0)
-    clean = torch.rand(1, NUM_FRAMES, config.tokens_per_frame, config.patch_dim, generator=dice) * 2 - 1
-    noisy = torch.randn(clean.shape, generator=dice)
-    actions = torch.randint(6, (1, NUM_FRAMES), generator=dice)
-    poses = torch.randint(-1, 2, (1, NUM_FRAMES, 2), generator=dice).cumsum(dim=1)
-
-    streams = Streams(config, NUM_FRAMES, "cpu")
-    turns = streams.turns(poses)
-    levels = torch.ones(1, NUM_FRAMES)
-    with torch.no_grad():
-        context = streams.write(model, clean, actions, turns)
-        expected = streams.read(model, noisy, levels, actions, turns, context)
-
-        sampler = Sampler(model)
-        caches, filled = empty_caches(config), [0] * config.num_layers
-        rolled = set()
-        for frame in range(0, NUM_FRAMES, config.frames_per_block):
-            span = slice(frame, frame + config.frames_per_block)
-            before = list(filled)
-            filled = make_room(config, caches, filled)
-            rolled |= {index for index, rows in enumerate(filled) if rows == before[index]}
-            block_turns = sampler.turns(poses[:, span], frame)
-            guess = sampler.guess(noisy[:, span], 1.0, actions[:, span], block_turns, caches, filled)
-            assert torch.allclose(guess, expected[:, span], atol=2e-5)
-            sampler.remember(clean[:, span], actions[:, span], block_turns, caches, filled)
-
-    assert rolled == set(range(config.num_layers))
-    for index, (cache, pair) in enumerate(zip(caches, context, strict=True)):
-        for name, rows in zip(("k", "v"), pair, strict=True):
-            kept = rows[:, -config.cache_rows(index) :]
-            assert torch.allclose(cache[name], kept, atol=2e-5), (index, name)
+def leaves(engine: Engine[Any], session: Any, under: str) -> dict[str, bytes]:
+    """The bytes of the leaves under a path."""
+    found = capture(engine.state(session), engine.state_types)
+    kept = {}
+    for leaf in found.manifest.leaves:
+        storage = getattr(leaf.content, "storage", None)
+        if storage is not None and leaf.path.startswith(under):
+            kept[leaf.path] = b"".join(bytes(found.storages[storage].view(e)) for e in found.storages[storage].used)
+    return kept
 
 
-def test_complex_turns_and_real_turns_turn_alike() -> None:
-    dice = torch.Generator().manual_seed(0)
-    channels = torch.randn(5, 3, 16, generator=dice)
-    turns = rotation(torch.rand(5, 1, 8, generator=dice, dtype=torch.float64) * 6)
-    assert torch.allclose(rotate(channels, turns), rotate(channels, torch.view_as_complex(turns)), atol=1e-6)
+@pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
+def test_what_is_called_final_stays_until_the_next_step_and_the_block_is_the_same(make: Callable[[], Any]) -> None:
+    torch.set_num_threads(1)
+    engine = make()
+    assert isinstance(engine, Streams)
+    streamed, plain = engine.open(3), engine.open(3)
+    for _ in range(6):
+        said: dict[str, bytes] = {}
+
+        def final(path: str, into: dict[str, bytes] = said) -> None:
+            into.update(leaves(engine, streamed, path))
+
+        block = engine.step_streaming(streamed, (), final)
+        assert (block.frames == engine.step(plain, ()).frames).all()
+        assert {path: data for path, data in leaves(engine, streamed, "").items() if path in said} == said
+        caches = [path for path in leaves(engine, streamed, "") if path.endswith((".k", ".v"))]
+        assert sorted(caches) == sorted(path for path in said if path.endswith((".k", ".v")))

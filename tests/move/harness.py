@@ -123,6 +123,12 @@ class Copy:
     async def snapshot(self) -> "Aside":
         return self.worker.copy_aside(self)
 
+    def finals(self) -> tuple[str, ...]:
+        return self.worker.fleet.finals(self)
+
+    def hush(self) -> None:
+        """Nobody listens."""
+
     async def meet(self, tell: Callable[[int], None]) -> None:
         self._stop_before(self.world.block + 1, tell)
         begun = asyncio.get_running_loop().time()
@@ -510,6 +516,7 @@ class Fleet:
         self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
         self.on_follow: Callable[[Copy], None] = lambda copy: None
         self.holds_follower = False
+        self.finals: Callable[[Copy], tuple[str, ...]] = lambda copy: ()
         self.has_no_room_aside = False
         self.num_closed = 0
         """Blocks whose lists are closed: nobody can compute a later one."""

@@ -1,18 +1,21 @@
 """Moves whose state goes ahead in rounds while it is played: what is found again, what is pulled, what goes wrong."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.move.harness import SEED, Fleet, Outcome, Plays, World, inputs_of
+from tests.move.harness import SEED, Copy, Fleet, Outcome, Plays, World, inputs_of
 from tests.move.rolling import BY, FIRST_BLOCKS, NUM_ROWS, PLACES, ROW_BYTES, STATIC_BYTES, Rolling, install, reference
+from tests.move.toy import Toy
 from tests.move.virtual import run
 from worldmove.errors import StateRefused, TransportError
 from worldmove.move import outgoing, rounds
 from worldmove.move.destination import DestinationConfig
-from worldmove.move.messages import AnyMoveMessage, Base, Begin, Boundary, Ended, Landed, Proof, Ready, Start
+from worldmove.move.messages import AnyMoveMessage, Base, Begin, Boundary, Ended, Final, Landed, Proof, Ready, Start
 from worldmove.move.precopy import PrecopyConfig
 from worldmove.transport.loopback import Loopback, LoopbackChannel
 
@@ -225,7 +228,12 @@ def test_what_the_boundary_brings_damaged_ends_the_attempt() -> None:
 
         play_a_block_at(Ready, fleet)
         plays = fleet.on_post
-        fleet.on_post = lambda message: (plays(message), at_boundary(message))  # type: ignore[func-returns-value]
+
+        def both(message: AnyMoveMessage) -> None:
+            plays(message)
+            at_boundary(message)
+
+        fleet.on_post = both
         outcome = await fleet.move("A")
         assert outcome.outcomes[1] == "aborted"
         assert last(outcome).reason == "mismatch"
@@ -270,8 +278,6 @@ def test_digests_of_another_boundary_are_caught_by_the_proof() -> None:
         real = Fleet.post
 
         def post(sender: Any, message: AnyMoveMessage) -> None:
-            import msgspec
-
             if isinstance(message, Boundary) and len(message.rows) == len(told[0]):
                 message = msgspec.structs.replace(message, rows=told[0])
             real(fleet, sender, message)
@@ -279,7 +285,7 @@ def test_digests_of_another_boundary_are_caught_by_the_proof() -> None:
         fleet.post = post  # type: ignore[method-assign]
         outcome = await fleet.move("B")
         assert "committed" not in outcome.outcomes
-        del fleet.post  # type: ignore[attr-defined]
+        del fleet.post
         await is_well_again(fleet)
 
     tell(story)
@@ -288,8 +294,6 @@ def test_digests_of_another_boundary_are_caught_by_the_proof() -> None:
 @pytest.mark.parametrize("rows", [b"1234567", b"12345678", bytes(8 * 100_000)])
 def test_digests_that_are_not_of_its_rows_end_the_attempt(rows: bytes) -> None:
     async def story(fleet: Fleet) -> None:
-        import msgspec
-
         real = Fleet.post
 
         def post(sender: Any, message: AnyMoveMessage) -> None:
@@ -300,7 +304,7 @@ def test_digests_that_are_not_of_its_rows_end_the_attempt(rows: bytes) -> None:
         fleet.post = post  # type: ignore[method-assign]
         outcome = await fleet.move("A")
         assert last(outcome).reason == "bad_manifest"
-        del fleet.post  # type: ignore[attr-defined]
+        del fleet.post
         await is_well_again(fleet)
 
     tell(story)
@@ -333,6 +337,71 @@ def test_rounds_that_there_is_no_time_for_end_the_attempt() -> None:
         assert last(outcome).detail == "there is no time to bring its state over once"
         assert fleet.copies(Plays.LIVE)
         fleet.destination_config = DestinationConfig()
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+# leaf by leaf, while a block is computed
+
+
+def streamed(fleet: Fleet, says: Callable[[Copy], tuple[str, ...]]) -> None:
+    """A block is computed once the destination is ready, of which the engine says something; the freeze comes later."""
+    fleet.strategy = "streaming"
+    fleet.post_fault = lambda message: (0.2,) if isinstance(message, Start) else (0.0005,)
+    play_a_block_at(Ready, fleet)
+    begun = fleet.owner.world.block
+
+    def finals(copy: Copy) -> tuple[str, ...]:
+        return says(copy) if copy.world.block > begun else ()
+
+    fleet.finals = finals
+
+
+def test_what_is_final_before_its_block_ends_is_not_pulled_at_the_boundary() -> None:
+    async def story(fleet: Fleet) -> None:
+        streamed(fleet, lambda copy: ("keys", "mouse", "no such leaf", ""))
+        end = last(await moved(fleet, "A"))
+        rolling = 4 * 8 * (NUM_ROWS + 6 * PLACES)
+        assert end.in_place_bytes >= STATIC_BYTES + rolling
+        assert end.pulled_bytes <= end.num_bytes - end.in_place_bytes
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+def test_what_is_called_final_and_written_afterwards_is_found_at_the_boundary() -> None:
+    async def story(fleet: Fleet) -> None:
+        said: list[tuple[str, ...]] = []
+
+        def lie(world: Toy) -> None:
+            """Write to what was called final, and pulled since."""
+            assert isinstance(world, Rolling)
+            world.keys.add_(1.0)
+
+        def once(copy: Copy) -> tuple[str, ...]:
+            if said:
+                return ()
+            said.append(("keys", "mouse"))
+            asyncio.get_running_loop().call_later(0.1, lie, copy.world)
+            return said[0]
+
+        streamed(fleet, once)
+        end = last(await moved(fleet, "A"))
+        assert said
+        assert end.pulled_bytes >= 4 * 8 * NUM_ROWS
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("deliveries", [(), (0.0005, 0.03, 0.5, 7.0)])
+def test_word_of_what_is_final_may_be_lost_or_come_late(deliveries: tuple[float, ...]) -> None:
+    async def story(fleet: Fleet) -> None:
+        streamed(fleet, lambda copy: ("keys", "mouse"))
+        fault = fleet.post_fault
+        fleet.post_fault = lambda message: deliveries if isinstance(message, Final) else fault(message)
+        await moved(fleet, "A")
         await is_well_again(fleet)
 
     tell(story)

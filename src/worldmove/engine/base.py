@@ -12,9 +12,9 @@ Rules of an engine:
 4. Between two calls the engine writes no session's memory, unless ``quiesce`` is there to end it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ Tree = Any
 """Nested dicts, lists, tuples and dataclasses with carried leaves: see ``worldmove.state``."""
 
 SessionT = TypeVar("SessionT")
+StreamedT_contra = TypeVar("StreamedT_contra", contravariant=True)
 RecoveredT_co = TypeVar("RecoveredT_co", covariant=True)
 
 
@@ -122,6 +123,23 @@ class Engine(Protocol[SessionT]):
         Fresh (``into`` is None): the session adopts the given tensors as its own memory. In place: values are
         copied into ``into``, whose tensors keep their addresses, and ``into`` is returned.
         Raises StateRefused if the tree is not one of this engine's.
+        """
+        ...
+
+
+@runtime_checkable
+class Streams(Protocol[StreamedT_contra]):
+    """An engine that says during a step which leaves are final: they may be carried off while the rest is computed.
+
+    What it says wrongly costs the move in hand, and nothing else: every byte is compared at the boundary.
+    """
+
+    def step_streaming(
+        self, session: StreamedT_contra, changes: Sequence[KeyChange], final: Callable[[str], None]
+    ) -> Block:
+        """Do what ``step`` does, and call ``final`` with the path of a leaf, or of a container of leaves.
+
+        From then on its bytes are in place, and stay so until the next step. Called in the thread of the step.
         """
         ...
 

@@ -4,7 +4,19 @@ import asyncio
 
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.incoming import Incoming
-from worldmove.move.messages import Abandon, AnyMoveMessage, Base, Begin, Boundary, Cancel, Inquire, Meet, Offer, Proof
+from worldmove.move.messages import (
+    Abandon,
+    AnyMoveMessage,
+    Base,
+    Begin,
+    Boundary,
+    Cancel,
+    Final,
+    Inquire,
+    Meet,
+    Offer,
+    Proof,
+)
 from worldmove.move.protocol import DestinationEvent
 
 
@@ -36,7 +48,7 @@ class DestinationInbox:
             match message:
                 case Offer():
                     incoming.repeat_reserved()
-                case Begin() | Base() | Meet():
+                case Begin() | Base() | Final() | Meet():
                     incoming.take_early(message)
                 case Boundary():
                     incoming.take_boundary(message)

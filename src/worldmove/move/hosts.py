@@ -95,6 +95,17 @@ class SourceCopy(Protocol):
         """
         ...
 
+    def finals(self) -> tuple[str, ...]:
+        """Return what the engine has called final since this was asked last; from the first time on it is asked to say.
+
+        Paths of leaves, or of containers of leaves, that stay as they are until the next block.
+        """
+        ...
+
+    def hush(self) -> None:
+        """Nobody wants to know any more what is final."""
+        ...
+
     async def meet(self, tell: Callable[[int], None]) -> None:
         """Fix a block to stop before, tell it, and return once that is the next one: ``freeze`` follows, or ``thaw``.
 

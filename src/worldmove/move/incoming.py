@@ -26,7 +26,7 @@ from worldmove.move.damage import say_damage
 from worldmove.move.device_path import open_window
 from worldmove.move.fetching import FetchingConfig
 from worldmove.move.follower import Follower
-from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Landed, Meet, Offer, Proof, Reserved
+from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Final, Landed, Meet, Offer, Proof, Reserved
 from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
@@ -82,7 +82,7 @@ class Incoming:
         self._follower: Follower | None = None
         self._rounds: Rounds | None = None
         self._brought = Brought()
-        if offer.strategy == Strategy.PRE_COPY.value:
+        if offer.strategy in (Strategy.PRE_COPY.value, Strategy.STREAMING.value):
             self._rounds = Rounds(attempt=attempt, offer=offer, reception=reception, fetching=fetching, config=precopy)
         if offer.strategy == Strategy.REPLAY.value:
             self._follower = Follower(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
@@ -110,9 +110,9 @@ class Incoming:
         elif self._landed:
             self._attempt.send(self._attempt.peer, Landed)
 
-    def take_early(self, message: Begin | Base | Meet) -> None:
+    def take_early(self, message: Begin | Base | Final | Meet) -> None:
         """Word of what comes before the boundary."""
-        if self._follower is not None:
+        if self._follower is not None and not isinstance(message, Final):
             self._follower.take(message)
         elif self._rounds is not None and not isinstance(message, Meet):
             self._rounds.take(message)

@@ -10,18 +10,25 @@ from worldmove.move.attempt import Attempt
 from worldmove.move.hosts import SourceCopy
 from worldmove.move.messages import Abandon, AnyMoveMessage, Base, Begin
 from worldmove.move.patience import Patience
+from worldmove.move.strategy import Strategy
+from worldmove.move.streaming import tell_finals
 from worldmove.state.manifest import Layout
+from worldmove.state.rows import min_row_bytes
 
 
 class LiveBase:
     """One attempt's."""
 
-    def __init__(self, *, attempt: Attempt, begin: Begin, copy: SourceCopy, ticket: bytes, row_bytes: int) -> None:
-        """``ticket``: to read its arena. ``row_bytes``: how finely it is to be looked at."""
+    def __init__(
+        self, *, attempt: Attempt, begin: Begin, copy: SourceCopy, ticket: bytes, row_bytes: int | None
+    ) -> None:
+        """``ticket``: to read its arena. ``row_bytes``: how finely it is to be looked at; None goes by its size."""
         self.attempt = attempt
         self._copy = copy
         self._ticket = ticket
-        self._row_bytes = row_bytes
+        self.row_bytes = row_bytes
+        self.is_streamed = begin.strategy == Strategy.STREAMING.value
+        """Whether each leaf is told of when it is final."""
         self._layout: Layout | None = None
         self._patience = Patience(patience_s=begin.patience_s, lease_s=begin.lease_s)
 
@@ -38,6 +45,8 @@ class LiveBase:
             async with self._patience.limit():
                 self._layout = await self._described()
                 self._say(self._layout)
+                if self.is_streamed:
+                    await tell_finals(self.attempt, self._copy)
                 await asyncio.get_running_loop().create_future()
         except TimeoutError:
             self._give_up(*self._patience.why("the destination was not ready"))
@@ -51,6 +60,7 @@ class LiveBase:
         layout = await self._copy.layout()
         if not layout.preview:
             raise MoveRefused("state_too_large", "its manifest is larger than what is told before a boundary")
+        self.row_bytes = self.row_bytes or min_row_bytes(sum(layout.storages))
         return layout
 
     def _say(self, layout: Layout) -> None:
@@ -61,7 +71,7 @@ class LiveBase:
             manifest=layout.preview,
             placement=layout.places,
             ticket=self._ticket,
-            row_bytes=self._row_bytes,
+            row_bytes=self.row_bytes,
         )
 
     def _give_up(self, reason: str, detail: str) -> None:

@@ -7,6 +7,7 @@
     controller -> both          Begin        a strategy's early part: make ready, and play on
     source -> destination       Base         what may be pulled before the boundary
     destination -> source       Fetched      the base is here: it is read no more
+    source -> destination       Final        these leaves are final for this block
     destination -> controller   Ready        nothing more can be done before the boundary
     controller -> source        Start        the ledger has opened the attempt: freeze at the next boundary
     source -> destination       Meet         I shall freeze before this block
@@ -139,6 +140,12 @@ class Fetched(MoveMessage, frozen=True, kw_only=True, tag="fetched"):
     """All of the base is at the destination, and it is read no more."""
 
 
+class Final(MoveMessage, frozen=True, kw_only=True, tag="final"):
+    """These leaves, or all leaves in these containers, are as they will be at the end of the block that is computed."""
+
+    paths: Annotated[tuple[Text, ...], msgspec.Meta(max_length=4096)]
+
+
 class Ready(MoveMessage, frozen=True, kw_only=True, tag="ready"):
     """Nothing more can be done before the boundary. Sent again until there is word of one."""
 
@@ -241,6 +248,7 @@ AnyMoveMessage = (
     | Begin
     | Base
     | Fetched
+    | Final
     | Ready
     | Start
     | Meet

@@ -17,6 +17,7 @@ from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
 from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof
 from worldmove.move.protocol import SourceEvent
+from worldmove.move.streaming import tell_finals
 from worldmove.state.arena_rows import digests_in
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import prepare_key, state_digest
@@ -37,10 +38,12 @@ class Outgoing:
         resend_s: float,
         is_followed: bool = False,
         row_bytes: int | None = None,
+        is_streamed: bool = False,
     ) -> None:
         """``is_followed``: the destination computes the state from a snapshot, and nothing is pulled.
 
         ``row_bytes``: it holds some of the state, and is told the digests of rows of at least so many bytes.
+        ``is_streamed``: until the freeze it is told which leaves are final.
         """
         self.attempt = attempt
         self.is_followed = is_followed
@@ -53,6 +56,7 @@ class Outgoing:
         self._layout_digest = layout_digest
         self._resend_s = resend_s
         self._row_bytes = row_bytes
+        self._is_streamed = is_streamed
         self._frozen: Frozen | None = None
         self._proof: MoveProof | None = None
         self._state_digest = ""
@@ -127,7 +131,12 @@ class Outgoing:
     async def _freeze(self) -> Frozen:
         times = self.attempt.times
         asked = self.attempt.host.clock()
-        frozen = await self._copy.freeze(is_pulled=not self.is_followed)
+        telling = asyncio.create_task(tell_finals(self.attempt, self._copy)) if self._is_streamed else None
+        try:
+            frozen = await self._copy.freeze(is_pulled=not self.is_followed)
+        finally:
+            if telling is not None:
+                telling.cancel()
         stopped = asked if frozen.stopped_at is None else frozen.stopped_at
         times.begin_at(stopped)
         times.start("freeze", at=stopped)

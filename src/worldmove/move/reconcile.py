@@ -61,11 +61,15 @@ class Held:
         buckets = np.arange((1 << (64 - int(self._shift))) + 1, dtype=np.uint64)
         self._bucket = np.searchsorted(self._distinct >> self._shift, buckets)
 
+    def renew(self, which: Numbers, digests: Digests) -> None:
+        """Other content has come into some rows: it is found in place, and what was there before nowhere any more."""
+        self.digests[which] = digests
+
     def find(self, wanted: Digests) -> Numbers:
         """Return for each digest a held row that has it, or -1.
 
-        Where several have it, equal ones that are wanted take them in turn: so equal rows that lie side by side
-        are found side by side.
+        Of what has come since it was made none is found, and what is gone may be: compare. Where several have it, equal
+        ones that are wanted take them in turn: so equal rows that lie side by side are found side by side.
         """
         place = self._places(wanted)
         found = np.full(len(wanted), -1, dtype=np.int64)

@@ -9,14 +9,16 @@ else. The write window is closed before anything is digested or moved, and opene
 """
 
 import asyncio
+from collections import deque
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.move.attempt import Attempt, Brought, GaveUpError
 from worldmove.move.fetching import Fetching, FetchingConfig
-from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Offer, Ready
+from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Final, Offer, Ready
 from worldmove.move.patience import Patience
 from worldmove.move.precopy import Next, PrecopyConfig, Seen, decide
 from worldmove.move.protocol import DestinationEvent
@@ -27,7 +29,7 @@ from worldmove.state.arena_rows import digests_in, move_in
 from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
 from worldmove.state.row_digests import Digests
-from worldmove.state.rows import Rows, rows_of
+from worldmove.state.rows import Rows, final_rows, rows_of
 
 READY_S = 0.5
 """Silence after which it says again that it is ready."""
@@ -60,23 +62,32 @@ class Rounds:
         self._ends_at = 0.0
         self._base: asyncio.Future[Base] = asyncio.get_running_loop().create_future()
         self._frozen = asyncio.Event()
+        self._turn = asyncio.Event()
+        """Set when there is something to look at while it is ready."""
+        self._finals: deque[str] = deque()
+        self._manifest: Manifest | None = None
+        self._placement: tuple[int, ...] = ()
         self._fetch: Fetching | None = None
         self._held: Held | None = None
         self._plain = ""
 
     # what the driver's filter lets through
 
-    def take(self, message: Begin | Base) -> None:
+    def take(self, message: Begin | Base | Final) -> None:
         match message:
             case Begin():
                 self._patience.renew()
             case Base():
                 if not self._base.done():
                     self._base.set_result(message)
+            case Final(paths=paths):
+                self._finals.extend(paths)
+                self._turn.set()
 
     def at_boundary(self) -> None:
         """The session is frozen."""
         self._frozen.set()
+        self._turn.set()
 
     async def run(self) -> None:
         """Return when rounds gain nothing more, and the session is frozen.
@@ -122,7 +133,8 @@ class Rounds:
 
     async def _approach(self, base: Base) -> None:
         """Pull round after round, for as long as it pays."""
-        manifest = Manifest.from_bytes(base.manifest)
+        manifest = self._manifest = Manifest.from_bytes(base.manifest)
+        self._placement = base.placement
         check_placement(manifest, base.placement, self._arena.size)
         if base.row_bytes is None:
             raise ManifestError("it does not say how finely it is to be looked at")
@@ -191,13 +203,35 @@ class Rounds:
         return reconcile(held, wanted, digests, self._arena.size)
 
     async def _say_ready(self) -> None:
+        """Say so again and again, and bring over what is final meanwhile, one leaf after the other."""
+        clock = self._attempt.host.clock
+        self._finals.clear()  # of a block that is over
+        said_at = float("-inf")
         while not self._frozen.is_set():
-            self._attempt.send(CONTROLLER, Ready)
+            if clock() - said_at >= READY_S:
+                said_at = clock()
+                self._attempt.send(CONTROLLER, Ready)
+            self._turn.clear()
+            if self._finals:
+                await self._bring_final(self._finals.popleft())
+                continue
             try:
                 async with asyncio.timeout(READY_S):
-                    await self._frozen.wait()
+                    await self._turn.wait()
             except TimeoutError:
                 continue
+
+    async def _bring_final(self, path: str) -> None:
+        """Pull what is final under a path, leaf by leaf, unless it is frozen by then: the boundary knows the rest."""
+        held, manifest = self._held, self._manifest
+        if held is None or manifest is None:
+            return
+        for which in final_rows(held.rows, manifest, self._placement, path):
+            if self._frozen.is_set():
+                return
+            rows = held.rows.some(which)
+            await self._pull(rows.extents(np.ones(len(rows), dtype=bool)))
+            held.renew(which, await self._attempt.host.blocking(partial(digests_in, self._arena, rows)))
 
     def _how_far(self) -> str:
         """Say where it stood when its time was over."""

@@ -16,7 +16,6 @@ from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, sour
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
 from worldmove.move.undertaking import Undertaking
 from worldmove.move.until import given_up, until_given_up
-from worldmove.state.rows import MIN_ROW_BYTES
 
 __all__ = ["Refused", "Source", "SourceConfig", "TakenOver"]
 
@@ -35,8 +34,8 @@ class SourceConfig:
     """From the order to freeze to the block at which a follower is met. The world is played meanwhile."""
     resend_s: float = 1.0
     """Silence after which the boundary is sent again."""
-    row_bytes: int = MIN_ROW_BYTES
-    """The smallest row of a state that a destination is to find again wherever it lies."""
+    row_bytes: int | None = None
+    """The smallest row of a state that a destination is to find again wherever it lies. None goes by its size."""
     proof_retry_s: float = 0.5
     """Silence after which the proof is sent again."""
     num_proofs: int = 3

@@ -23,7 +23,7 @@ class Strategy(Enum):
         return self is not Strategy.BOUNDARY_COPY
 
 
-WIRED: tuple[Strategy, ...] = (Strategy.BOUNDARY_COPY, Strategy.PRE_COPY, Strategy.REPLAY)
+WIRED: tuple[Strategy, ...] = tuple(Strategy)
 """Those that both drivers carry out: one that is added here is admitted, chosen, offered and taken everywhere."""
 
 

@@ -26,7 +26,7 @@ class Undertaking:
         inbox: SourceInbox,
         beside: Beside,
         resend_s: float,
-        row_bytes: int,
+        row_bytes: int | None,
     ) -> None:
         """``resend_s``: silence after which the boundary is sent again. ``row_bytes``: the smallest row of a state."""
         self._host = host
@@ -96,7 +96,8 @@ class Undertaking:
         self._out = Outgoing(
             attempt=attempt if ground is None else ground.attempt,
             is_followed=isinstance(ground, Groundwork),
-            row_bytes=self._row_bytes if isinstance(ground, LiveBase) else None,
+            row_bytes=ground.row_bytes if isinstance(ground, LiveBase) else None,
+            is_streamed=isinstance(ground, LiveBase) and ground.is_streamed,
             copy=self._copy,
             nonce=start.nonce,
             layout_digest=export.layout_digest,
@@ -144,7 +145,7 @@ class Undertaking:
 
     def _begun(self, begin: Begin, export: Export) -> Groundwork | LiveBase:
         attempt = self._attempt(begin, begin.destination, begin.destination_incarnation)
-        if begin.strategy == Strategy.PRE_COPY.value:
+        if begin.strategy in (Strategy.PRE_COPY.value, Strategy.STREAMING.value):
             ticket = export.prepared.ticket
             return LiveBase(attempt=attempt, begin=begin, copy=self._copy, ticket=ticket, row_bytes=self._row_bytes)
         return Groundwork(

@@ -6,7 +6,7 @@ leaves lie over each other every one's cuts count. So the rows of a state are th
 byte in exactly one row, whatever the views are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,10 +20,13 @@ from worldmove.state.extent import Extent
 from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
-from worldmove.state.storage import StorageRecord
+from worldmove.state.storage import StorageRecord, leaf_runs
 
 MIN_ROW_BYTES = 512
 """What a finer grid would find is not worth its digests: 8 bytes for each row cross with the manifest."""
+FINEST_ROW_BYTES = 16
+FEW_ROWS = 8192
+"""So many rows cost nothing to speak of: what is smaller is looked at more finely."""
 MAX_ROW_BYTES = 4096
 MAX_ROWS = 1 << 21
 """Their digests fill a message."""
@@ -54,10 +57,19 @@ class Rows:
         """The bytes of all rows."""
         return int(self.lengths.sum())
 
+    def some(self, which: Numbers) -> "Rows":
+        """Return some of them, by their numbers, which ascend."""
+        return Rows(offsets=self.offsets[which], lengths=self.lengths[which])
+
     def extents(self, chosen: NDArray[np.bool_]) -> tuple[Extent, ...]:
         """Return the bytes of some of the rows; adjacent ones merged."""
         offsets, lengths = self.offsets[chosen], self.lengths[chosen]
         return to_extents(merge([NO_RUNS, np.stack((offsets, offsets + lengths), axis=1)]))
+
+
+def min_row_bytes(num_bytes: int) -> int:
+    """Return how small the rows of a state of so many bytes may be: a power of two."""
+    return min(MIN_ROW_BYTES, max(FINEST_ROW_BYTES, 1 << (num_bytes // FEW_ROWS).bit_length()))
 
 
 def rows_of(manifest: Manifest, placement: Sequence[int], min_row_bytes: int = MIN_ROW_BYTES) -> Rows:
@@ -113,6 +125,18 @@ def _of_storage(used: Sequence[Extent], views: Sequence[View], min_row_bytes: in
     offsets = np.repeat(cuts, pieces) + number * MAX_ROW_BYTES
     tails = np.repeat(cuts + lengths, pieces) - offsets
     return _rows([offsets], [np.minimum(tails, MAX_ROW_BYTES)])
+
+
+def final_rows(rows: Rows, manifest: Manifest, placement: Sequence[int], path: str) -> Iterator[Numbers]:
+    """Yield, leaf by leaf, the numbers of the rows that begin in the leaves under a path: a leaf's or a container's."""
+    for leaf in manifest.leaves:
+        view = leaf.content
+        if not isinstance(view, TensorLeaf | ArrayLeaf) or view.storage is None:
+            continue
+        if leaf.path == path or (leaf.path.startswith(path) and leaf.path[len(path)] in ".["):
+            runs = leaf_runs(view) + placement[view.storage]
+            first, last = (np.searchsorted(rows.offsets, runs[:, side]) for side in (0, 1))
+            yield np.concatenate([_NO_NUMBERS, *(np.arange(a, b) for a, b in zip(first, last, strict=True))])
 
 
 def row_starts(view: View, min_row_bytes: int = MIN_ROW_BYTES) -> Numbers:

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from worldmove.engine.base import Block, Engine, KeyChange
+from worldmove.engine.base import Block, Engine, KeyChange, Streams
 from worldmove.errors import EngineFailed, MessageError, StateRefused
 from worldmove.move.hosts import Blocking
 from worldmove.move.messages import MAX_BLOB_BYTES
@@ -98,7 +98,16 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
             if phase is CopyPhase.FOLLOWING and copy.is_spare and not tools.courtesy.allows(_takes_s(copy, tools)):
                 return  # somebody's block came first, and the time for this one is over
             wants_digest = copy.num_digests_owed > 0 or phase is CopyPhase.RETIRED
-            job = partial(step, tools.engine, copy.engine_session, changes, tools.clock, wants_digest=wants_digest)
+            final = copy.finals.append if copy.finals is not None else None
+            job = partial(
+                step,
+                tools.engine,
+                copy.engine_session,
+                changes,
+                tools.clock,
+                wants_digest=wants_digest,
+                final=final,
+            )
             stepped = await engine_thread(job)
         _record(copy, tools, stepped, phase)
     finally:
@@ -134,11 +143,18 @@ def step(
     clock: Callable[[], float],
     *,
     wants_digest: bool,
+    final: Callable[[str], None] | None = None,
 ) -> Stepped:
-    """Step one block and take its digests. Runs in the engine's thread. Raises EngineFailed."""
+    """Step one block and take its digests. Runs in the engine's thread. Raises EngineFailed.
+
+    ``final``: wants to hear there which leaves are final, of an engine that can say so.
+    """
     begin = clock()
     with engine_trusted("step a block"):
-        block = engine.step(session, changes)
+        if final is not None and isinstance(engine, Streams):
+            block = engine.step_streaming(session, changes, final)
+        else:
+            block = engine.step(session, changes)
         compute_s = clock() - begin
         frames = block.frames.tobytes()
         if len(frames) > MAX_BLOB_BYTES:

@@ -16,6 +16,7 @@ Rules:
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -44,6 +45,9 @@ class CopyPhase(Enum):
 
 class SessionCopy:
     """A copy's book-keeping. It computes nothing itself: ``worker.loop`` steps it."""
+
+    finals: deque[str] | None = None
+    """What its engine has called final in a step, filled by the engine's thread. None: nobody wants to know."""
 
     def __init__(self, name: str, slot: Slot, outbox: Outbox, on_change: Callable[["SessionCopy"], None]) -> None:
         self.name = name

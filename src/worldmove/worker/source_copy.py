@@ -1,6 +1,7 @@
 """A copy as the driver of its move sees it at the source (``move.hosts.SourceCopy``)."""
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -53,6 +54,16 @@ class SourceOfMove:
 
     async def snapshot(self) -> Aside:
         return await self._snapshot(self._copy)
+
+    def finals(self) -> tuple[str, ...]:
+        finals = self._copy.finals
+        if finals is None:
+            self._copy.finals = deque()
+            return ()
+        return tuple(finals.popleft() for _ in range(len(finals)))
+
+    def hush(self) -> None:
+        self._copy.finals = None
 
     async def meet(self, tell: Callable[[int], None]) -> None:
         copy, period_s = self._copy, self._tools.engine.spec.period_s

@@ -1,6 +1,6 @@
 """The matrix engine: the contract of ``worldmove.engine.base`` at the geometry of a large interactive world model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from worldmove.engine.matrix.decoder import decode
 from worldmove.engine.matrix.decoder_weights import DecoderWeights, draw_decoder
 from worldmove.engine.matrix.presets import Preset
 from worldmove.engine.matrix.projection import draw_projection, project
-from worldmove.engine.matrix.session import Session, adopt, export, new_session, overwrite
+from worldmove.engine.matrix.session import LATENTS, Session, adopt, export, new_session, overwrite
 from worldmove.engine.matrix.sizes import Size, num_bytes, size_of
 from worldmove.engine.matrix.transformer import Transformer
 from worldmove.engine.matrix.weights import Draw, Linear, draw_weights, name_of
@@ -76,10 +76,21 @@ class MatrixEngine:
         return session
 
     def step(self, session: Session, changes: Sequence[KeyChange]) -> Block:
+        return self._step(session, changes, None)
+
+    def step_streaming(self, session: Session, changes: Sequence[KeyChange], final: Callable[[str], None]) -> Block:
+        """Step, and say that the attention caches are final, once they are: while the pictures are drawn."""
+        return self._step(session, changes, final)
+
+    def _step(self, session: Session, changes: Sequence[KeyChange], final: Callable[[str], None] | None) -> Block:
         planned = plan(session.stand, changes, self._config.video_frames)
         index = session.frame // self._config.frames_per_block
         with self.arithmetic.engaged():
-            pictures = self.arithmetic.to_host(self.draw(session, self.generate(session, planned.controls)))
+            latents = self.generate(session, planned.controls)
+            if final is not None:
+                self.arithmetic.finish()  # what was only ordered so far is done then
+                final(LATENTS)
+            pictures = self.arithmetic.to_host(self.draw(session, latents))
         session.frame += self._config.frames_per_block
         session.stand = planned.stand
         return Block(index=index, frames=pictures.numpy(), notes=planned.notes)

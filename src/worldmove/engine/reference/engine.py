@@ -1,6 +1,6 @@
 """The reference engine: the contract of ``worldmove.engine.base`` over the model, on the CPU."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from worldmove.engine.base import Block, EngineSpec, FrameNote, KeyChange, Tree
 from worldmove.engine.reference.actions import ACTIONS, KEYS, Controls, accept, moved, next_action
 from worldmove.engine.reference.presets import Preset
-from worldmove.engine.reference.sampler import Sampler, canvas_shape
+from worldmove.engine.reference.sampler import Sampler, canvas_shape, unheard
 from worldmove.engine.reference.session import Session, adopt, export, new_session, overwrite
 from worldmove.engine.reference.weights import RandomWeights, WeightsFile, load_model
 from worldmove.engine.tree_checks import require
@@ -77,6 +77,13 @@ class ReferenceEngine:
         return new_session(self._config, seed)
 
     def step(self, session: Session, changes: Sequence[KeyChange]) -> Block:
+        return self._step(session, changes, unheard)
+
+    def step_streaming(self, session: Session, changes: Sequence[KeyChange], final: Callable[[str], None]) -> Block:
+        """Step, and say of each layer's caches when they are final: in the clean pass, one layer after the other."""
+        return self._step(session, changes, lambda layer: final(f"caches[{layer}]"))
+
+    def _step(self, session: Session, changes: Sequence[KeyChange], on_layer: Callable[[int], None]) -> Block:
         plan = self._plan(session, changes)
         index = session.frame // self._config.frames_per_block
         self._control_arithmetic()
@@ -88,6 +95,7 @@ class ReferenceEngine:
                 actions=torch.tensor([[ACTIONS.index(note.action) for note in plan.notes]]),
                 frame=session.frame,
                 canvas=torch.randn(1, *canvas_shape(self._config), generator=session.generator),
+                on_layer=on_layer,
             )
         session.frame += self._config.frames_per_block
         session.pose = plan.pose

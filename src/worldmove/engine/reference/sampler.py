@@ -1,6 +1,6 @@
 """One block of pictures from noise, and its rows in the caches."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -31,6 +31,10 @@ def crop_noise(config: ReferenceConfig, canvas: Tensor, poses: Tensor) -> Tensor
     return canvas[batch, y[..., :, None], x[..., None, :]].flatten(2, 3)
 
 
+def unheard(_: int) -> None:
+    """Nobody wants to know which layers are final."""
+
+
 class Sampler:
     """The model in play: it steps any number of sessions that stand at the same frame (an engine: one)."""
 
@@ -48,9 +52,19 @@ class Sampler:
         return shared, tables
 
     def advance(
-        self, caches: list[Cache], filled: list[int], *, poses: Tensor, actions: Tensor, frame: int, canvas: Tensor
+        self,
+        caches: list[Cache],
+        filled: list[int],
+        *,
+        poses: Tensor,
+        actions: Tensor,
+        frame: int,
+        canvas: Tensor,
+        on_layer: Callable[[int], None] = unheard,
     ) -> Tensor:
         """Draw the block at ``frame``; returns its frames, uint8 [batch, frames, height, width, 3].
+
+        ``on_layer``: told each layer whose caches are final.
 
         Caches and ``filled`` then include it. ``poses``: int64 [batch, frames, 2]; ``actions``: int64 [batch, frames].
         """
@@ -62,7 +76,7 @@ class Sampler:
             noisy = torch.lerp(clean, noisy, lower / level)
         frames = to_frames(self.config, noisy)
         # The memory is written from the picture as it is shown, so that a picture and its memory never differ.
-        self.remember(to_patches(self.config, frames), actions, turns, caches, filled)
+        self.remember(to_patches(self.config, frames), actions, turns, caches, filled, on_layer)
         return frames
 
     def write(
@@ -90,7 +104,13 @@ class Sampler:
         return self.model.read(x, shared[actions])
 
     def remember(
-        self, patches: Tensor, actions: Tensor, turns: Tensor, caches: list[Cache], filled: Sequence[int]
+        self,
+        patches: Tensor,
+        actions: Tensor,
+        turns: Tensor,
+        caches: list[Cache],
+        filled: Sequence[int],
+        on_layer: Callable[[int], None] = unheard,
     ) -> None:
         """The clean pass: it ends where the last layer's keys and values are written."""
         _, tables = self._conditions[0.0]
@@ -98,10 +118,13 @@ class Sampler:
         for index, table in enumerate(tables):
             layer, modulation = self.model.layer(index), table[actions]
             q, k, v = layer.project(x, modulation, turns)
-            if index + 1 < self.config.num_layers:
-                x = layer.finish(x, attend(q, k, v, caches[index], filled[index]), modulation)
-            else:
+            if index + 1 == self.config.num_layers:
                 put(k, v, caches[index], filled[index])
+                on_layer(index)
+                return
+            attended = attend(q, k, v, caches[index], filled[index])
+            on_layer(index)
+            x = layer.finish(x, attended, modulation)
 
 
 def put(k: Tensor, v: Tensor, cache: Cache, filled: int) -> None:
