@@ -29,7 +29,8 @@ def leaves(engine: Engine[Any], session: Any, under: str) -> dict[str, bytes]:
 def test_what_is_called_final_stays_until_the_next_step_and_the_block_is_the_same(make: Callable[[], Any]) -> None:
     torch.set_num_threads(1)
     engine = make()
-    assert isinstance(engine, Streams)
+    is_streaming = isinstance(engine, Streams)
+    assert is_streaming
     streamed, plain = engine.open(3), engine.open(3)
     for _ in range(6):
         said: dict[str, bytes] = {}

@@ -11,8 +11,17 @@ from worldmove.errors import WorldMoveError
 from worldmove.move.strategy import Strategy
 
 GAP_S = (0.2, 1.5)
-REPLAYS = 0.4
-"""The share of moves that are made while the session plays."""
+SHARES = ((Strategy.REPLAY, 0.3), (Strategy.PRE_COPY, 0.15), (Strategy.STREAMING, 0.15))
+"""Of moves that are made while the session plays; the rest are boundary copies."""
+
+
+def drawn(unit: float) -> Strategy:
+    """Return the strategy of a move, by a number from 0 to 1."""
+    for strategy, share in SHARES:
+        if unit < share:
+            return strategy
+        unit -= share
+    return Strategy.BOUNDARY_COPY
 
 
 class Mover:
@@ -38,8 +47,7 @@ class Mover:
                 break
             if cancel := self._weather.strikes("cancel"):
                 self._cancelling.append(self._loop.create_task(self._cancel(cancel.between(0.0, 1.0))))
-            replays = self._weather.dice("strategy").unit() < REPLAYS
-            strategy = Strategy.REPLAY if replays else Strategy.BOUNDARY_COPY
+            strategy = drawn(self._weather.dice("strategy").unit())
             await self._move(strategy, damage=self._weather.strikes("damage") is not None)
         await asyncio.gather(*self._cancelling)
 
