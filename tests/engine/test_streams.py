@@ -10,6 +10,7 @@ from worldmove.engine.base import Engine, Streams
 from worldmove.engine.matrix import tiny as matrix_tiny
 from worldmove.engine.reference import tiny
 from worldmove.state import capture
+from worldmove.state.tree import flatten
 
 ENGINES = {"reference": tiny, "matrix": matrix_tiny}
 
@@ -43,3 +44,29 @@ def test_what_is_called_final_stays_until_the_next_step_and_the_block_is_the_sam
         assert {path: data for path, data in leaves(engine, streamed, "").items() if path in said} == said
         caches = [path for path in leaves(engine, streamed, "") if path.endswith((".k", ".v"))]
         assert sorted(caches) == sorted(path for path in said if path.endswith((".k", ".v")))
+
+
+@pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
+def test_a_leaf_that_is_said_to_have_rolled_has_its_old_rows_nearer_to_the_front(make: Callable[[], Any]) -> None:
+    torch.set_num_threads(1)
+    engine = make()
+    session = engine.open(3)
+    said = 0
+    for _ in range(6):
+        before = tensors(engine, session)
+        engine.step(session, ())
+        now = tensors(engine, session)
+        for path, by in engine.rolled(session).items():
+            said += 1
+            size = now[path].shape[by.axis] - by.sink - by.block
+            assert size > 0
+            old = before[path].narrow(by.axis, by.sink + by.block, size)
+            assert torch.equal(now[path].narrow(by.axis, by.sink, size), old)
+    assert said
+
+
+def tensors(engine: Engine[Any], session: Any) -> dict[str, torch.Tensor]:
+    """Copies of the state's tensors, by path."""
+    flat = flatten(engine.state(session), engine.state_types)
+    pairs = zip(flat.paths, flat.values, strict=True)
+    return {path: value.clone() for path, value in pairs if isinstance(value, torch.Tensor)}

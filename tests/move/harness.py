@@ -145,7 +145,8 @@ class Copy:
         self.plays = Plays.FROZEN
         captured = self.world.capture()
         placement = gather(captured, self.arena) if is_pulled else ()
-        return Frozen(block=self.world.block, capture=captured, placement=placement)
+        rolled = self.worker.fleet.rolled
+        return Frozen(block=self.world.block, capture=captured, placement=placement, rolled=rolled)
 
     def thaw(self, epoch: int) -> None:
         if self.worker.dead:
@@ -516,6 +517,7 @@ class Fleet:
         self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
         self.on_follow: Callable[[Copy], None] = lambda copy: None
         self.holds_follower = False
+        self.rolled: dict[str, tuple[int, int, int]] = {}
         self.finals: Callable[[Copy], tuple[str, ...]] = lambda copy: ()
         self.has_no_room_aside = False
         self.num_closed = 0

@@ -29,11 +29,13 @@ def _memory(names: Sequence[int], row: int = ROW) -> Bytes:
     return np.repeat(np.array(names, dtype=np.uint8), row)
 
 
-def _difference(held: Bytes, wanted: Bytes, rows: tuple[Rows, Rows] | None = None, **most: int) -> Difference:
+def _difference(
+    held: Bytes, wanted: Bytes, rows: tuple[Rows, Rows] | None = None, max_spare_bytes: int = 1 << 20
+) -> Difference:
     before, after = rows or (_even(held), _even(wanted))
-    return reconcile(
-        Held(before, row_digests(held, before)), after, row_digests(wanted, after), max(len(held), len(wanted)), **most
-    )
+    found = Held(before, row_digests(held, before))
+    end = max(len(held), len(wanted))
+    return reconcile(found, after, row_digests(wanted, after), end, max_spare_bytes=max_spare_bytes)
 
 
 def _landed(held: Bytes, wanted: Bytes, difference: Difference) -> Bytes:
@@ -176,3 +178,16 @@ def test_digests_that_are_not_of_these_rows_are_refused() -> None:
         Held(_rows([0], [4]), none)
     with pytest.raises(ValueError, match="0 digests of 1 rows"):
         reconcile(Held(_rows([], []), none), _rows([0], [4]), none, 8)
+
+
+@pytest.mark.parametrize("shift", [ROW, 2 * ROW, -ROW, 3, 1000])
+def test_a_row_is_taken_from_where_it_is_said_to_have_been_only_if_it_is_there(shift: int) -> None:
+    held, wanted = _memory([0, 1, 2, 3, 1, 5]), _memory([1, 2, 3, 1, 5, 6])
+    rows = _even(held)
+    found = reconcile(
+        Held(rows, row_digests(held, rows)), rows, row_digests(wanted, rows), len(held), came_from=rows.offsets + shift
+    )
+    assert found.pulled_bytes == ROW
+    assert (_landed(held, wanted, found) == wanted).all()
+    if shift == ROW:
+        assert len(found.moves) == 1

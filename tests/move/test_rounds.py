@@ -405,3 +405,29 @@ def test_word_of_what_is_final_may_be_lost_or_come_late(deliveries: tuple[float,
         await is_well_again(fleet)
 
     tell(story)
+
+
+# what the engine says of its rolling
+
+
+@pytest.mark.parametrize(
+    "rolled",
+    [
+        {"keys": (1, BY, 0), "mouse": (1, BY, 0)},
+        {"keys": (1, BY + 1, 0), "mouse": (0, 1, 0), "static": (0, 2, 1), "no such leaf": (0, 1, 0)},
+        {"keys": (7, 1, 0), "mouse": (1, 1 << 40, 0), "static": (0, 1, 1 << 40), "block": (0, 1, 0)},
+    ],
+    ids=["truth", "lie", "nonsense"],
+)
+def test_what_an_engine_says_of_its_rolling_changes_nothing_but_where_is_looked_first(
+    rolled: dict[str, tuple[int, int, int]],
+) -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.rolled = rolled
+        play_a_block_at(Ready, fleet)
+        end = last(await moved(fleet, "A"))
+        assert end.moved_bytes >= SHIFTED_BYTES
+        assert end.in_place_bytes >= STATIC_BYTES
+        assert end.in_place_bytes + end.moved_bytes + end.pulled_bytes == end.num_bytes
+
+    tell(story)

@@ -33,7 +33,8 @@ def told(*finals: Any) -> list[str]:
         await asyncio.gather(telling, return_exceptions=True)
 
     run(main())
-    return [path for body in sent for path in msgspec.msgpack.decode(body, type=AnyMoveMessage).paths]
+    heard: list[Any] = [msgspec.msgpack.decode(body, type=AnyMoveMessage) for body in sent]
+    return [path for message in heard for path in message.paths]
 
 
 def test_what_an_engine_calls_final_and_no_message_can_say_is_not_told_and_ends_nothing() -> None:

@@ -127,6 +127,27 @@ class Engine(Protocol[SessionT]):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rolled:
+    """How the last step moved a leaf's rows: along ``axis``, all from ``sink`` on, by ``block`` to the front."""
+
+    axis: int
+    block: int
+    sink: int = 0
+
+
+@runtime_checkable
+class Rolls(Protocol[StreamedT_contra]):
+    """An engine that says which leaves its last step has rolled, so that moved rows are not searched for.
+
+    What it says is looked at first and believed of no row: rows are known by their content. A lie costs a search.
+    """
+
+    def rolled(self, session: StreamedT_contra) -> Mapping[str, Rolled]:
+        """Return the leaves that the last step rolled, by their paths."""
+        ...
+
+
 @runtime_checkable
 class Streams(Protocol[StreamedT_contra]):
     """An engine that says during a step which leaves are final: they may be carried off while the rest is computed.

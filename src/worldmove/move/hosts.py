@@ -5,7 +5,7 @@ computes, and on which thread, is the worker's business.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from worldmove.move.ledger_messages import Answer, Operation
@@ -28,6 +28,8 @@ class Frozen:
     """The next block."""
     capture: Capture
     placement: Placement
+    rolled: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    """What the engine says of leaves that its last step has rolled: axis, by how much, and what stayed in front."""
     stopped_at: float | None = None
     """When it came to rest: the end of its last block, by the event loop's clock. None: at the asking."""
 

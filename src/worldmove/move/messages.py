@@ -45,6 +45,7 @@ Groups = Annotated[tuple[Digest, ...], msgspec.Meta(max_length=1 << 20)]
 """Of 1 MiB each: a state of a tebibyte."""
 Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 """A number: what is none, or endless, could be waited for or added up by nobody."""
+Rolls = Annotated[dict[Text, tuple[Count, Count, Count]], msgspec.Meta(max_length=1 << 16)]
 RowBytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Wait = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 Phases = Annotated[tuple[tuple[Name, Seconds, Seconds], ...], msgspec.Meta(max_length=64)]
@@ -179,6 +180,9 @@ class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     row_bytes: RowBytes | None = None
     plain: Text = ""
     """Why there are no digests, where there should be some."""
+    rolled: Rolls = {}
+    """What its engine says of leaves that it has rolled: axis, by how much, and what stayed in front. Looked at first,
+    and believed of no row."""
 
 
 class Landed(MoveMessage, frozen=True, kw_only=True, tag="landed"):

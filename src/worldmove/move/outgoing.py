@@ -165,6 +165,7 @@ class Outgoing:
                     rows=rows,
                     row_bytes=self._row_bytes,
                     plain=plain,
+                    rolled=dict(frozen.rolled) if rows else {},
                 )
                 try:
                     async with asyncio.timeout(self._resend_s):

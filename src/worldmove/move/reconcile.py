@@ -82,15 +82,15 @@ class Held:
         found[some] = self._order[self._first[place[some]] + turn]
         return found
 
-    def at_offsets(self, rows: Rows) -> Numbers:
-        """Return for each of ``rows`` the held row that begins where it does, or -1."""
-        if rows.offsets is self.rows.offsets:
-            return np.arange(len(rows))
-        place = np.searchsorted(self.rows.offsets, rows.offsets)
-        place[place == len(self.rows)] = 0
+    def at_offsets(self, offsets: Numbers) -> Numbers:
+        """Return for each offset the held row that begins there, or -1."""
+        if offsets is self.rows.offsets:
+            return np.arange(len(offsets))
         if not len(self.rows):
-            return np.full(len(rows), -1, dtype=np.int64)
-        return np.where(self.rows.offsets[place] == rows.offsets, place, -1)
+            return np.full(len(offsets), -1, dtype=np.int64)
+        place = np.searchsorted(self.rows.offsets, offsets)
+        place[place == len(self.rows)] = 0
+        return np.where(self.rows.offsets[place] == offsets, place, -1)
 
     def _places(self, wanted: Digests) -> Numbers:
         """Return where each digest stands among the distinct ones, or -1."""
@@ -109,15 +109,28 @@ class Held:
 
 
 def reconcile(
-    held: Held, wanted: Rows, digests: Digests, spare_at: int, max_spare_bytes: int = MAX_SPARE_BYTES
+    held: Held,
+    wanted: Rows,
+    digests: Digests,
+    spare_at: int,
+    *,
+    max_spare_bytes: int = MAX_SPARE_BYTES,
+    came_from: Numbers | None = None,
 ) -> Difference:
-    """Compare what is held with what is wanted. ``spare_at``: an offset after every byte of the arena."""
+    """Compare what is held with what is wanted. ``spare_at``: an offset after every byte of the arena.
+
+    ``came_from``: where a row is looked for first, or -1.
+    """
     if len(wanted) != len(digests):
         raise ValueError(f"{len(digests)} digests of {len(wanted)} rows")
-    there = held.at_offsets(wanted)
+    there = held.at_offsets(wanted.offsets)
     in_place = (there >= 0) & _is(held, there, wanted, digests)
     open_ = np.flatnonzero(~in_place)
     source = np.full(len(wanted), -1, dtype=np.int64)
+    if came_from is not None:
+        source[open_] = held.at_offsets(came_from[open_])
+        source[~((source >= 0) & _is(held, source, wanted, digests))] = -1
+        open_ = open_[source[open_] < 0]
     source[open_] = held.find(digests[open_])
     movable = (source >= 0) & _is(held, source, wanted, digests)
     rows = np.flatnonzero(movable)

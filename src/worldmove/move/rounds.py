@@ -29,7 +29,7 @@ from worldmove.state.arena_rows import digests_in, move_in
 from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
 from worldmove.state.row_digests import Digests
-from worldmove.state.rows import Rows, final_rows, rows_of
+from worldmove.state.rows import Rows, final_rows, rolled_from, rows_of
 
 READY_S = 0.5
 """Silence after which it says again that it is ready."""
@@ -118,7 +118,7 @@ class Rounds:
             return extents(manifest, placement)
         held, row_bytes, host = self._held, boundary.row_bytes, self._attempt.host
         with self._attempt.times.phase("reconcile"):
-            found = await host.blocking(lambda: self._compare(held, manifest, placement, row_bytes, boundary.rows))
+            found = await host.blocking(lambda: self._compare(held, manifest, boundary, row_bytes))
         with self._attempt.times.phase("moves"):
             await host.blocking(lambda: move_in(self._arena, found.moves))
         self.brought = Brought(
@@ -193,14 +193,13 @@ class Rounds:
         """Digest what has come, whatever it is."""
         return await self._attempt.host.blocking(lambda: Held(rows, digests_in(self._arena, rows)))
 
-    def _compare(
-        self, held: Held, manifest: Manifest, placement: tuple[int, ...], row_bytes: int, told: bytes
-    ) -> Difference:
-        wanted = rows_of(manifest, placement, row_bytes)
-        if len(told) != 8 * len(wanted):
-            raise ManifestError(f"{len(told)} bytes are no digests of {len(wanted)} rows")
-        digests: Digests = np.frombuffer(told, dtype="<u8").astype(np.uint64)
-        return reconcile(held, wanted, digests, self._arena.size)
+    def _compare(self, held: Held, manifest: Manifest, boundary: Boundary, row_bytes: int) -> Difference:
+        wanted = rows_of(manifest, boundary.placement, row_bytes)
+        if len(boundary.rows) != 8 * len(wanted):
+            raise ManifestError(f"{len(boundary.rows)} bytes are no digests of {len(wanted)} rows")
+        digests: Digests = np.frombuffer(boundary.rows, dtype="<u8").astype(np.uint64)
+        first = rolled_from(wanted, manifest, boundary.placement, boundary.rolled) if boundary.rolled else None
+        return reconcile(held, wanted, digests, self._arena.size, came_from=first)
 
     async def _say_ready(self) -> None:
         """Say so again and again, and bring over what is final meanwhile, one leaf after the other."""

@@ -6,7 +6,7 @@ leaves lie over each other every one's cuts count. So the rows of a state are th
 byte in exactly one row, whatever the views are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -127,6 +127,37 @@ def _of_storage(used: Sequence[Extent], views: Sequence[View], min_row_bytes: in
     return _rows([offsets], [np.minimum(tails, MAX_ROW_BYTES)])
 
 
+def rolled_from(
+    rows: Rows, manifest: Manifest, placement: Sequence[int], rolled: Mapping[str, tuple[int, int, int]]
+) -> Numbers:
+    """Return where each row lay before leaves were rolled, by what is said of them; -1 where nothing is.
+
+    ``rolled``: by path, the axis, and by how much everything from the third number on moved to the front.
+    """
+    found = np.full(len(rows), -1, dtype=np.int64)
+    for leaf in manifest.leaves:
+        view, told = leaf.content, rolled.get(leaf.path)
+        if told is None or not isinstance(view, TensorLeaf | ArrayLeaf) or view.storage is None:
+            continue
+        axis, block, sink = told
+        if axis >= len(view.shape) or sink + block >= view.shape[axis]:
+            continue
+        step = abs(view.stride[axis] * item_bytes(view) if isinstance(view, TensorLeaf) else view.strides[axis])
+        for which in leaf_rows(rows, view, placement):
+            found[which] = rows.offsets[which] + block * step
+    return found
+
+
+def leaf_rows(rows: Rows, view: View, placement: Sequence[int]) -> Iterator[Numbers]:
+    """Yield the numbers of the rows that begin in a leaf, run by run."""
+    if view.storage is None:
+        return
+    runs = leaf_runs(view) + placement[view.storage]
+    first, last = (np.searchsorted(rows.offsets, runs[:, side]) for side in (0, 1))
+    for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+        yield np.arange(begin, end, dtype=np.int64)
+
+
 def final_rows(rows: Rows, manifest: Manifest, placement: Sequence[int], path: str) -> Iterator[Numbers]:
     """Yield, leaf by leaf, the numbers of the rows that begin in the leaves under a path: a leaf's or a container's."""
     for leaf in manifest.leaves:
@@ -134,9 +165,7 @@ def final_rows(rows: Rows, manifest: Manifest, placement: Sequence[int], path: s
         if not isinstance(view, TensorLeaf | ArrayLeaf) or view.storage is None:
             continue
         if leaf.path == path or (leaf.path.startswith(path) and leaf.path[len(path)] in ".["):
-            runs = leaf_runs(view) + placement[view.storage]
-            first, last = (np.searchsorted(rows.offsets, runs[:, side]) for side in (0, 1))
-            yield np.concatenate([_NO_NUMBERS, *(np.arange(a, b) for a, b in zip(first, last, strict=True))])
+            yield np.concatenate([_NO_NUMBERS, *leaf_rows(rows, view, placement)])
 
 
 def row_starts(view: View, min_row_bytes: int = MIN_ROW_BYTES) -> Numbers:

@@ -15,7 +15,7 @@ from worldmove.worker.boundaries import RESTING, next_boundary, num_ahead
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import freeze_in, layout_in
+from worldmove.worker.states import freeze_in, layout_in, rolled_in
 from worldmove.worker.turns import Turn
 
 
@@ -95,7 +95,10 @@ class SourceOfMove:
             session, arena = self._copy.engine_session, self._copy.slot.arena
             job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=is_pulled)
             captured, placement = await engine_thread(job)
-        return Frozen(block=self._copy.next_block, capture=captured, placement=placement, stopped_at=asked_at)
+            rolled = await engine_thread(partial(rolled_in, self._tools.engine, session)) if is_pulled else {}
+        return Frozen(
+            block=self._copy.next_block, capture=captured, placement=placement, rolled=rolled, stopped_at=asked_at
+        )
 
     def thaw(self, epoch: int) -> None:
         if not self._copy.is_freeing:

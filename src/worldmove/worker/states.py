@@ -5,12 +5,12 @@ arena, and installed. So a session that was never moved plays from the same kind
 """
 
 from asyncio import CancelledError
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from worldmove.engine.base import Engine, Tree
+from worldmove.engine.base import Engine, Rolls, Tree
 from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
 from worldmove.state.arena import AnyArena, Landing, Placement, adopt, foreseen, gather, landing
 from worldmove.state.capture import Capture, capture
@@ -113,6 +113,14 @@ def freeze_in(
             captured = recapture(known, engine.state(session)).capture
             carry_over(known.capture, captured)
         return captured, gather(captured, arena) if is_pulled else ()
+
+
+def rolled_in(engine: Engine[Any], session: Any) -> Mapping[str, tuple[int, int, int]]:
+    """Return what an engine says of the leaves that its last step has rolled; nothing, where it says nothing."""
+    if not isinstance(engine, Rolls):
+        return {}
+    with engine_asked("say what it has rolled"):
+        return {path: (by.axis, by.block, by.sink) for path, by in engine.rolled(session).items()}
 
 
 def still_in(engine: Engine[Any], session: Any) -> Capture:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from torch import Tensor
 
-from worldmove.engine.base import Block, EngineSpec, KeyChange, Tree
+from worldmove.engine.base import Block, EngineSpec, KeyChange, Rolled, Tree
 from worldmove.engine.matrix.actions import KEYS, plan
 from worldmove.engine.matrix.arithmetic import Arithmetic
+from worldmove.engine.matrix.caches import num_working
 from worldmove.engine.matrix.conditioning import begin_block, to_latents
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder import decode
@@ -15,7 +16,7 @@ from worldmove.engine.matrix.presets import Preset
 from worldmove.engine.matrix.projection import draw_projection, project
 from worldmove.engine.matrix.session import LATENTS, Session, adopt, export, new_session, overwrite
 from worldmove.engine.matrix.sizes import Size, num_bytes, size_of
-from worldmove.engine.matrix.transformer import Transformer
+from worldmove.engine.matrix.transformer import Transformer, places_of
 from worldmove.engine.matrix.weights import Draw, Linear, draw_weights, name_of
 
 WARM_UP_BLOCKS = 3
@@ -94,6 +95,17 @@ class MatrixEngine:
         session.frame += self._config.frames_per_block
         session.stand = planned.stand
         return Block(index=index, frames=pictures.numpy(), notes=planned.notes)
+
+    def rolled(self, session: Session) -> Mapping[str, Rolled]:
+        """The attention caches whose windows were full when the last block came."""
+        config = self._config
+        found: dict[str, Rolled] = {}
+        if session.frame > config.window:
+            for kind, place in places_of(config, session.frame - config.frames_per_block).items():
+                for index in range(num_working(config, kind)):
+                    by = Rolled(axis=1, block=place.shift)
+                    found |= {f"{LATENTS}.{kind}[{index}].{name}": by for name in ("k", "v")}
+        return found
 
     def generate(self, session: Session, controls: Sequence[Sequence[float]]) -> Tensor:
         """The first part of a step: make the next block's latents. Afterwards the attention caches are final."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from worldmove.engine.base import Block, EngineSpec, FrameNote, KeyChange, Tree
+from worldmove.engine.base import Block, EngineSpec, FrameNote, KeyChange, Rolled, Tree
 from worldmove.engine.reference.actions import ACTIONS, KEYS, Controls, accept, moved, next_action
 from worldmove.engine.reference.presets import Preset
 from worldmove.engine.reference.sampler import Sampler, canvas_shape, unheard
@@ -101,6 +101,12 @@ class ReferenceEngine:
         session.pose = plan.pose
         session.controls = plan.controls
         return Block(index=index, frames=frames[0].numpy(), notes=plan.notes)
+
+    def rolled(self, session: Session) -> Mapping[str, Rolled]:
+        """The caches whose windows were full when the last block came."""
+        by = Rolled(axis=1, block=self._config.tokens_per_block)
+        full = [i for i, layer in enumerate(self._config.layers) if session.frame > layer.window]
+        return {f"caches[{index}].{name}": by for index in full for name in ("k", "v")}
 
     def quiesce(self, session: Session) -> None:
         """Nothing to wait for: ``step`` returns when the last of its writes is done."""
