@@ -183,6 +183,9 @@ class _Run:
         made = await controller.move(MOVED, to, strategy=way.strategy, link=way.link)
         report = await gateway.settled(MOVED, made)
         committed = report.outcome is Outcome.COMMITTED
+        if len(ways) > 1:
+            said = f"{report.pause_s * 1000:.1f} ms" if report.pause_s is not None else report.detail
+            print(f"{report.strategy} over {report.transport}: {report.outcome.value}, {said}", file=sys.stderr)
         (self._moves.committed if committed else self._moves.others).append(report)
         if len(self._moves.others) > TRIES_PER_MOVE * self._config.moves:
             raise RuntimeError(f"too few moves come about: {report.outcome.value}, {report.reason}: {report.detail}")

@@ -243,13 +243,12 @@ class Copy:
     def stop_before(self, block: int) -> None:
         self.stops_before = block if self.stops_before is None else min(block, self.stops_before)
 
-    async def halt(self, block: int) -> Capture:
-        self.stop_before(block)
-        while self.world.block < block:  # noqa: ASYNC110
+    async def halt(self) -> tuple[int, Capture]:
+        while self.stops_before is None or self.world.block < self.stops_before:  # noqa: ASYNC110
             await asyncio.sleep(BLOCK_S / 8)
-        if self.world.block > block:
+        if self.world.block > self.stops_before:
             raise MoveRefused("overshot", f"it stands before block {self.world.block}")
-        return self.world.capture()
+        return self.stops_before, self.world.capture()
 
     async def still(self) -> None:
         self._end_following()

@@ -78,10 +78,10 @@ class Follower:
         except MoveRefused as error:
             raise GaveUpError(DestinationEvent.ABANDON, error.reason, error.detail) from error
 
-    async def halt(self, block: int) -> Capture:
-        """Stand still before the boundary and return the state. Raises GaveUpError, StateRefused."""
+    async def halt(self) -> tuple[int, Capture]:
+        """Stand still where both meet; return the next block, and the state. Raises GaveUpError, StateRefused."""
         try:
-            return await self._slot.halt(block)
+            return await self._slot.halt()
         except MoveRefused as error:
             raise GaveUpError(DestinationEvent.ABANDON, error.reason, error.detail) from error
 

@@ -189,8 +189,8 @@ class ShadowSlot(Protocol):
         """Step up to ``block`` with an owner's urgency, also what has not left, and no further. The earliest counts."""
         ...
 
-    async def halt(self, block: int) -> Capture:
-        """Stand still before ``block`` and resolve the state.
+    async def halt(self) -> tuple[int, Capture]:
+        """Stand still before the block that was said (``stop_before``); return it, and the state.
 
         Raises MoveRefused('overshot' | 'log_gap' | 'engine_failed'), StateRefused.
         """

@@ -91,6 +91,8 @@ class Incoming:
         self._preview: Manifest | None = None
         self._reserved = False
         self._landed = False
+        self._stands_at: int | None = None
+        """The block before which a follower stands still."""
 
     # what the driver's filter lets through
 
@@ -103,6 +105,7 @@ class Incoming:
         """The session is frozen. Again: the answer may have been lost."""
         if self._follower is not None:
             self._follower.meet(boundary.block)
+        self._require_met(boundary.block)
         if self._rounds is not None:
             self._rounds.at_boundary()
         if not self._boundary.done():
@@ -131,21 +134,15 @@ class Incoming:
             await self._reserve()
         if self._follower is not None:
             await self._follower.run()
-        if self._rounds is not None:
-            await self._rounds.run()
-        boundary = await self._heard(self._boundary, "the session was not frozen in time")
-        manifest = Manifest.from_bytes(boundary.manifest, self._preview)
-        if self._follower is None:
-            capture = await self._pulled(manifest, boundary)
+            block, capture = await self._followed(self._follower)
         else:
-            capture = await self._followed(self._follower, boundary.block)
-        self._require_same(manifest, capture)
+            block, capture = await self._pulled()
         with times.phase("verify"):
-            ours = await self._prove(capture, boundary.block)
+            ours = await self._prove(capture, block)
         with times.phase("wait_proof"):
             proof = await self._heard(self._proof, "the source's proof did not come in time")
-        self._compare(ours, proof, manifest)
-        self.verified = Verified(block=boundary.block, capture=capture, num_groups=len(ours.groups))
+        self._compare(ours, proof, capture)
+        self.verified = Verified(block=block, capture=capture, num_groups=len(ours.groups))
 
     async def take_state_digest(self) -> None:
         """Digest the verified state under the published seed, once, if it is not too large for that."""
@@ -200,26 +197,31 @@ class Incoming:
         except TimeoutError as error:
             raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", otherwise) from error
 
-    async def _pulled(self, manifest: Manifest, boundary: Boundary) -> Capture:
-        """Bring over the state, or what is not there of it, and install it."""
-        placement = boundary.placement
+    async def _pulled(self) -> tuple[int, Capture]:
+        """Bring over the state, or what is not there of it, and install it. Return the next block, and the state."""
+        if self._rounds is not None:
+            await self._rounds.run()
+        boundary = await self._heard(self._boundary, "the session was not frozen in time")
+        manifest, placement = Manifest.from_bytes(boundary.manifest, self._preview), boundary.placement
         check_placement(manifest, placement, self._slot.arena.size)
         async with asyncio.TaskGroup() as beside:
             beside.create_task(self._build(manifest, placement))
             await self._land(await self._wanted(manifest, boundary))
         with self._attempt.times.phase("install"):
-            return await self._slot.install()
+            capture = await self._slot.install()
+        self._require_same(manifest, capture)
+        return boundary.block, capture
 
-    async def _followed(self, follower: Follower, block: int) -> Capture:
-        """Have what is installed stand still at the boundary."""
+    async def _followed(self, follower: Follower) -> tuple[int, Capture]:
+        """Have what is installed stand still where the source has said: before that has frozen, where it can be."""
         try:
             async with asyncio.timeout(self._transfer_s):
                 with self._attempt.times.phase("halt"):
-                    capture = await follower.halt(block)
+                    self._stands_at, capture = await follower.halt()
         except TimeoutError as error:
-            raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", f"it did not reach block {block}") from error
+            raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", "it did not come to where they meet") from error
         self._tell_landed()
-        return capture
+        return self._stands_at, capture
 
     async def _wanted(self, manifest: Manifest, boundary: Boundary) -> Sequence[Extent]:
         """Return what is to be pulled: all of it, unless some is held already."""
@@ -253,6 +255,12 @@ class Incoming:
         with self._attempt.times.phase("build"):
             await self._slot.build(manifest, placement)
 
+    def _require_met(self, block: int) -> None:
+        """Raise GaveUpError where a follower stands still before another block than its source."""
+        if self._stands_at not in (None, block):
+            said = f"it stands before block {self._stands_at}, and the source before block {block}"
+            raise GaveUpError(DestinationEvent.ABANDON, "overshot", said)
+
     def _require_same(self, manifest: Manifest, capture: Capture) -> None:
         if capture.manifest != manifest:
             self._give_up(f"as installed, {manifest.difference(capture.manifest)[0]}")
@@ -271,7 +279,8 @@ class Incoming:
             )
         )
 
-    def _compare(self, ours: MoveProof, proof: Proof, manifest: Manifest) -> None:
+    def _compare(self, ours: MoveProof, proof: Proof, capture: Capture) -> None:
+        self._require_met(proof.block)
         theirs = MoveProof(
             attempt=proof.attempt,
             epoch=proof.epoch,
@@ -280,13 +289,15 @@ class Incoming:
             manifest_digest=proof.manifest_digest,
             groups=proof.groups,
         )
-        differences = ours.compare(theirs, manifest)
-        if differences:
-            if self._follower is None:
-                what = f"arrived damaged from {self._attempt.peer} over {self._offer.transport}"
-            else:
-                what = "came out otherwise where they were computed a second time"
-            self._give_up(say_damage(differences, len(ours.groups), what))
+        differences = ours.compare(theirs, capture.manifest)
+        if not differences:
+            return
+        what = f"arrived damaged from {self._attempt.peer} over {self._offer.transport}"
+        if self._follower is not None:
+            if self._boundary.done():
+                self._require_same(Manifest.from_bytes(self._boundary.result().manifest), capture)
+            what = "came out otherwise where they were computed a second time"
+        self._give_up(say_damage(differences, len(ours.groups), what))
 
     def _give_up(self, said: str) -> NoReturn:
         """What is installed is not what was frozen: a path lied, or an engine does not repeat itself."""

@@ -74,9 +74,12 @@ class Outgoing:
         async with asyncio.TaskGroup() as beside:
             taken = beside.create_task(self._acknowledged(frozen.block))
             first = beside.create_task(self._pass(frozen, "digest"))
-            await self._until_landed(frozen)
+            landing = beside.create_task(self._until_landed(frozen))
+            if not self.is_followed:  # else nothing is read of it: both passes may be over by then
+                await landing
             proof = await first
             await self._check_still(frozen, proof)
+            await landing
             await taken
         self._proof = proof
 
@@ -155,7 +158,7 @@ class Outgoing:
             raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
         rows, plain = await self._rows(frozen)
         with self.attempt.times.phase("boundary"):
-            while not self.landed.is_set():
+            while True:
                 self.attempt.send(
                     self.attempt.peer,
                     Boundary,
@@ -170,6 +173,7 @@ class Outgoing:
                 try:
                     async with asyncio.timeout(self._resend_s):
                         await self.landed.wait()
+                        return
                 except TimeoutError:
                     continue
 

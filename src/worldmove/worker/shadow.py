@@ -77,18 +77,18 @@ class Shadow:
         self._copy.stop_before(block)
         self._tools.courtesy.look_again()
 
-    async def halt(self, block: int) -> Capture:
-        self.stop_before(block)
-        while self._stands_before(block):
+    async def halt(self) -> tuple[int, Capture]:
+        while self._copy.stops_before is None or self._stands_before(self._copy.stops_before):
             await self._copy.turned()
         await self._copy.still()
+        block = self._copy.stops_before
         if self._copy.next_block > block:
             raise MoveRefused(
                 "overshot", f"it had stepped block {self._copy.next_block - 1} before it was told to stop"
             )
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
             self._require_held()
-            return await engine_thread(partial(still_in, self._tools.engine, self._copy.engine_session))
+            return block, await engine_thread(partial(still_in, self._tools.engine, self._copy.engine_session))
 
     def verified(self, block: int) -> None:
         self._copy.stand_at(block)
