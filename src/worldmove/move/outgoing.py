@@ -6,6 +6,8 @@
     acknowledge          |-- frames --|
     second_digest                                        |-- second pass --|  proof
 
+Of a session that is followed nothing is pulled: its second pass comes right after the first.
+
 The first pass costs nothing beside the transfer. The second is taken when the transfer is over: only then do two
 equal passes say that nobody wrote between the freeze and the last byte read.
 """
