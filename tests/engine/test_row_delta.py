@@ -50,7 +50,8 @@ class Latents:
     def state(self, session: Any) -> Any:
         return self.engine.state(session)["latents"]
 
-    def install(self, state: Any) -> Any:
+    def install(self, state: Any, into: Any = None) -> Any:
+        assert into is None
         return self.engine.install({**self.engine.state(self.session), "latents": state})
 
 
