@@ -43,6 +43,7 @@ class Latents:
 
     def __init__(self) -> None:
         self.engine = matrix.tiny()
+        self.session = self.engine.open(3)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
@@ -58,7 +59,6 @@ class Latents:
 def test_of_the_attention_caches_of_a_large_model_a_block_leaves_three_eighths_to_be_pulled() -> None:
     """No word of the engine's is needed, though the mouse's caches roll inside each of many lines."""
     engine = Latents()
-    engine.session = engine.open(3)
     for _ in range(3):
         engine.step(engine.session, ())
     found, num_bytes = between_two_boundaries(engine, engine.session, 32)

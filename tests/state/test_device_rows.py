@@ -32,7 +32,9 @@ def filled(size: int) -> tuple[DeviceArena, Any]:
 @given(st.data())
 def test_a_row_has_one_digest_in_either_kind_of_memory(data: Any) -> None:
     arena, held = filled(8192)
-    offsets, lengths, at = [], [], data.draw(st.integers(0, 9))
+    offsets: list[int] = []
+    lengths: list[int] = []
+    at = data.draw(st.integers(0, 9))
     while len(offsets) < 60:
         length = data.draw(st.sampled_from([1, 3, 16, 24, 24, 24, 24, 24, 24, 33]))
         if at + length > len(held):
