@@ -11,7 +11,7 @@ from worldmove.errors import StateRefused
 from worldmove.state import Capture, capture, extents
 from worldmove.state import rows as module
 from worldmove.state.arena import Arena, Placement, foreseen
-from worldmove.state.rows import Rows, rows_of
+from worldmove.state.rows import Rows, final_rows, min_row_bytes, rolled_from, rows_of
 
 
 def _rows(tree: Any, min_row_bytes: int = 32) -> tuple[Capture, Placement, Rows]:
@@ -107,3 +107,38 @@ def test_more_rows_than_a_message_holds_are_refused(monkeypatch: pytest.MonkeyPa
     for tree in (torch.zeros(101, 256), [torch.zeros(60, 256), torch.zeros(61, 256)], torch.zeros(300, 256)):
         with pytest.raises(StateRefused, match="more than 100 rows"):
             _rows(tree, 1024)
+
+
+def test_the_rows_of_a_leaf_are_found_by_its_path_or_by_that_of_what_it_is_in() -> None:
+    tree = {"a": [torch.zeros(3, 200), torch.zeros(2, 200)], "ab": torch.zeros(4, 200), "n": 1}
+    state, placement, rows = _rows(tree, 512)
+
+    def found(path: str) -> list[list[int]]:
+        return [which.tolist() for which in final_rows(rows, state.manifest, placement, path)]
+
+    begins = rows.offsets.tolist()
+    first, second, third = (begins.index(at) for at in placement)
+    assert found("a") == [list(range(first, first + 3)), list(range(second, second + 2))]
+    assert found("a[1]") == [list(range(second, second + 2))]
+    assert found("ab") == [list(range(third, third + 4))]
+    assert found("n") == found("b") == found("") == []
+
+
+def test_where_a_rolled_row_was_follows_from_axis_and_stride() -> None:
+    tree = {"mouse": torch.zeros(4, 6, 256), "keys": torch.zeros(10, 256), "other": torch.zeros(3, 256)}
+    state, placement, rows = _rows(tree, 512)
+    told = {"mouse": (1, 3, 0), "keys": (0, 2, 1), "other": (5, 1, 0), "none": (0, 1, 0)}
+    shift = (rolled_from(rows, state.manifest, placement, told) - rows.offsets).tolist()
+    by_place = dict(zip(rows.offsets.tolist(), shift, strict=True))
+    mouse, keys, other = placement
+    assert {by_place[mouse + 1024 * i] for i in range(24)} == {3 * 1024}
+    assert {by_place[keys + 1024 * i] for i in range(10)} == {2 * 1024}
+    assert by_place[other] == -1 - other
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "row_bytes"),
+    [(0, 16), (17_040, 16), (200_000, 32), (1_000_000, 128), (12_582_912, 512), (1 << 40, 512)],
+)
+def test_a_small_state_is_looked_at_more_finely(num_bytes: int, row_bytes: int) -> None:
+    assert min_row_bytes(num_bytes) == row_bytes

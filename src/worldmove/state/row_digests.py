@@ -45,7 +45,7 @@ def row_digests(memory: Bytes, rows: Rows) -> Digests:
     """Return the digest of each row of an arena, u64[rows]. Lets nobody else write meanwhile, or it is of neither."""
     found = np.empty(len(rows), dtype=np.uint64)
     done = np.zeros(len(rows), dtype=bool)
-    for first, last in _side_by_side(rows):
+    for first, last in side_by_side(rows):
         begin, length = int(rows.offsets[first]), int(rows.lengths[first])
         lines = memory[begin : begin + (last - first) * length].reshape(-1, length)
         done[first:last] = True
@@ -60,7 +60,7 @@ def finished(a: Digests, b: Digests, lengths: Numbers) -> Digests:
     return _mixed(a + _mixed(b + lengths.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)))
 
 
-def _side_by_side(rows: Rows) -> Iterator[tuple[int, int]]:
+def side_by_side(rows: Rows) -> Iterator[tuple[int, int]]:
     """Yield runs of whole words whose rows have one length and no gap, as first row and first row after."""
     if not len(rows):
         return
