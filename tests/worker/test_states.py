@@ -52,3 +52,18 @@ def test_an_engine_that_calls_exit_or_cancels_ends_its_session_and_not_the_worke
             raise raised
     with pytest.raises(KeyboardInterrupt), call("step"):
         raise KeyboardInterrupt
+
+
+class Unsayable(Exception):
+    """Raises where it is to say what it is."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(("call", "error"), [(engine_asked, StateRefused), (engine_trusted, EngineFailed)])
+def test_an_error_that_cannot_say_what_it_is_is_told_by_its_kind(
+    call: Callable[[str], AbstractContextManager[None]], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="Unsayable"), call("step"):
+        raise Unsayable

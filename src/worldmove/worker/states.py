@@ -177,7 +177,7 @@ def engine_asked(what: str) -> Iterator[None]:
     except WorldMoveError:
         raise
     except RAISED as error:
-        raise StateRefused("", f"the engine could not {what}: {error!r}") from error
+        raise StateRefused("", f"the engine could not {what}: {_text_of(error)}") from error
 
 
 @contextmanager
@@ -191,4 +191,12 @@ def engine_trusted(what: str) -> Iterator[None]:
     except WorldMoveError:
         raise
     except RAISED as error:
-        raise EngineFailed(f"the engine failed to {what}: {error!r}"[:2000]) from error
+        raise EngineFailed(f"the engine failed to {what}: {_text_of(error)}"[:2000]) from error
+
+
+def _text_of(error: BaseException) -> str:
+    """Return what an engine raised in words, also where that raises in its turn."""
+    try:
+        return repr(error)
+    except RAISED:
+        return type(error).__name__
