@@ -46,7 +46,9 @@ Groups = Annotated[tuple[Digest, ...], msgspec.Meta(max_length=1 << 20)]
 """Of 1 MiB each: a state of a tebibyte."""
 Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 """A number: what is none, or endless, could be waited for or added up by nobody."""
-Rolls = Annotated[dict[Text, tuple[Count, Count, Count]], msgspec.Meta(max_length=1 << 16)]
+MAX_ROLLED = 1 << 16
+MAX_COUNT = 1 << 62
+Rolls = Annotated[dict[Text, tuple[Count, Count, Count]], msgspec.Meta(max_length=MAX_ROLLED)]
 RowBytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Wait = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 Phases = Annotated[tuple[tuple[Name, Seconds, Seconds], ...], msgspec.Meta(max_length=64)]
