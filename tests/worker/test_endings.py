@@ -10,9 +10,9 @@ import pytest
 from tests.worker.bench_worker import bench
 from tests.worker.counting import CountingEngine, World
 from tests.worker.test_move_between_workers import ATTEMPT, HEAD, Pair
-from worldmove.errors import MessageError, TransportError
+from worldmove.errors import MessageError, MoveRefused, TransportError, UserError
 from worldmove.move.ledger_messages import OpenAttempt
-from worldmove.move.messages import Reserved, Start
+from worldmove.move.messages import Declined, Reserved, Start
 from worldmove.worker.messages import (
     BlockDone,
     Change,
@@ -25,6 +25,7 @@ from worldmove.worker.messages import (
     Open,
     Save,
     StateDone,
+    ToServer,
 )
 
 
@@ -206,5 +207,41 @@ def test_an_engine_that_raises_a_cancel_ends_its_session_and_gives_its_slot_back
         assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [("s-1", "engine_failed")]
         assert [copy.session for copy in trial.copies().copies] == ["s-2"]
         assert (trial.blocks(), trial.copies().slots_free) == ([0, 1], 1)
+
+    asyncio.run(main())
+
+
+class Odd(Exception):
+    """Says what no message can."""
+
+    def __repr__(self) -> str:
+        return "\ud800"
+
+
+@pytest.mark.parametrize("error", [Odd(), UserError("\ud800", code="x" * 3000), MoveRefused("", "\ud800" * 3000)])
+def test_whatever_words_an_engine_finds_for_its_failure_a_message_carries_them(error: Exception) -> None:
+    """Others would end the link, and with it every world of the worker."""
+
+    async def main() -> None:
+        engine = CountingEngine()
+        pair = Pair(engines=(engine, CountingEngine()))
+        a = pair.benches["a"]
+        await pair.open_on_a(1)
+
+        def raises(*_arguments: Any) -> Any:
+            raise error
+
+        engine.state = raises  # type: ignore[method-assign]
+        pair.prepare("loopback")
+        await pair.hears(Declined)
+        engine.open = raises  # type: ignore[method-assign]
+        a.worker.take(Open(session="s-2", epoch=1, seed=6))
+        a.worker.take(Describe(session="s-1", request=7))
+        engine.during_step = raises
+        a.inputs(1)
+        await pair.settle()
+        await pair.close()
+        kinds = [type(msgspec.msgpack.decode(msgspec.msgpack.encode(word), type=ToServer)) for word in a.sent]
+        assert (kinds.count(Failed), kinds.count(NotDone)) == (2, 1)
 
     asyncio.run(main())

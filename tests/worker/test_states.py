@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.worker.counting import CountingEngine
+from worldmove.engine.base import Rolled
 from worldmove.errors import EngineFailed, StateRefused
 from worldmove.state.arena import Arena
 from worldmove.units import MIB
-from worldmove.worker.states import engine_asked, engine_trusted, freeze_in, install_in, open_in
+from worldmove.worker.states import engine_asked, engine_trusted, freeze_in, install_in, open_in, rolled_in
 
 
 def fails(*_arguments: Any, **_options: Any) -> Any:
@@ -52,3 +53,43 @@ def test_an_engine_that_calls_exit_or_cancels_ends_its_session_and_not_the_worke
             raise raised
     with pytest.raises(KeyboardInterrupt), call("step"):
         raise KeyboardInterrupt
+
+
+class Unsayable(Exception):
+    """Raises where it is to say what it is."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(("call", "error"), [(engine_asked, StateRefused), (engine_trusted, EngineFailed)])
+def test_an_error_that_cannot_say_what_it_is_is_told_by_its_kind(
+    call: Callable[[str], AbstractContextManager[None]], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="Unsayable"), call("step"):
+        raise Unsayable
+
+
+class Rolling(CountingEngine):
+    """Says of what it has rolled whatever it likes."""
+
+    def __init__(self, said: dict[Any, Rolled]) -> None:
+        super().__init__()
+        self._said = said
+
+    def rolled(self, session: Any) -> dict[Any, Rolled]:
+        return self._said
+
+
+def test_what_an_engine_says_of_what_it_has_rolled_is_told_only_as_far_as_a_message_can_say_it() -> None:
+    """An axis counted from the end, a path that is none: each would end the link of every world of the worker."""
+    odd: dict[Any, Rolled] = {
+        "numbers": Rolled(axis=-1, block=1),
+        "block": Rolled(axis=0, block=-1),
+        "number": Rolled(axis=0, block=1, sink=1 << 62),
+        5: Rolled(axis=0, block=1),
+        "\ud800": Rolled(axis=0, block=1),
+        "x" * 3000: Rolled(axis=0, block=1),
+    }
+    even = {"caches[0].keys": Rolled(axis=1, block=2, sink=3)}
+    assert rolled_in(Rolling({**odd, **even}), None) == {"caches[0].keys": (1, 2, 3)}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from worldmove.move.hosts import Host
-from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended, sayable
 from worldmove.move.times import Times
 from worldmove.state.manifest import Manifest
 
@@ -63,7 +63,7 @@ class Attempt:
                 session=self.session,
                 attempt=self.id,
                 epoch=self.epoch,
-                **fields,
+                **sayable(fields),
             )
         )
 

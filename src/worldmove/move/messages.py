@@ -25,7 +25,8 @@ Any of them may be lost, repeated or late. Drivers drop what does not match sess
 incarnation; nothing here is trusted further than that.
 """
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 
@@ -45,12 +46,38 @@ Groups = Annotated[tuple[Digest, ...], msgspec.Meta(max_length=1 << 20)]
 """Of 1 MiB each: a state of a tebibyte."""
 Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 """A number: what is none, or endless, could be waited for or added up by nobody."""
-Rolls = Annotated[dict[Text, tuple[Count, Count, Count]], msgspec.Meta(max_length=1 << 16)]
+MAX_ROLLED = 1 << 16
+MAX_COUNT = 1 << 62
+Rolls = Annotated[dict[Text, tuple[Count, Count, Count]], msgspec.Meta(max_length=MAX_ROLLED)]
 RowBytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Wait = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 Phases = Annotated[tuple[tuple[Name, Seconds, Seconds], ...], msgspec.Meta(max_length=64)]
 
 CONTROLLER = "controller"
+MAX_WORD, MAX_SENTENCE = 64, 2048
+
+
+def sayable(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message's fields with its reason and its detail as a message can carry them.
+
+    What an engine raises may have words of any length and of any signs: sent as they are, they would end the link of
+    every world of their worker.
+    """
+    told = dict(fields)
+    if "reason" in told:
+        told["reason"] = word(told["reason"])
+    if "detail" in told:
+        told["detail"] = _cut(told["detail"], MAX_SENTENCE)
+    return told
+
+
+def word(text: str) -> str:
+    """Return a reason, or an error's code, as a message can carry it."""
+    return _cut(text, MAX_WORD) or "error"
+
+
+def _cut(text: str, most: int) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()[:most]
 
 
 class MoveMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):

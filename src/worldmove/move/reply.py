@@ -3,7 +3,7 @@
 from typing import Any, TypeVar
 
 from worldmove.move.hosts import Host
-from worldmove.move.messages import MoveMessage
+from worldmove.move.messages import MoveMessage, sayable
 
 MessageT = TypeVar("MessageT", bound=MoveMessage)
 
@@ -17,5 +17,5 @@ def reply(host: Host, asked: MoveMessage, kind: type[MessageT], **fields: Any) -
         session=asked.session,
         attempt=asked.attempt,
         epoch=asked.epoch,
-        **fields,
+        **sayable(fields),
     )

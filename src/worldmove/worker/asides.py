@@ -12,6 +12,7 @@ from typing import Any
 
 from worldmove.engine.base import Engine
 from worldmove.errors import UserError, WorldMoveError
+from worldmove.move.messages import word
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
 from worldmove.state.leaf_sizes import LeafSize, leaf_sizes
@@ -35,7 +36,7 @@ async def answer(asked: Describe | Save, copies: CopyTable, tools: Tools) -> Des
             return await _describe(asked, copies, tools)
         return await _save(asked, copies, tools)
     except WorldMoveError as error:
-        return NotDone(session=asked.session, request=asked.request, code=error.code, message=said(str(error)))
+        return NotDone(session=asked.session, request=asked.request, code=word(error.code), message=said(str(error)))
     except OSError as error:
         code = "no_space" if error.errno in FULL else "cannot_write"
         why = f"The session {asked.session} is not saved: its file cannot be written ({error.strerror})."

@@ -14,6 +14,7 @@ import numpy as np
 from worldmove.engine.base import Engine, Streams
 from worldmove.errors import StateRefused
 from worldmove.move.reconcile import Held
+from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.arena_rows import digests_in
 from worldmove.state.manifest import Manifest
@@ -48,6 +49,7 @@ def habits(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[
         said: list[tuple[str, float]] = []
         if isinstance(engine, Streams):
             engine.step_streaming(session, (), lambda path: said.append((path, clock())))
+            said = [(path, at) for path, at in said if can_be_said(path)]
         else:
             engine.step(session, ())
         ended_at = clock()

@@ -8,6 +8,7 @@ import numpy as np
 
 from worldmove.engine.base import Engine
 from worldmove.errors import FileRefused, MoveRefused, StateRefused, UserError, WorldMoveError
+from worldmove.move.messages import word
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
@@ -103,4 +104,4 @@ def _recover(engine: Engine[Any], picture: bytes, seed: int) -> Any:
 
 
 def _failed(asked: Open, error: WorldMoveError, code: str) -> Failed:
-    return Failed(session=asked.session, code=code, message=said(str(error)))
+    return Failed(session=asked.session, code=word(code), message=said(str(error)))

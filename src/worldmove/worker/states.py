@@ -8,10 +8,13 @@ from asyncio import CancelledError
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from worldmove.engine.base import Engine, Rolls, Tree
 from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
+from worldmove.move.messages import MAX_COUNT, MAX_ROLLED
+from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena, Landing, Placement, adopt, foreseen, gather, landing
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, carry_over, prepare, state_digest
@@ -116,11 +119,16 @@ def freeze_in(
 
 
 def rolled_in(engine: Engine[Any], session: Any) -> Mapping[str, tuple[int, int, int]]:
-    """Return what an engine says of the leaves that its last step has rolled; nothing, where it says nothing."""
+    """Return what an engine says of the leaves that its last step has rolled; nothing, where it says nothing.
+
+    What no message can say is left out: an axis that is counted from the end, say. It would end the link.
+    """
     if not isinstance(engine, Rolls):
         return {}
     with engine_asked("say what it has rolled"):
-        return {path: (by.axis, by.block, by.sink) for path, by in engine.rolled(session).items()}
+        said = {path: (int(by.axis), int(by.block), int(by.sink)) for path, by in engine.rolled(session).items()}
+    told = (path for path, by in said.items() if can_be_said(path) and min(by) >= 0 and max(by) < MAX_COUNT)
+    return {path: said[path] for path in islice(told, MAX_ROLLED)}
 
 
 def still_in(engine: Engine[Any], session: Any) -> Capture:
@@ -177,7 +185,7 @@ def engine_asked(what: str) -> Iterator[None]:
     except WorldMoveError:
         raise
     except RAISED as error:
-        raise StateRefused("", f"the engine could not {what}: {error!r}") from error
+        raise StateRefused("", f"the engine could not {what}: {_text_of(error)}") from error
 
 
 @contextmanager
@@ -191,4 +199,12 @@ def engine_trusted(what: str) -> Iterator[None]:
     except WorldMoveError:
         raise
     except RAISED as error:
-        raise EngineFailed(f"the engine failed to {what}: {error!r}"[:2000]) from error
+        raise EngineFailed(f"the engine failed to {what}: {_text_of(error)}"[:2000]) from error
+
+
+def _text_of(error: BaseException) -> str:
+    """Return what an engine raised in words, also where that raises in its turn."""
+    try:
+        return repr(error)
+    except RAISED:
+        return type(error).__name__
