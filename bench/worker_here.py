@@ -101,6 +101,7 @@ async def worker_here(engine_name: str, threads: int) -> AsyncIterator[WorkerHer
         clock=time.perf_counter,
         pid=os.getpid(),
         log=_no_log,
+        on_fault=_fail,
         on_failure=_fail,
         on_shutdown=_no_log,
     )

@@ -184,6 +184,7 @@ class Node:
             pid=self.pid,
             log=self._log,
             on_failure=self._failed,
+            on_fault=self._failed,
             on_shutdown=self._stop.set,
             birth=self.birth,
         )

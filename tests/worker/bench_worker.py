@@ -80,6 +80,7 @@ def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks
         pid=1,
         log=lambda event, **fields: None,
         on_failure=lambda task, error: failures.append(error),
+        on_fault=host.get("on_fault", lambda task, error: failures.append(error)),
         on_shutdown=host.get("on_shutdown", lambda: None),
     )
     config = WorkerConfig(

@@ -29,6 +29,7 @@ class Pair:
         transports: Mapping[str, Transport] | None = None,
         arena_bytes: int = 1 << 14,
         environments: Mapping[str, Mapping[str, str]] | None = None,
+        **host: Any,
     ) -> None:
         tokens = iter(range(1000))
         path = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
@@ -48,6 +49,7 @@ class Pair:
                 send=self._sender(name),
                 arena_bytes=arena_bytes,
                 environment=dict((environments or {}).get(name, {"field": "value"})),
+                **host,
             )
 
     def _sender(self, name: str) -> Callable[[Any], None]:

@@ -108,6 +108,28 @@ class Destination:
             self._log.write()
         return self.phase
 
+    def discard(self) -> None:
+        """Let the copy go, whatever became of it. ``break_off`` follows."""
+        if self.slot is not None:
+            self.slot.discard()
+
+    async def break_off(self, reason: str, detail: str) -> None:
+        """Its driver has failed and runs no more: tell both ends, and give the slot back once the path lets go of it.
+
+        As if the process had died, it holds nothing any more: whoever is told that it owns the session says so.
+        Raises what the path raises, and then the slot stays in quarantine.
+        """
+        self._attempt.send(self._attempt.peer, Abandon, reason=reason, detail=detail[:2048])
+        if self._in is None:
+            self._attempt.end("destination", "aborted", reason, detail)
+        else:
+            self._in.tell("aborted", reason, detail)
+        if self.phase in (DestinationPhase.LIVE, DestinationPhase.QUARANTINE):
+            self._attempt.send(CONTROLLER, Gone, owned_epoch=self.epoch)
+        if self.slot is not None:
+            await self._let_go()
+            self.slot.release()
+
     def _admit(self) -> DestinationEvent | None:
         """Take a slot, or decline: no byte has travelled."""
         try:
@@ -217,7 +239,8 @@ class Destination:
         await self._inbox.doubt(self._config.commit_retry_s)
 
     async def _let_go(self) -> DestinationEvent:
-        await self._incoming().release()
+        if self._in is not None:
+            await self._in.release()
         await self._shadow().still()
         return DestinationEvent.RELEASED
 

@@ -13,6 +13,7 @@ from worldmove.state.kits import kit_of
 from worldmove.transport.base import Blocking, Transport
 from worldmove.worker.background import Background
 from worldmove.worker.config import WorkerConfig
+from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.drivers import Drivers
@@ -51,6 +52,8 @@ class Edges:
     pid: int
     log: Callable[..., None]
     on_failure: Callable[[str, BaseException], None]
+    on_fault: Callable[[str, BaseException], None]
+    """Hears of each failure in one session's conduct, which ends nothing else."""
     on_shutdown: Callable[[], None]
     birth: str = ""
     """What tells this process from a later one with its pid."""
@@ -74,12 +77,20 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         check_blocks=config.check_blocks,
     )
     background = Background(edges.on_failure)
-    copies = CopyTable(pool, tools, background, worker=config.worker, incarnation=config.incarnation, log=edges.log)
+    containment = Containment(background, send=edges.send, on_fault=edges.on_fault)
+    copies = CopyTable(
+        pool, tools, background, containment, worker=config.worker, incarnation=config.incarnation, log=edges.log
+    )
     ledger = LinkLedger(
         worker=config.worker, incarnation=config.incarnation, send=edges.send, answer_s=config.ledger_answer_s
     )
     drivers = Drivers(
-        host=_host(config, warm, edges, ledger), copies=copies, tools=tools, background=background, log=edges.log
+        host=_host(config, warm, edges, ledger),
+        copies=copies,
+        tools=tools,
+        background=background,
+        containment=containment,
+        log=edges.log,
     )
     worker = Worker(
         identity=Identity(
@@ -96,6 +107,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         drivers=drivers,
         ledger=ledger,
         background=background,
+        containment=containment,
         on_shutdown=edges.on_shutdown,
     )
     return Assembly(worker=worker, background=background, arenas=arenas, arena_bytes=arena_bytes, log=edges.log)

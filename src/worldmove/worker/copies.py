@@ -6,12 +6,13 @@ from collections.abc import Callable
 from worldmove.errors import EngineFailed, MoveRefused, WorldMoveError
 from worldmove.state.manifest import Layout
 from worldmove.worker.background import Background
+from worldmove.worker.containment import Containment
 from worldmove.worker.loop import Tools, play
 from worldmove.worker.messages import Change, Copies, Copy, Held, Left
 from worldmove.worker.outbox import Outbox
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.shadow import Shadow
-from worldmove.worker.slots import Slot, SlotPool, SlotState
+from worldmove.worker.slots import SlotPool, SlotState
 from worldmove.worker.snapshot import Snapshot, take_snapshot
 
 
@@ -23,6 +24,7 @@ class CopyTable:
         pool: SlotPool,
         tools: Tools,
         background: Background,
+        containment: Containment,
         *,
         worker: str,
         incarnation: int,
@@ -31,10 +33,12 @@ class CopyTable:
         self._pool = pool
         self._tools = tools
         self._background = background
+        self._containment = containment
         self._worker = worker
         self._incarnation = incarnation
         self._log = log
         self._copies: dict[str, SessionCopy] = {}
+        self._playing: dict[str, asyncio.Task[None]] = {}
         self._told = False
         self.on_failed: Callable[[SessionCopy, EngineFailed], None] = lambda copy, error: None
         """Hears of a copy whose engine has raised, before it is freed."""
@@ -53,7 +57,7 @@ class CopyTable:
         slot = self._pool.take(state, needed_bytes)
         copy = SessionCopy(session, slot, Outbox(self._tools.send), self._changed)
         self._copies[session] = copy
-        self._background.start(f"play {session}", self._play(copy, slot))
+        self._playing[session] = self._containment.start("play", session, self._play(copy))
         self._changed(copy)
         return copy
 
@@ -61,6 +65,13 @@ class CopyTable:
         """Take a free slot for a shadow. Raises MoveRefused('no_slot' | 'state_too_large' | 'copy_held')."""
         copy = self.add(session, SlotState.SHADOW, layout.arena_bytes)
         return Shadow(copy, self._tools, layout, is_followed=is_followed)
+
+    def let_go(self, copy: SessionCopy, why: str) -> None:
+        """End a copy whose session can go on here no more, also where its own task has failed."""
+        copy.failure = copy.failure or why
+        copy.end()
+        if self._playing[copy.name].done():
+            self._background.start(f"free {copy.name}", self._free(copy))
 
     async def snapshot(self, copy: SessionCopy) -> Snapshot:
         """Copy the state of a session that is played here aside, at its next block boundary; see ``take_snapshot``."""
@@ -85,38 +96,49 @@ class CopyTable:
             for c in self._copies.values()
         )
 
-    async def _play(self, copy: SessionCopy, slot: Slot) -> None:
+    async def _play(self, copy: SessionCopy) -> None:
         try:
             await play(copy, self._tools)
         except WorldMoveError as error:  # of an engine's own, say: it ends this copy, and no other
             copy.failure = str(error)
             self.on_failed(copy, error if isinstance(error, EngineFailed) else EngineFailed(str(error)))
             copy.end()
+        await self._free(copy)
+
+    async def _free(self, copy: SessionCopy) -> None:
+        """Give a copy's slot back once nobody is at its memory; once, whoever asks. A shadow's is its driver's."""
         await copy.unused()
+        if copy.ended.is_set():
+            return
         copy.engine_session = None
-        del self._copies[copy.name]
-        if slot.state is SlotState.BOUND:
-            slot.enter(SlotState.FREE)
+        if copy.slot.state is SlotState.BOUND:
+            copy.slot.enter(SlotState.FREE)
         copy.ended.set()
+        del self._copies[copy.name], self._playing[copy.name]
         self._changed(copy)
 
     def tell_what_is_held(self) -> None:
         """Tell a new link's server every list that is held, and the newest blocks that have left."""
-        for copy in self._copies.values():
-            for block, changes in copy.inputs.held():
-                told = tuple(Change(number=c.number, key=c.key, down=c.down) for c in changes)
-                self._tools.send(Held(session=copy.name, block=block, changes=told))
-            for done in copy.outbox.left:
-                self._tools.send(Left(session=copy.name, block=done))
+        for copy in tuple(self._copies.values()):
+            with self._containment.of("tell", copy.name):
+                self._tell_what_it_holds(copy)
+
+    def _tell_what_it_holds(self, copy: SessionCopy) -> None:
+        for block, changes in copy.inputs.held():
+            told = tuple(Change(number=c.number, key=c.key, down=c.down) for c in changes)
+            self._tools.send(Held(session=copy.name, block=block, changes=told))
+        for done in copy.outbox.left:
+            self._tools.send(Left(session=copy.name, block=done))
 
     def send_again(self, session: str | None = None) -> None:
         """Send what nobody has acknowledged, of one session or of all: it may have been lost, with an old link say.
 
         A frozen copy does too: its move waits for the acknowledgements.
         """
-        for copy in self._copies.values():
+        for copy in tuple(self._copies.values()):
             if (copy.plays or copy.phase is CopyPhase.FROZEN) and session in (None, copy.name):
-                copy.outbox.send_again(copy.epoch)
+                with self._containment.of("send again", copy.name):
+                    copy.outbox.send_again(copy.epoch)
 
     def _changed(self, copy: SessionCopy) -> None:
         """Log a change, and report once for all changes of one turn of the event loop."""

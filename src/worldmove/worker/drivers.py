@@ -12,6 +12,7 @@ from worldmove.move.protocol import DestinationPhase
 from worldmove.move.reply import reply
 from worldmove.move.source import Refused, Source, TakenOver
 from worldmove.worker.background import Background
+from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -22,12 +23,20 @@ class Drivers:
     """Starts drivers, and hands each message to the one that it is for."""
 
     def __init__(
-        self, *, host: Host, copies: CopyTable, tools: Tools, background: Background, log: Callable[..., None]
+        self,
+        *,
+        host: Host,
+        copies: CopyTable,
+        tools: Tools,
+        background: Background,
+        containment: Containment,
+        log: Callable[..., None],
     ) -> None:
         self._host = host
         self._copies = copies
         self._tools = tools
         self._background = background
+        self._containment = containment
         self._log = log
         self._sources: dict[str, Source] = {}
         self._destinations: dict[str, Destination] = {}
@@ -46,7 +55,7 @@ class Drivers:
         self._sources[copy.name] = source
         for message in self._early.pop(copy.name, []):
             source.deliver(message)
-        self._background.start(f"source {copy.name}", self._drive_source(source))
+        self._containment.start("source", copy.name, self._drive_source(source))
 
     def take(self, message: AnyMoveMessage) -> None:
         """Hand a message to its driver; an offer begins one."""
@@ -87,13 +96,13 @@ class Drivers:
         source = self._sources.get(copy.name)
         if source is not None:
             source.give_up("engine_failed", why)
-        self._background.start(f"end {copy.name}", self.end(copy.name))
-        if copy.phase in (CopyPhase.LIVE, CopyPhase.FROZEN):
-            self._say_gone(copy.name, copy.epoch)
+        self._containment.start("end", copy.name, self.end(copy.name))
+        self._say_gone_if_owned(copy)
 
     def granted_unasked(self, session: str, epoch: int) -> None:
         """The ledger says that a session is this worker's, and nobody waits for that. Without a copy, it is gone."""
-        if self._copies.get(session) is None and session not in self._destinations:
+        copy = self._copies.get(session)
+        if (copy is None or copy.is_freeing) and session not in self._destinations:
             self._say_gone(session, epoch)
 
     async def end(self, session: str) -> None:
@@ -103,6 +112,30 @@ class Drivers:
             destination.close()
         self._sources.pop(session, None)
         await self._background.end(f"source {session}")
+
+    async def break_off(self, session: str, copy: SessionCopy | None, why: str) -> None:
+        """The session's part here is over, by a failure of ours: drive it no more, and tell whoever takes part in it.
+
+        ``copy``: what is held of it. Its slot stays in quarantine where a path cannot be let go of.
+        """
+        destination, source = self._destinations.pop(session, None), self._sources.pop(session, None)
+        self._early.pop(session, None)
+        if destination is not None:
+            destination.discard()
+        if copy is not None:
+            self._say_gone_if_owned(copy)
+            self._copies.let_go(copy, why)
+        for driver in ("destination", "source"):
+            await self._background.end(f"{driver} {session}")
+        if source is not None:
+            source.give_up("internal", why)
+        if destination is not None:
+            with self._containment.of("release", session, is_over=True):
+                await destination.break_off("internal", why)
+
+    def _say_gone_if_owned(self, copy: SessionCopy) -> None:
+        if copy.phase in (CopyPhase.LIVE, CopyPhase.FROZEN):
+            self._say_gone(copy.name, copy.epoch)
 
     def _say_gone(self, session: str, epoch: int) -> None:
         """The ledger names this worker as the owner in ``epoch``, and it holds no copy."""
@@ -121,7 +154,7 @@ class Drivers:
     def _begin(self, offer: Offer) -> None:
         destination = Destination(host=self._host, slots=self._copies, offer=offer)
         self._destinations[offer.session] = destination
-        self._background.start(f"destination {offer.session}", self._drive_destination(destination))
+        self._containment.start("destination", offer.session, self._drive_destination(destination))
 
     async def _drive_source(self, source: Source) -> None:
         await source.run()

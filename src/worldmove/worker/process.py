@@ -72,6 +72,9 @@ async def serve(config: WorkerConfig) -> int:
         failed.append(error)
         stop.set()
 
+    def on_fault(task: str, error: BaseException) -> None:
+        log.error("session_failed", task=task, exc_info=error)
+
     engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
     spare_thread = OneThread("spare", niceness=SPARE_NICENESS)
     uplink = Uplink()
@@ -103,6 +106,7 @@ async def serve(config: WorkerConfig) -> int:
         pid=os.getpid(),
         log=log.info,
         on_failure=on_failure,
+        on_fault=on_fault,
         on_shutdown=stop.set,
         birth=birth_of(os.getpid()) or "",
     )

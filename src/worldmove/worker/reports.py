@@ -45,6 +45,13 @@ class Failed(OfSession, frozen=True, kw_only=True, tag="failed"):
     message: Text
 
 
+class Fault(OfSession, frozen=True, kw_only=True, tag="fault"):
+    """A task of this session has failed at its worker as nobody foresaw: a bug, to be counted."""
+
+    task: Name
+    message: Text
+
+
 class BlockDone(OfSession, frozen=True, kw_only=True, tag="block_done"):
     """A block that the owner has computed."""
 
@@ -178,6 +185,7 @@ ToServer = (
     | Reported
     | Opened
     | Failed
+    | Fault
     | BlockDone
     | StateDone
     | CheckDone

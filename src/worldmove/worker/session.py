@@ -167,6 +167,11 @@ class SessionCopy:
             return max(self.left_gateway, self.next_block)
         return max(self.left_gateway, self.skip_before, self.outbox.first_kept(self.next_block))
 
+    @property
+    def is_let_go(self) -> bool:
+        """Whether its slot, once bound, is given back: whoever has it now has another session in it."""
+        return self.ended.is_set()
+
     def begin_step(self) -> None:
         """A step takes its turn."""
         self._still.clear()

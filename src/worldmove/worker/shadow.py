@@ -11,7 +11,7 @@ from worldmove.state.capture import Capture
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.rehearsal import Rehearsal
 from worldmove.worker.loop import Tools
-from worldmove.worker.session import CopyPhase, SessionCopy
+from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
 from worldmove.worker.states import Built, install_tree, rehearse_in, still_in, tree_in
 from worldmove.worker.turns import Turn
@@ -29,6 +29,8 @@ class Shadow:
         self._built: Built | None = None
         self._is_followed = is_followed
         self._holds_others_back = False
+        self._is_quarantined = False
+        self._is_given_back = False
         if not is_followed:
             self._hold_others_back()
 
@@ -104,19 +106,25 @@ class Shadow:
         self._copy.retire(self._copy.attempt, 0)
 
     def discard(self) -> None:
-        """Drop the session. The slot is in quarantine until ``release``."""
+        """Drop the session, in any phase. The slot is in quarantine until ``release``, unless it was given back."""
         self._let_others_go_on()
-        self._copy.engine_session = self._built = self._rehearsal = None
-        self._copy.slot.enter(SlotState.QUARANTINED)
-        if not self._copy.is_freeing:  # its session was closed meanwhile
-            self._copy.enter(CopyPhase.FREEING)
+        slot, self._built, self._rehearsal = self._copy.slot, None, None
+        is_its_own = not self._copy.is_let_go if slot.state is SlotState.BOUND else not self._is_given_back
+        if is_its_own and not self._is_quarantined:
+            self._is_quarantined = True
+            slot.enter(SlotState.QUARANTINED)
+        self._copy.engine_session = None
+        self._copy.end()  # its session may have been closed meanwhile
 
     async def still(self) -> None:
         await self._copy.still()
+        await self._copy.unused()
 
     def release(self) -> None:
-        self._copy.slot.enter(SlotState.FREE)
-        self._copy.changed()
+        if self._is_quarantined:
+            self._is_quarantined, self._is_given_back = False, True
+            self._copy.slot.enter(SlotState.FREE)
+            self._copy.changed()
 
     def _stands_before(self, block: int) -> bool:
         """Whether there is something to step before a block. Raises MoveRefused where it never will be stepped."""

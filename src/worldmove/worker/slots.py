@@ -3,6 +3,7 @@
 free -> bound -> free              an opened session
 free -> shadow -> bound            a move that was committed
 free -> shadow -> quarantined -> free      one that was not: nobody gets the slot before its path is released
+free -> shadow -> bound -> quarantined     one that was, and whose driver failed before it had let go of the path
 free -> snapshot -> free            a state copied aside, while its session plays on in another slot
 """
 
@@ -25,7 +26,7 @@ class SlotState(Enum):
 
 _STEPS = {
     SlotState.FREE: (SlotState.BOUND, SlotState.SHADOW, SlotState.SNAPSHOT),
-    SlotState.BOUND: (SlotState.FREE,),
+    SlotState.BOUND: (SlotState.FREE, SlotState.QUARANTINED),
     SlotState.SHADOW: (SlotState.BOUND, SlotState.QUARANTINED),
     SlotState.QUARANTINED: (SlotState.FREE,),
     # Whoever still reads it reads something else then, which the snapshot's proof shows.

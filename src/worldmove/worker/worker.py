@@ -9,6 +9,7 @@ from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
 from worldmove.worker.asides import answer
 from worldmove.worker.background import Background
+from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
 from worldmove.worker.ledger_client import LinkLedger
@@ -39,7 +40,10 @@ from worldmove.worker.messages import (
 from worldmove.worker.meter import HIGH
 from worldmove.worker.opening import open_session
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.slots import SlotPool
+from worldmove.worker.slots import SlotPool, SlotState
+
+ELSEWHERE = (CopyPhase.SHADOW, CopyPhase.FOLLOWING, CopyPhase.SUPERSEDED, CopyPhase.RETIRED)
+"""Phases of a copy whose session another worker plays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +71,7 @@ class Worker:
         drivers: Drivers,
         ledger: LinkLedger,
         background: Background,
+        containment: Containment,
         on_shutdown: Callable[[], None],
     ) -> None:
         self._identity = identity
@@ -76,9 +81,11 @@ class Worker:
         self._drivers = drivers
         self._ledger = ledger
         self._background = background
+        self._containment = containment
         self._on_shutdown = on_shutdown
         self._server_life = 0
         copies.on_failed = self._engine_failed
+        containment.end_part = self._end_part
 
     def hello(self) -> Hello:
         """Return what this worker says first on every new link."""
@@ -103,6 +110,15 @@ class Worker:
 
     def take(self, message: ToWorker) -> None:
         """Do, or begin, what a message asks for."""
+        concerns = message.answer if isinstance(message, LedgerAnswer) else message
+        session = getattr(concerns, "session", None)
+        if session is None:
+            self._take(message)
+        else:
+            with self._containment.of(type(message).__name__.lower(), session):
+                self._take(message)
+
+    def _take(self, message: ToWorker) -> None:
         match message:
             case Inputs():
                 self._inputs(message)
@@ -130,11 +146,13 @@ class Worker:
         """Begin what takes a while, beside everything else."""
         match message:
             case Open():
-                self._background.start(f"open {message.session}", self._open(message))
+                name, work = f"open {message.session}", self._open(message)
+                self._background.start(name, work, contained=lambda error: self._unopened(message, error))
             case Close():
-                self._background.start(f"close {message.session}", self._close(message))
+                self._containment.start("close", message.session, self._close(message))
             case Describe() | Save():
-                self._background.start(f"answer {message.request}", self._answer(message))
+                name, answer = f"answer {message.request}", self._answer(message)
+                self._background.start(name, answer, contained=lambda error: self._unanswered(message, error))
 
     def _of_ownership(self, message: TakeOver | Refused | SendAgain) -> None:
         match message:
@@ -171,6 +189,25 @@ class Worker:
         self.tools.send(Failed(session=copy.name, code=error.code, message=said(str(error))))
         self._drivers.failed(copy, str(error))
 
+    async def _end_part(self, session: str, why: str) -> None:
+        """This session's conduct has failed here: it goes on elsewhere, or nowhere, and the others go on."""
+        copy = self.copies.get(session)
+        if copy is not None and (copy.phase not in ELSEWHERE or _is_opening(copy)):
+            self.tools.send(Failed(session=session, code="internal", message=why))
+        await self._drivers.break_off(session, copy, why)
+
+    def _unopened(self, message: Open, error: BaseException) -> None:
+        """An opening has failed, perhaps before there was a copy."""
+        if self.copies.get(message.session) is None:
+            self.tools.send(Failed(session=message.session, code="internal", message=said(f"it failed: {error!r}")))
+        self._containment.failed("open", message.session, error)
+
+    def _unanswered(self, message: Describe | Save, error: BaseException) -> None:
+        """A question has failed, which has no part in how its session is played."""
+        why = self._containment.report("answer", message.session, error)
+        refusal = NotDone(session=message.session, request=message.request, code="internal", message=said(why))
+        self.tools.send(refusal)
+
     def _acknowledge(self, message: Acknowledge) -> None:
         """Note what has left the gateway, unless an earlier server says so: the present one may not know of it."""
         copy = self.copies.get(message.session)
@@ -201,3 +238,8 @@ class Worker:
             await self._drivers.end(message.session)
             await copy.ended.wait()
         self.tools.send(Freed(session=message.session))
+
+
+def _is_opening(copy: SessionCopy) -> bool:
+    """Whether a copy is of a session that is being opened here, and not moved."""
+    return copy.phase is CopyPhase.SHADOW and copy.slot.state is SlotState.BOUND
