@@ -12,6 +12,7 @@ from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.containment import Containment
 from worldmove.fleet.controller import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.history import History
@@ -37,7 +38,7 @@ class NoHosts:
     async def close(self) -> None: ...
 
 
-def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05) -> Mover:
+def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05, faults: list[str] | None = None) -> Mover:
     """Return a mover whose attempts get these salts, over workers that never answer."""
     sessions = SessionTable()
     sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
@@ -48,7 +49,7 @@ def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05) -> Mover
         salt=lambda: salts.pop(0),
         nonce=lambda: bytes(32),
         counters=Counters(CollectorRegistry()),
-        log=lambda event, fields: None,
+        log=lambda event, fields: None if faults is None or event != "task_failed" else faults.append(event),
     )
     return Mover(
         config=FleetConfig(workers=("a", "b"), prepare_s=prepare_s, owner_s=0.3),
@@ -58,6 +59,7 @@ def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05) -> Mover
         desk=server.desk,
         gateway=lambda: server.gateway,
         history=History(Notes(MemoryNotes()), limit=8, log=ports.log),
+        containment=Containment(ports.counters, ports.log),
     )
 
 

@@ -42,6 +42,9 @@ class Tally(Counters):
 
     def admitted(self, verdict: Verdict) -> None: ...
 
+    def failed(self, where: str, task: str) -> None:
+        self._trace.count(f"failures at the {where}")
+
     def ledger_failed(self) -> None:
         self._trace.count("ledger failures")
 
@@ -59,6 +62,9 @@ class TallyMetrics(Metrics):
         self._trace = trace
 
     def block_shown(self, late_s: float | None, compute_s: float) -> None: ...
+
+    def failed(self, task: str) -> None:
+        self._trace.count("failures at the gateway")
 
     def refused(self, limit: str) -> None:
         self._trace.count(f"over the limit: {limit}")

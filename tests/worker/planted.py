@@ -10,6 +10,8 @@ TASKS: dict[str, Callable[[dict[str, Any]], str]] = {
     "Drivers._drive_source": lambda local: local["source"].session,
     "Drivers._drive_destination": lambda local: local["destination"].session,
     "Drivers.end": lambda local: local["session"],
+    "Mover.move": lambda local: local["session"],
+    "Recovery.recover": lambda local: local["session"],
     "Worker._open": lambda local: local["message"].session,
     "Worker._close": lambda local: local["message"].session,
     "Worker._answer": lambda local: local["message"].session,
@@ -28,6 +30,7 @@ class Plant:
         self.has_raised = False
         self.has_ended = False
         """Whether the task came to its end with fewer awaits."""
+        self._result: Any = None
         self._task = task
         self._session = session
         self.number = number
@@ -60,10 +63,10 @@ class Plant:
             else:
                 waited_for = self._step(work.send, heard)
             number += 1
-        return None
+        return self._result
 
     def _step(self, act: Callable[[Any], Any], given: Any) -> Any:
         try:
             return act(given)
-        except StopIteration:
-            self.has_ended = True
+        except StopIteration as end:
+            self.has_ended, self._result = True, end.value

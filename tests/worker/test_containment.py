@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from tests.move.virtual import run as run_virtually
-from tests.worker.bench_worker import Bench, bench
-from tests.worker.planted import Plant
+from tests.worker.bench_worker import Bench, bench, inline
+from tests.worker.planted import Plant, PlantedError
 from tests.worker.test_move_between_workers import Pair
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Abandon, Ended, Gone
+from worldmove.transport.base import Channel
+from worldmove.transport.loopback import Loopback
 from worldmove.worker.messages import BlockDone, Close, Copies, Describe, Failed, Fault, NotDone, Open, Save
 
 MOST = 40
@@ -182,5 +184,40 @@ def test_a_message_that_cannot_be_taken_ends_its_session_alone(monkeypatch: pyte
         assert [(failed.session, failed.code) for failed in worker.of(Failed)] == [("s-1", "internal")]
         assert [gone.owned_epoch for gone in worker.of(Gone)] == [1]
         await worker.background.stop()
+
+    run_virtually(main())
+
+
+class Clinging(Loopback):
+    """A path whose channels cannot be let go of."""
+
+    async def connect(self, ticket: bytes) -> Channel:
+        channel = await super().connect(ticket)
+
+        async def close() -> None:
+            raise PlantedError("it does not let go")
+
+        channel.close = close  # type: ignore[method-assign]
+        return channel
+
+
+def test_a_slot_of_which_a_path_does_not_let_go_stays_in_quarantine_and_its_worker_plays_on() -> None:
+    async def main() -> None:
+        faults: list[str] = []
+        path = Clinging(blocking=inline, tokens=lambda: bytes(32))
+        pair = Pair(transports={"loopback": path}, on_fault=lambda task, error: faults.append(task))
+        pair.benches["b"].worker.take(Open(session="s-2", epoch=1, seed=6))
+        await pair.open_on_a(3)
+        pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=3)
+        await set_out(pair)
+        await asyncio.sleep(5.0)
+        b = pair.benches["b"]
+        b.inputs(0, session="s-2")
+        await pair.settle()
+        assert faults == ["destination s-1", "release s-1"]
+        assert [done.block for done in b.of(BlockDone) if done.session == "s-2"] == [0]
+        assert (b.copies().slots_free, b.copies().slots_quarantined) == (0, 1)
+        assert [gone.owned_epoch for gone in b.of(Gone)] == [2]
+        await pair.close()
 
     run_virtually(main())

@@ -40,7 +40,7 @@ def test_a_state_larger_than_an_arena_is_refused_by_its_numbers(pool: SlotPool) 
     ("path", "forbidden"),
     [
         ((), SlotState.QUARANTINED),
-        ((SlotState.BOUND,), SlotState.QUARANTINED),
+        ((SlotState.BOUND,), SlotState.SHADOW),
         ((SlotState.SHADOW,), SlotState.FREE),
         ((SlotState.SHADOW, SlotState.QUARANTINED), SlotState.BOUND),
     ],

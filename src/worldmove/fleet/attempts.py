@@ -10,6 +10,7 @@ dead end has left open; what became of it is what the ledger's row says.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 from worldmove.errors import MoveRefused, TransportError
@@ -91,6 +92,19 @@ class Attempt:
         else:
             self._cancel_both()
         return await self._conclude()
+
+    async def break_off(self) -> Ending:
+        """Its conduct has failed: have both ends give up, and close it. What became of it is what the row says."""
+        why = "the server failed at it; its log says more"
+        self._cancel_both()
+        if not self._asked_to_open:
+            return Ending(outcome=Outcome.REFUSED, reason="internal", detail=why)
+        await self._until_closed()
+        await self._listen(self._config.doubt_s)
+        ending = self._testimony.ending()
+        if ending.outcome is Outcome.COMMITTED:
+            return ending
+        return replace(ending, reason="internal", detail=why)
 
     async def _make_ready(self) -> None:
         """Raise MoveRefused unless both ends are ready and the ledger has opened the attempt."""

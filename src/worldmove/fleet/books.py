@@ -5,6 +5,7 @@ from typing import Protocol
 
 from worldmove.errors import LedgerError, ProtocolError
 from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.containment import Containment
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.history import History
@@ -48,6 +49,8 @@ class Books:
     ) -> None:
         """``on_row`` hears of every row that has changed, ``on_error`` of a ledger that cannot be written."""
         self.config = config
+        self.counters = ports.counters
+        self.containment = Containment(ports.counters, ports.log)
         self.workers = WorkerTable(config.workers)
         self.sessions = SessionTable()
         self.notes = Notes(ports.notes)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from worldmove.fleet.books import Books
+from worldmove.fleet.containment import AGAIN_S
 from worldmove.fleet.leases import Leases
 from worldmove.fleet.ports import Owner
 from worldmove.fleet.recovery import Recovery
@@ -50,8 +51,14 @@ class Caretaker:
             orphan = row is not None and not row.lost and self._books.desk.owner_is_missing(row)
             running = self._recovering.get(record.name)
             if orphan and not self._stopping and (running is None or running.done()):
-                task = self._background.start(f"recover {record.name}", self._recovery.recover(record.name))
-                self._recovering[record.name] = task
+                self._recovering[record.name] = self._recover(record.name)
+
+    def _recover(self, session: str) -> asyncio.Task[None]:
+        def failed(error: BaseException) -> None:
+            self._books.containment.failed("recover", session, error)
+            asyncio.get_running_loop().call_later(AGAIN_S, self.look)
+
+        return self._background.start(f"recover {session}", self._recovery.recover(session), contained=failed)
 
     def answered(self, worker: WorkerRecord, number: int) -> None:
         """A worker has answered a beat."""
@@ -78,6 +85,11 @@ class Caretaker:
             if row is not None and owns and not record.closing and record.name not in held:
                 self._books.desk.owner_says_gone(record.name, row.epoch)
         self.look()
+
+    def note_empty_owners(self) -> None:
+        """The same, of every worker, by what each has last reported."""
+        for worker in self._books.workers.ready():
+            self.note_empty_owner(worker)
 
     def _why_failed(self, session: str) -> str:
         record = self._books.sessions.find(session)

@@ -230,10 +230,12 @@ class Controller:
         await self._books.desk.until_it_works(self._books.config.recover_every_s)
         self._log("ledger_works")
         self._holders.refresh()
+        self._caretaker.note_empty_owners()  # what was granted meanwhile, nobody was told
         await self._services.mover.close_forgotten()
 
     def _failed(self, task: str, error: BaseException) -> None:
-        self._ports.log("task_failed", {"task": task, "error": repr(error)})
+        name, _, session = task.partition(" ")
+        self._books.containment.failed(name, session, error)
 
     def _log(self, event: str, **fields: object) -> None:
         self._ports.log(event, fields)

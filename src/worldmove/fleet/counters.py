@@ -31,6 +31,12 @@ class Counters:
             "worldmove_pause_seconds", "Freeze to permission to compute", buckets=PAUSES_S, registry=registry
         )
         self._deaths = Counter("worldmove_worker_deaths", "Workers that ended unasked", ["worker"], registry=registry)
+        self._failures = Counter(
+            "worldmove_session_failures",
+            "Failures, in one session's conduct, that nobody foresaw",
+            ["where", "task"],
+            registry=registry,
+        )
         self._admission = _Admission(registry)
         self._ledger = _Ledger(registry)
 
@@ -59,6 +65,10 @@ class Counters:
     def died(self, worker: str) -> None:
         """Count a worker's death."""
         self._deaths.labels(worker).inc()
+
+    def failed(self, where: str, task: str) -> None:
+        """Count a failure that nobody foresaw, at a worker or at the controller."""
+        self._failures.labels(where, task).inc()
 
 
 class _Admission:

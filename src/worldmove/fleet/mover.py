@@ -9,6 +9,7 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.containment import Containment
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.grants import is_granted
@@ -32,7 +33,7 @@ from worldmove.move.messages import AnyMoveMessage, Prepared
 from worldmove.move.strategy import Strategy
 from worldmove.state.manifest import Layout
 
-NO_FURTHER = ("cancelled", "worker_gone", "reclaimed", "never_caught_up", "diverged")
+NO_FURTHER = ("cancelled", "worker_gone", "reclaimed", "never_caught_up", "diverged", "internal")
 """Why a try was aborted after which no other is made."""
 
 
@@ -62,6 +63,7 @@ class Mover:
         desk: LedgerDesk,
         gateway: Callable[[], Gateway],
         history: History,
+        containment: Containment,
     ) -> None:
         self._config = config
         self._ports = ports
@@ -70,6 +72,7 @@ class Mover:
         self._desk = desk
         self._gateway = gateway
         self._history = history
+        self._containment = containment
         self._notices = MoveNotices(ports, gateway)
         self._routes = Routes(transport=config.transport, quarantine_s=config.quarantine_s)
         self._planner = Planner(
@@ -245,7 +248,9 @@ class Mover:
         if record.cancelled:  # between two tries, or before the first
             attempt.take(CancelAsked())
         try:
-            return self._with_first_difference(plan, await attempt.run())
+            with self._containment.of("move", plan.session):
+                return self._with_first_difference(plan, await attempt.run())
+            return await attempt.break_off()  # its conduct has failed
         finally:
             record.attempt = None
 

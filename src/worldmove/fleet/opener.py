@@ -46,11 +46,11 @@ class Opener:
             require_equal(beginning, worker)
         record = self._begin(session, seed, worker, throwaway=False)
         saved = "" if beginning is None else beginning.path
-        await self._opened(record, Open(session=session, epoch=FIRST_EPOCH, seed=seed, saved=saved))
         row = Row(session=session, owner=worker.name, incarnation=worker.incarnation, epoch=FIRST_EPOCH)
         record.noted = ((worker.name, worker.incarnation),)
         created = False
         try:
+            await self._opened(record, Open(session=session, epoch=FIRST_EPOCH, seed=seed, saved=saved))
             self._notes.keep_session(self._sessions.note_of(record))
             created = await self._desk.create(row)
         finally:

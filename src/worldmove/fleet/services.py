@@ -24,6 +24,7 @@ class Services:
             desk=desk,
             gateway=books.gateway,
             history=books.history,
+            containment=books.containment,
         )
 
     def died(self, worker: WorkerRecord) -> None:

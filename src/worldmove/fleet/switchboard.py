@@ -20,6 +20,7 @@ from worldmove.worker.messages import (
     Copy,
     Described,
     Failed,
+    Fault,
     Followed,
     Freed,
     Held,
@@ -73,7 +74,8 @@ class Switchboard:
         ):
             self._log("message_dropped", worker=worker.name, claims=message.worker)
         elif not (worker.state is WorkerState.GONE and isinstance(message, OF_THE_LIVING)):
-            self._take(worker, message)
+            with self._books.containment.of(type(message).__name__.lower(), getattr(message, "session", worker.name)):
+                self._take(worker, message)
 
     def _take(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
@@ -81,6 +83,9 @@ class Switchboard:
                 self._played(worker, message)
             case Described() | Saved() | NotDone():
                 self._services.asking.heard(worker, message)
+            case Fault(session=session, task=task, message=why):
+                self._books.counters.failed("worker", task)
+                self._log("session_failed", worker=worker.name, session=session, task=task, why=why)
             case Held():
                 self._books.gateway().held(message.session, message.block, message.changes)
             case Reported() | Alive() | Hello():

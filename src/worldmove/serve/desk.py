@@ -148,6 +148,8 @@ class Desk:
         player.had_block = live.screen.had(received)
         for message in live.screen.missed(received):
             player.put(message)
+        if live.failed_why is not None:
+            player.finish(CloseCode.SESSION_ENDED, live.failed_why[:120])
         if live.lost_why is not None:
             player.say(Lost(sentence=live.lost_why))
             player.finish(CloseCode.SESSION_ENDED, live.lost_why[:120])

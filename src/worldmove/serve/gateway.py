@@ -15,6 +15,8 @@ import structlog
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.views import WorkerView
+from worldmove.serve.containment import contained
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
@@ -88,9 +90,15 @@ class Gateway:
     async def _play(self, live: Live) -> None:
         try:
             await live.run()
-        except Exception:
-            live.end("The gateway failed at this world; its log says more.")
-            raise
+        except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
+            self.failed("play", live.name, error)
+
+    def failed(self, task: str, session: str, error: BaseException) -> None:
+        """The gateway has failed at a session: log and count it, and end this world for its players."""
+        log.error("the gateway failed at a session", session=session, task=task, exc_info=error)
+        self._metrics.failed(task)
+        if live := self.lives.get(session):
+            live.fail("The gateway failed at this world; its log says more.")
 
     def live(self, session: str) -> Live:
         """Return a session. Raises UserError, naming the nearest, for one that is not here."""
@@ -133,12 +141,17 @@ class Gateway:
             await asyncio.sleep(self.config.look_every_s)
             workers = self.fleet.workers()
             for session, live in tuple(self.lives.items()):
-                message = workers_now(workers, self.fleet.owner(session))
-                if self._told.get(session) != message:
-                    self._told[session] = message
-                    live.audience.say(message)
-                live.controls.release_if_silent(self.config.silent_s)
+                self._look_at(session, live, workers)
                 await self._expire(session, live)
+
+    @contained
+    def _look_at(self, session: str, live: Live, workers: Sequence[WorkerView]) -> None:
+        """Tell who works where, where that has changed, and release the keys of who is silent."""
+        message = workers_now(workers, self.fleet.owner(session))
+        if self._told.get(session) != message:
+            self._told[session] = message
+            live.audience.say(message)
+        live.controls.release_if_silent(self.config.silent_s)
 
     async def end(self) -> None:
         """The server ends: close every connection, and stop. Idempotent."""
@@ -163,6 +176,10 @@ class Gateway:
     # For the controller: ``fleet.ports.Gateway``.
 
     def take(self, worker: str, message: Played) -> None:
+        self._take(message.session, worker, message)
+
+    @contained
+    def _take(self, _session: str, worker: str, message: Played) -> None:
         match message:
             case Left(session=name, block=block):
                 self._recall(name, block)
@@ -179,64 +196,79 @@ class Gateway:
                 if live := self.lives.get(name):
                     live.audience.say(Error(code=code, message=why))
 
+    @contained
     def owned(self, session: str, owner: Owner) -> None:
         if live := self.lives.get(session):
             live.owned(owner)
             live.audience.say(owner_now(owner, self.fleet.workers()))
 
+    @contained
     def holders(self, session: str, workers: Sequence[str]) -> None:
         if live := self.lives.get(session):
             live.hold(workers)
 
+    @contained
     def close_epoch(self, session: str, epoch: int) -> None:
         if live := self.lives.get(session):
             live.screen.close_epoch(epoch)
 
+    @contained
     def resume(self, session: str, opened: Opened) -> None:
         self._begin(session, resuming=Resuming(self.config.resumption)).take("", opened)
 
+    @contained
     def held(self, session: str, block: int, changes: Sequence[Change]) -> None:
         if resuming := self._resuming(session):
             resuming.held(block, changes)
 
+    @contained
     def left(self, session: str, before: int, computed: int, *, sends: bool) -> None:
         if resuming := self._resuming(session):
             resuming.reports.left(before, computed, sends=sends)
 
+    @contained
     def may_show(self, session: str, *, owner_lives: bool) -> None:
         if resuming := self._resuming(session):
             resuming.owner_known(lives=owner_lives)
 
+    @contained
     def may_close(self, session: str) -> None:
         if resuming := self._resuming(session):
             resuming.log_known()
 
+    @contained
     def open_epoch(self, session: str, epoch: int) -> None:
         if live := self.lives.get(session):
             live.screen.open_epoch(epoch)
 
+    @contained
     def next_block(self, session: str) -> int | None:
         live = self.lives.get(session)
         return None if live is None else live.next_block
 
+    @contained
     def log_reaches(self, session: str, first: int = 0) -> int | None:
         live = self.lives.get(session)
         if live is None:
             return first
         return live.sequencer.reach_from(first) if live.resuming is None else None
 
+    @contained
     def horizon_s(self, session: str) -> float | None:
         live = self.lives.get(session)
         return None if live is None else live.horizon_s()
 
+    @contained
     def linked_again(self, session: str, worker: str, block: int) -> None:
         if live := self.lives.get(session):
             live.feed.send_again(worker, block)
 
+    @contained
     def first_difference(self, session: str, attempt: str) -> int | None:
         live = self.lives.get(session)
         return None if live is None else live.tally.first_difference(attempt)
 
+    @contained
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
         live, report = self.lives.get(session), fields.get("report")
         if live is not None and event == "phase":
@@ -244,6 +276,7 @@ class Gateway:
         elif live is not None and event == "result" and isinstance(report, MoveReport):
             self._tellings.result(live, report)
 
+    @contained
     def lost(self, session: str, why: str) -> None:
         if recovery := self._recovery(session):
             recovery.lose()
@@ -283,3 +316,4 @@ class Gateway:
         self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task of the gateway failed", exc_info=error)
+            self._metrics.failed("beside")

@@ -53,7 +53,7 @@ def controller_over(
     """Return a controller over workers of this machine."""
 
     def say(event: str, fields: dict[str, object]) -> None:
-        log.info(event, **fields)
+        (log.error if event == "task_failed" else log.info)(event, **fields)
 
     ports = ControllerPorts(
         hosts=LocalHosts(LocalHostsConfig(worker=config.worker, folder=folder, log=say)),

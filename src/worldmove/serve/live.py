@@ -56,6 +56,8 @@ class Live:
         self.journal = Journal()
         self.opened: Opened | None = None
         self.lost_why: str | None = None
+        self.failed_why: str | None = None
+        """Why the gateway shows it no more, though it may not be lost."""
         self.tally = Tally(self.audience, metrics)
         self.standstill = Standstill(overdue_s=self._overdue_s, will_go_on=self._will_go_on)
         self._owed = Owed(config.check_blocks)
@@ -143,6 +145,12 @@ class Live:
         if self.resuming is not None:
             self.resuming.let_in()
         self.tally.lost()
+        self.end(why)
+
+    def fail(self, why: str) -> None:
+        """The gateway cannot show it any more: whoever comes later is told so too."""
+        self.failed_why = why
+        self.feed.enabled = False
         self.end(why)
 
     def end(self, why: str) -> None:

@@ -48,6 +48,12 @@ class Metrics:
         self._closed = Counter(
             "worldmove_players_closed", "Play connections that the gateway closed.", ["code"], registry=registry
         )
+        self._failures = Counter(
+            "worldmove_gateway_failures",
+            "Failures of the gateway, at one session, that nobody foresaw.",
+            ["task"],
+            registry=registry,
+        )
         for equal in ("true", "false"):
             self._checks.labels(equal=equal)
 
@@ -71,6 +77,10 @@ class Metrics:
     def checked(self, *, equal: bool) -> None:
         """Count a check of the future."""
         self._checks.labels(equal=str(equal).lower()).inc()
+
+    def failed(self, task: str) -> None:
+        """Count a failure that nobody foresaw."""
+        self._failures.labels(task=task).inc()
 
     def moved_with_gap(self, gap_s: float) -> None:
         """Note how late blocks came in a committed move."""

@@ -1,12 +1,12 @@
 """The edge that keeps saved worlds on this host's disk while they pass between a worker and a client.
 
-One private folder, made when it is first needed and removed at the end. A file is named by its number and lives for
-one request.
+One private folder, made when it is first needed and removed at the end. A file lives for one request.
 """
 
 import asyncio
 import errno
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -23,19 +23,20 @@ class Spool:
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._made = 0
 
     @contextmanager
     def file(self) -> Iterator[Path]:
-        """Give the path of a file that is not there yet, and remove whatever is there at the end."""
+        """Give the path of a file that is not there yet, and remove whatever is there at the end.
+
+        It is alone in a folder, which goes too: whoever writes it later, when nobody waits any more, cannot.
+        """
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="worldmove-saved-")
-        self._made += 1
-        path = Path(self._folder.name) / f"{self._made}.saved"
+        folder = Path(tempfile.mkdtemp(dir=self._folder.name))
         try:
-            yield path
+            yield folder / "world.saved"
         finally:
-            path.unlink(missing_ok=True)
+            shutil.rmtree(folder)
 
     async def write(self, path: Path, parts: AsyncIterator[bytes], num_bytes: int) -> None:
         """Write what comes, which is to be so many bytes. Raises UserError: another number of them, no space."""
