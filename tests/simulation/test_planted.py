@@ -13,13 +13,16 @@ from tests.simulation.run import simulate
 from tests.simulation.seeds import ALONE
 from tests.simulation.shrink import shrink
 from worldmove.fleet import ledger_memory, recovery
+from worldmove.fleet.attempts import Attempt
 from worldmove.move import source
 from worldmove.move.ledger_messages import CloseAttempt, Closed
 from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.ledger_rules import Operation, decide
+from worldmove.move.outgoing import Outgoing
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.serve import screen
 from worldmove.serve.audience import Audience
+from worldmove.serve.live import Live
 from worldmove.serve.receipts import Receipts
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import Resumption
@@ -74,6 +77,23 @@ def _shows_whatever_is_next(fence: Any, row: Any, **asked: Any) -> Verdict:
 def test_a_gateway_without_its_fence_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "judge", _shows_whatever_is_next)
     assert "is shown" in caught(range(20)).broken
+
+
+def _raises(*_arguments: object, **_options: object) -> None:
+    raise LookupError("planted")
+
+
+@pytest.mark.parametrize(
+    ("part", "method", "task"),
+    [(Outgoing, "send_proof", "'source s-"), (Attempt, "_start", "'move'"), (Live, "hold", "the gateway failed")],
+)
+def test_what_is_contained_where_it_fails_is_caught_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, part: type, method: str, task: str
+) -> None:
+    monkeypatch.setattr(part, method, _raises)
+    broken = caught(range(20)).broken
+    assert task in broken
+    assert "planted" in broken
 
 
 def test_an_action_applied_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
