@@ -12,7 +12,7 @@ from tests.worker.bench_worker import Bench, bench, inline
 from tests.worker.planted import Plant, PlantedError
 from tests.worker.test_move_between_workers import Pair
 from worldmove.move.ledger_row import Facts
-from worldmove.move.messages import Abandon, Ended, Gone
+from worldmove.move.messages import Abandon, Ended, Gone, Proof
 from worldmove.transport.base import Channel
 from worldmove.transport.loopback import Loopback
 from worldmove.worker.messages import BlockDone, Close, Copies, Describe, Failed, Fault, NotDone, Open, Save
@@ -155,12 +155,22 @@ async def neighbour_plays_at(pair: Pair, name: str) -> None:
     assert (report.slots_free, report.slots_quarantined) == (1, 0)
 
 
-def test_a_source_that_fails_in_the_middle_of_its_move_ends_alone() -> None:
+def test_a_source_that_fails_before_its_proof_plays_on_and_one_that_fails_after_it_ends_alone() -> None:
     async def trial(pair: Pair, plant: Plant) -> None:
+        a = pair.benches["a"]
         await set_out(pair)
         await asyncio.sleep(5.0)
-        if plant.has_raised:
+        if not plant.has_raised:
+            return
+        if [message for message in a.of(Proof) if message.to == "b"]:
             await neighbour_plays_at(pair, "a")
+        else:
+            a.inputs(3)
+            a.inputs(0, session="s-2")
+            await pair.settle()
+            assert [done.block for done in a.of(BlockDone) if done.session == "s-1"][-1] == 3
+            assert [(copy.session, copy.phase) for copy in a.copies().copies] == [("s-2", "live"), ("s-1", "live")]
+            assert a.of(Failed) == []
 
     def planted(plant: Plant) -> Any:
         return moved(trial, plant, [])

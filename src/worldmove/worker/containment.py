@@ -4,7 +4,8 @@ Rules:
 
 1. It is a bug of ours, so it is never silent: the log has it with its traceback, and the server counts it.
 2. What its task was at is in a state that nobody can vouch for. So its session ends here, as if an engine had raised:
-   its drivers are stopped, the other end and the controller are told, and its copy is let go.
+   its drivers are stopped, the other end and the controller are told, and its copy is let go. Only a source that has
+   sent no proof plays on: its move alone is over (``worker.drivers``).
 3. A path that cannot be let go of keeps the slot in quarantine. What else fails in that ends the worker, and so does
    what belongs to no session.
 """

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from worldmove.move.destination import Destination
 from worldmove.move.hosts import Host
 from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Declined, Gone, MoveMessage, Offer, Prepare, Start
-from worldmove.move.protocol import DestinationPhase
+from worldmove.move.protocol import DestinationPhase, SourcePhase
 from worldmove.move.reply import reply
 from worldmove.move.source import Refused, Source, TakenOver
 from worldmove.worker.background import Background
@@ -17,6 +17,10 @@ from worldmove.worker.copies import CopyTable
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.source_copy import SourceOfMove
+
+OWNED = (CopyPhase.LIVE, CopyPhase.FROZEN)
+MAX_DRIVER_FAILURES = 3
+"""Of one copy: a driver that fails wherever it begins would never let its worker rest."""
 
 
 class Drivers:
@@ -43,8 +47,8 @@ class Drivers:
         self._early: dict[str, list[AnyMoveMessage | Refused]] = {}
         """What came for a copy between its promotion and the start of its source."""
 
-    def play(self, copy: SessionCopy, *, retired_at: int | None = None) -> None:
-        """Drive a copy that is played, or is kept as a copy of last resort, from now on."""
+    def play(self, copy: SessionCopy, *, retired_at: int | None = None, num_failed: int = 0) -> None:
+        """Drive a copy that is played, or is kept as a copy of last resort, from now on. So many drivers had failed."""
         source = Source(
             host=self._host,
             session=copy.name,
@@ -55,7 +59,25 @@ class Drivers:
         self._sources[copy.name] = source
         for message in self._early.pop(copy.name, []):
             source.deliver(message)
-        self._containment.start("source", copy.name, self._drive_source(source))
+        self._background.start(
+            f"source {copy.name}",
+            self._drive_source(source),
+            contained=lambda error: self._source_failed(source, error, num_failed),
+        )
+
+    def _source_failed(self, source: Source, error: BaseException, num_failed: int) -> None:
+        """Its move is over here. Where no proof was sent the copy plays on, with another driver; else its part ends."""
+        copy = self._copies.get(source.session)
+        may_thaw = (
+            source.phase in (SourcePhase.LIVE, SourcePhase.FROZEN) and self._sources.get(source.session) is source
+        )
+        if copy is None or copy.phase not in OWNED or not may_thaw or num_failed == MAX_DRIVER_FAILURES:
+            self._containment.failed("source", source.session, error)
+            return
+        with self._containment.of("thaw", source.session):
+            source.give_up("internal", self._containment.report("source", source.session, error))
+            copy.thaw(source.epoch)
+            self.play(copy, num_failed=num_failed + 1)
 
     def take(self, message: AnyMoveMessage) -> None:
         """Hand a message to its driver; an offer begins one."""
@@ -134,7 +156,7 @@ class Drivers:
                 await destination.break_off("internal", why)
 
     def _say_gone_if_owned(self, copy: SessionCopy) -> None:
-        if copy.phase in (CopyPhase.LIVE, CopyPhase.FROZEN):
+        if copy.phase in OWNED:
             self._say_gone(copy.name, copy.epoch)
 
     def _say_gone(self, session: str, epoch: int) -> None:
