@@ -27,10 +27,11 @@ from worldmove.worker.messages import Alive, Beat, Copies, Fault, Freed, Open, O
 def answering(server: Server, mover: Mover) -> None:
     """Have both ends take part, until each is told to give up: then it does."""
 
-    def end(worker: str, asked: Any) -> Ended:
+    def end(worker: str, asked: Any) -> Any:
         side = "source" if worker == "a" else "destination"
         what = {"side": side, "outcome": "aborted", "reason": "cancelled", "detail": "", "phases": (), "clock": 0.0}
-        return said(worker, asked, Ended, num_bytes=0, num_leaves=0, num_groups=0, state_digest="", **what)
+        nothing = {"num_bytes": 0, "num_leaves": 0, "num_groups": 0, "state_digest": ""}
+        return said(worker, asked, Ended, **nothing, **what)
 
     def said(worker: str, asked: Any, kind: Any, **fields: Any) -> Any:
         names = {"session": asked.session, "attempt": asked.attempt, "epoch": asked.epoch}

@@ -13,8 +13,7 @@ from tests.worker.planted import Plant, PlantedError
 from tests.worker.test_move_between_workers import Pair
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Abandon, Ended, Gone, Proof
-from worldmove.transport.base import Channel
-from worldmove.transport.loopback import Loopback
+from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker.messages import BlockDone, Close, Copies, Describe, Failed, Fault, NotDone, Open, Save
 
 MOST = 40
@@ -201,7 +200,7 @@ def test_a_message_that_cannot_be_taken_ends_its_session_alone(monkeypatch: pyte
 class Clinging(Loopback):
     """A path whose channels cannot be let go of."""
 
-    async def connect(self, ticket: bytes) -> Channel:
+    async def connect(self, ticket: bytes) -> LoopbackChannel:
         channel = await super().connect(ticket)
 
         async def close() -> None:

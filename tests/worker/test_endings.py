@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.move import virtual
 from tests.worker.bench_worker import bench
 from tests.worker.counting import CountingEngine, World
 from tests.worker.test_move_between_workers import ATTEMPT, HEAD, Pair
@@ -60,14 +61,14 @@ def test_a_session_that_ends_in_the_block_that_its_freeze_waits_for_ends_alone(n
         await pair.settle()
         engine.during_step = lambda world: None
         a.inputs(0, 1, session="s-2")
-        await asyncio.sleep(0.6)  # a cancel that was lost is repeated after half a second
+        await asyncio.sleep(2.0)  # a cancel that was lost is repeated after half a second
         await pair.settle()
         await pair.close()
         assert [done.block for done in a.of(BlockDone) if done.session == "s-2"] == [0, 1]
         assert [copy.session for copy in a.copies().copies] == ["s-2"]
         assert (a.copies().slots_free, b.copies().slots_free) == (1, 2)
 
-    asyncio.run(main())
+    virtual.run(main())
 
 
 @pytest.mark.parametrize("num_turns", range(5))
