@@ -1,6 +1,7 @@
 """Where the gateway fails at one session as nobody foresaw: that world is ended for its players, and no other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
@@ -15,6 +16,15 @@ class Fails(Protocol):
         ...
 
 
+@contextmanager
+def containing(whose: Fails, task: str, session: str) -> Iterator[None]:
+    """Do something for one session."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
+        whose.failed(task, session, error)
+
+
 def contained(call: CallT) -> CallT:
     """Wrap a call about the session that is its first argument: one that fails answers None, as if nothing were known.
 
@@ -23,10 +33,7 @@ def contained(call: CallT) -> CallT:
 
     @wraps(call)
     def contains(self: Fails, session: str, *args: Any, **options: Any) -> Any:
-        try:
+        with containing(self, call.__name__, session):
             return call(self, session, *args, **options)
-        except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
-            self.failed(call.__name__, session, error)
-            return None
 
     return cast("CallT", contains)

@@ -16,7 +16,7 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import WorkerView
-from worldmove.serve.containment import contained
+from worldmove.serve.containment import contained, containing
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
@@ -88,10 +88,8 @@ class Gateway:
         return live
 
     async def _play(self, live: Live) -> None:
-        try:
+        with containing(self, "play", live.name):
             await live.run()
-        except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
-            self.failed("play", live.name, error)
 
     def failed(self, task: str, session: str, error: BaseException) -> None:
         """The gateway has failed at a session: log and count it, and end this world for its players."""
