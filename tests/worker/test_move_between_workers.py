@@ -118,7 +118,7 @@ class Pair:
         """Have both ends do what comes before the boundary."""
         head, about = HEAD, {"destination": "b", "destination_incarnation": 1, "nonce": bytes(32), "lease_s": 5.0}
         for end in ("a", "b"):
-            begin = Begin(to=end, patience_s=patience_s, **about, **head)  # type: ignore[arg-type]
+            begin = Begin(to=end, patience_s=patience_s, strategy=self.strategy, **about, **head)  # type: ignore[arg-type]
             self.benches[end].worker.take(begin)
 
     async def open_attempt(self, transport: str = "loopback") -> None:
