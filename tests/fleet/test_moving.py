@@ -8,13 +8,14 @@ import pytest
 
 from tests.fleet.fakes import server_of
 from worldmove.errors import MoveRefused
-from worldmove.fleet.moving import expectation, report, require
+from worldmove.fleet.moving import expectation, report, require, said_of_frames
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.move.admission import admit
 from worldmove.move.measured import Measured
 from worldmove.move.messages import Ended
 from worldmove.move.strategy import Strategy
+from worldmove.serve.follows import FollowBook
 
 
 def ended(side: str, clock: float, *phases: tuple[str, float, float]) -> Ended:
@@ -130,3 +131,12 @@ def test_what_was_expected_is_told_with_its_terms() -> None:
     assert told.pause_s == pytest.approx(sum(seconds for _, seconds in told.terms))
     assert expectation(None) is None
     assert expectation(admit(replace(known, path_rate=None))) is None
+
+
+def test_a_follower_of_which_no_other_frames_are_known_is_not_said_to_have_made_the_same() -> None:
+    """A world that rests is met where it stands: the follower has made no frame at all."""
+    book = FollowBook()
+    assert said_of_frames(book.first_difference("00000001-x")) == "no other frames of it were seen"
+    book.shown(3, [b"shown"])
+    book.stepped("00000001-x", 3, [b"other"])
+    assert said_of_frames(book.first_difference("00000001-x")) == "its frames were others from block 3 on"

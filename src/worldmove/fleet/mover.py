@@ -16,7 +16,7 @@ from worldmove.fleet.grants import is_granted
 from worldmove.fleet.history import History
 from worldmove.fleet.movable import require_movable
 from worldmove.fleet.move_notices import MoveNotices, NoticePorts
-from worldmove.fleet.moving import expectation, report, require
+from worldmove.fleet.moving import expectation, report, require, said_of_frames
 from worldmove.fleet.planner import Planner
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
@@ -259,8 +259,7 @@ class Mover:
         if ending.reason != "diverged":
             return ending
         block = self._gateway().first_difference(plan.session, plan.attempt)
-        said = "its frames were the same" if block is None else f"its frames were others from block {block} on"
-        return replace(ending, detail=f"{ending.detail}; {said}")
+        return replace(ending, detail=f"{ending.detail}; {said_of_frames(block)}")
 
     def _admit(self, plan: Plan, prepared: Prepared) -> None:
         """Raise MoveRefused for a move that is not to be made."""

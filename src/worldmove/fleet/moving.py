@@ -21,6 +21,14 @@ def require(verdict: Verdict, measured: Measured) -> None:
         raise MoveRefused(verdict.reason, verdict.detail + help_by)
 
 
+def said_of_frames(block: int | None) -> str:
+    """Say of a follower that came out otherwise which was the first block of other frames; None: none is known.
+
+    That is not to say that they were the same: a world that rests has none, and words of some may be lost.
+    """
+    return "no other frames of it were seen" if block is None else f"its frames were others from block {block} on"
+
+
 def expectation(verdict: Verdict | None) -> Expectation | None:
     """Return what a report says was expected; None where admission was not asked, or did not know."""
     if verdict is None or not verdict.terms:
