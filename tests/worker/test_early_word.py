@@ -86,7 +86,7 @@ def test_of_what_an_engine_says_of_its_rolling_a_message_has_what_it_can_say() -
         "x" * 3000: by,
         3: by,
         "b": Rolled(axis=-1, block=1),
-        "c": Rolled(axis=0, block=1 << 60),
+        "c": Rolled(axis=0, block=1 << 62),
     }
     assert rolled_in(engine, world) == {"a": (0, 1, 0)}
 
