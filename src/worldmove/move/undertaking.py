@@ -118,6 +118,7 @@ class Undertaking:
     async def end(self) -> None:
         """Nothing is under way any more, and nothing is laid out."""
         self._leave_ground()
+        self._copy.hush()
         await self.withdraw()
         self._out = None
 
@@ -163,6 +164,7 @@ class Undertaking:
             self._inbox.newest = ground.attempt.id
             if self._ground is ground:
                 self._ground = None
+                self._copy.hush()
                 await self.withdraw()
 
     def _leave_ground(self) -> None:
