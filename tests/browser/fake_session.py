@@ -130,7 +130,7 @@ class FakeSession:
         terms = {"freeze": 2.0, "copy": copied_ms, "verify": 4.0, "commit": 6.0}
         copy = strategy_plan("boundary copy", terms, too_slow=slow)
         replay = strategy_plan("replay", {"freeze": 2.0, "meet": 9.0, "verify": 4.0, "commit": 6.0}, before_ms=8000.0)
-        chosen, admitted = ("replay", link != "10mbit") if slow else ("boundary copy", True)
+        chosen, admitted = ("replay", link != "25mbit") if slow else ("boundary copy", True)
         if not admitted:
             replay = replay | {"admitted": False, "reason": "too_long", "remedy": "a path of 2.10 MB/s (now 1.25 MB/s)"}
         return {

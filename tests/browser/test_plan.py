@@ -32,7 +32,7 @@ def test_a_slower_link_changes_the_plan_and_says_its_speed(fake_visit: Visit) ->
 
 
 def test_a_link_on_which_nothing_would_do_is_told_with_what_would(fake_visit: Visit) -> None:
-    slide(fake_visit, 6)
+    slide(fake_visit, 5)
     fake_visit.sees(
         "#plan-sentence", r"^It would be refused\. It would take a path of 2\.10 MB/s \(now 1\.25 MB/s\)\.$"
     )

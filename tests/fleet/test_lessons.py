@@ -164,4 +164,11 @@ def test_what_a_block_changes_is_learned_from_what_pre_copies_moved_and_pulled()
     assert rows_learned(TCP, [moved()], 10.0, known) == known
     found = rows_learned(TCP, [with_rows(moved(**ROWED))], 10.0, known)
     assert (found.new_bytes, found.dirty_bytes) == (30_000_000, 50_000_000)
-    assert found.row_rate == pytest.approx(100e6 / 0.010)
+    assert (found.row_rate, found.move_rate) == pytest.approx((100e6 / 0.010, 20e6 / 0.002))
+
+
+def test_what_a_streaming_move_pulled_says_how_fast_and_not_how_much() -> None:
+    known = Rows(row_rate=1.0, dirty_bytes=2, new_bytes=3)
+    found = rows_learned(TCP, [with_rows(moved(**{**ROWED, "strategy": "streaming"}))], 10.0, known)
+    assert (found.dirty_bytes, found.new_bytes) == (2, 3)
+    assert (found.row_rate, found.move_rate) == pytest.approx((100e6 / 0.010, 20e6 / 0.002))

@@ -28,9 +28,10 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What is known of a state's rows: how fast they are digested, and what of them a block changes and makes."""
+    """What is known of a state's rows: how fast they are digested and moved, what a block changes of them and makes."""
 
     row_rate: float | None
+    move_rate: float | None = None
     dirty_bytes: int | None
     new_bytes: int | None
 
@@ -76,17 +77,21 @@ def hash_rates(
 
 
 def rows_learned(route: Route, reports: Sequence[MoveReport], now: float, known: Rows) -> Rows:
-    """Return what is known of rows, with what the last moves by pre-copy between these two have measured of it."""
-    told = [report for report in _recent(route, reports, now) if report.strategy == PRE_COPY and report.moved_bytes]
-    told = told[-NUM_LAST:]
-    if not told:
-        return known
-    rows = [rate for report in told if (rate := _rate(report, "source", "rows")) is not None]
-    new = median_low([report.pulled_bytes for report in told])
+    """Return what is known of rows, with what the last moves between these two have measured of it.
+
+    What a streaming move pulls at its boundary says nothing of what a block makes: most of it had come before.
+    """
+    told = _recent(route, reports, now)
+    digested = [rate for report in told if (rate := _rate(report, "source", "rows")) is not None]
+    moved = [rate for report in told if (rate := _moved(report)) is not None]
+    whole = [report for report in told if report.strategy == PRE_COPY and report.moved_bytes][-NUM_LAST:]
+    new = median_low([report.pulled_bytes for report in whole]) if whole else known.new_bytes
+    dirty = median_low([report.pulled_bytes + report.moved_bytes for report in whole]) if whole else known.dirty_bytes
     return Rows(
-        row_rate=median_low(rows) if rows else known.row_rate,
+        row_rate=median_low(digested[-NUM_LAST:]) if digested else known.row_rate,
+        move_rate=median_low(moved[-NUM_LAST:]) if moved else known.move_rate,
         new_bytes=new,
-        dirty_bytes=max(new, median_low([report.pulled_bytes + report.moved_bytes for report in told])),
+        dirty_bytes=dirty,
     )
 
 
@@ -151,6 +156,14 @@ def _carried(report: MoveReport) -> float | None:
     if span is None or num_bytes < RATE_FROM_BYTES or span[1] <= span[0]:
         return None
     return num_bytes / (span[1] - span[0])
+
+
+def _moved(report: MoveReport) -> float | None:
+    """Return how fast rows were moved at the destination; None where they were too few to tell."""
+    span = _span(report, "moves")
+    if span is None or report.moved_bytes < RATE_FROM_BYTES or span[1] <= span[0]:
+        return None
+    return report.moved_bytes / (span[1] - span[0])
 
 
 def _rate(report: MoveReport, side: str, name: str) -> float | None:

@@ -102,6 +102,7 @@ class Planner:
             destination_hash_rate=hash_there,
             horizon_s=self._gateway().horizon_s(session),
             row_rate=rows.row_rate,
+            move_rate=rows.move_rate,
             copy_rate=_lesser(here.get("copy_bytes_per_s"), there.get("copy_bytes_per_s")),
             dirty_bytes=rows.dirty_bytes,
             new_bytes=rows.new_bytes,

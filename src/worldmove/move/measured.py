@@ -76,6 +76,8 @@ class Measured:
     """Of digesting a state row by row."""
     copy_rate: float | None = None
     """Of copying within one worker's memory."""
+    move_rate: float | None = None
+    """Of moving rows to where they belong; None: no move has measured it, and it is reckoned as a copy."""
     dirty_bytes: int | None = None
     """What differs, place by place, between two boundaries in a row."""
     new_bytes: int | None = None

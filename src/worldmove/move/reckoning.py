@@ -85,7 +85,8 @@ def _made_in(measured: Measured, seconds: float) -> float:
 
 def _difference(measured: Measured, left: float) -> tuple[Term, ...]:
     moved = max(0.0, measured.rate("dirty_bytes") - measured.rate("new_bytes"))
-    find = Term("move rows", moved / measured.rate("copy_rate"), f"{size_text(moved)} that lie elsewhere over there")
+    move_rate = measured.move_rate or measured.rate("copy_rate")
+    find = Term("move rows", moved / move_rate, f"{size_text(moved)} that lie elsewhere over there")
     return (freeze(measured), rows(measured), find, copy(measured, left), verify(measured), commit(measured))
 
 

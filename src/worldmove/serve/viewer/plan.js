@@ -12,7 +12,6 @@ const SPEEDS = [
   ["250mbit", "250 Mb/s"],
   ["100mbit", "100 Mb/s"],
   ["25mbit", "25 Mb/s"],
-  ["10mbit", "10 Mb/s"],
 ];
 const ASK_EVERY_MS = 3000;
 const LABEL_SHARE = 0.2; // of the bar: a narrower part has no room for its name
