@@ -232,10 +232,10 @@ def test_whatever_words_an_engine_finds_for_its_failure_a_message_carries_them(e
         def raises(*_arguments: Any) -> Any:
             raise error
 
-        engine.state = raises  # type: ignore[method-assign]
+        engine.state = raises  # type: ignore[method-assign, assignment]
         pair.prepare("loopback")
         await pair.hears(Declined)
-        engine.open = raises  # type: ignore[method-assign]
+        engine.open = raises  # type: ignore[method-assign, assignment]
         a.worker.take(Open(session="s-2", epoch=1, seed=6))
         a.worker.take(Describe(session="s-1", request=7))
         engine.during_step = raises
