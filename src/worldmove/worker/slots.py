@@ -4,6 +4,8 @@ free -> bound -> free              an opened session
 free -> shadow -> bound            a move that was committed
 free -> shadow -> quarantined -> free      one that was not: nobody gets the slot before its path is released
 free -> snapshot -> free            a state copied aside, while its session plays on in another slot
+free -> kept -> free | bound       a snapshot of another worker's session; bound where the session goes on from it
+free -> kept -> quarantined -> free        one that did not arrive
 """
 
 from collections.abc import Sequence
@@ -21,15 +23,17 @@ class SlotState(Enum):
     SHADOW = "shadow"
     QUARANTINED = "quarantined"
     SNAPSHOT = "snapshot"
+    KEPT = "kept"
 
 
 _STEPS = {
-    SlotState.FREE: (SlotState.BOUND, SlotState.SHADOW, SlotState.SNAPSHOT),
+    SlotState.FREE: (SlotState.BOUND, SlotState.SHADOW, SlotState.SNAPSHOT, SlotState.KEPT),
     SlotState.BOUND: (SlotState.FREE,),
     SlotState.SHADOW: (SlotState.BOUND, SlotState.QUARANTINED),
     SlotState.QUARANTINED: (SlotState.FREE,),
     # Whoever still reads it reads something else then, which the snapshot's proof shows.
     SlotState.SNAPSHOT: (SlotState.FREE,),
+    SlotState.KEPT: (SlotState.FREE, SlotState.BOUND, SlotState.QUARANTINED),
 }
 
 
