@@ -21,6 +21,7 @@ from worldmove.worker.messages import (
     GiveUp,
     Keep,
     Kept,
+    Leaving,
     LetGo,
     NotDone,
     Replayed,
@@ -236,5 +237,18 @@ def test_a_session_that_ends_leaves_nothing_that_is_kept(ends: Any) -> None:
         pair.b.worker.take(ends)
         await pair.settle()
         assert pair.b.of(Copies)[-1].slots_free == 2
+
+    on(trial)
+
+
+def test_a_worker_that_was_told_to_end_says_so_on_every_link_and_ends_after_a_time_in_any_case() -> None:
+    async def trial(pair: Keeping) -> None:
+        leaving = asyncio.ensure_future(pair.b.worker.leave(5.0))
+        await pair.settle()
+        pair.b.worker.joined()
+        await pair.settle()
+        assert len(pair.b.of(Leaving)) == 2
+        assert not leaving.done()
+        await leaving
 
     on(trial)

@@ -94,6 +94,7 @@ class Worker:
         self._background = background
         self._on_shutdown = on_shutdown
         self._server_life = 0
+        self._is_leaving = False
         copies.on_failed = self._engine_failed
 
     def hello(self) -> Hello:
@@ -117,12 +118,18 @@ class Worker:
         self.tools.send(Reported(worker=self._identity.worker, incarnation=self._identity.incarnation))
         self.copies.send_again()
         self._background.start("drop snapshots", self._snapshots.begin_anew())
+        if self._is_leaving:
+            self._say_leaving()
 
     async def leave(self, within_s: float) -> None:
         """Ask for this worker's sessions to be moved away, and end: when they are, or after a time in any case."""
-        self.tools.send(Leaving(worker=self._identity.worker, incarnation=self._identity.incarnation))
+        self._is_leaving = True
+        self._say_leaving()
         await asyncio.sleep(within_s)
         self._on_shutdown()
+
+    def _say_leaving(self) -> None:
+        self.tools.send(Leaving(worker=self._identity.worker, incarnation=self._identity.incarnation))
 
     def take(self, message: ToWorker) -> None:
         """Do, or begin, what a message asks for."""
