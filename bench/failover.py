@@ -1,7 +1,7 @@
 """Kills the worker of a protected world again and again: how long is nothing shown? ``python -m bench.failover``.
 
-One server with two workers, as ``worldmove serve --protect N`` starts it, and a world that is played over the play
-wire. Each round waits until a snapshot is kept by the other worker, and for some blocks more, so that every distance
+One server with three workers, as ``worldmove serve --protect N`` starts it, and a world that is played over the play
+wire. Each round waits until a snapshot is kept by another worker, and for some blocks more, so that every distance
 from the snapshot comes about; then the world's worker gets SIGKILL. What is measured runs from that signal to the
 arrival of the next new frame. At the end the frames must have come once, in order, and equal a replay of the lists.
 """
@@ -35,6 +35,7 @@ def main() -> None:
     options = parser("failover", __doc__)
     options.add_argument("--kills", type=int, default=24)
     options.add_argument("--protect", type=int, default=8, help="blocks between two snapshots")
+    options.add_argument("--workers", type=int, default=3, help="with a third one nobody waits for a new process")
     options.add_argument("--seed", type=int, default=7)
     asked = options.parse_args()
     quiet()
@@ -48,7 +49,7 @@ async def measure(asked: argparse.Namespace) -> tuple[list[dict[str, Any]], Play
     """Kill so often; then, with every worker ended, replay the world's log."""
     config = ServerConfig(
         port=0,
-        num_workers=2,
+        num_workers=asked.workers,
         worker=WorkerConfig(engine=asked.engine, num_threads=asked.threads, log_level="error"),
         protect_every=asked.protect,
     )
