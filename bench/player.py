@@ -21,6 +21,8 @@ class Seen:
     """By frame: SHA-256 of its pixels, as recomputed here."""
     newest: int = -1
     """The newest frame."""
+    epoch: int = 0
+    """Of the owner that made it."""
     damaged: int = 0
     """Frames whose pixels are not what their header says."""
     missing: int = 0
@@ -78,7 +80,7 @@ class Player:
             self.seen.changed += self.seen.frames[header.frame] != digest.hex()
             return
         self.seen.missing += header.frame != self.seen.newest + 1
-        self.seen.newest = header.frame
+        self.seen.newest, self.seen.epoch = header.frame, header.epoch
         self.seen.frames[header.frame] = digest.hex()
 
     async def _hear(self, socket: ClientConnection, said: dict[str, Any]) -> None:

@@ -114,6 +114,7 @@ def test_lists_are_tables_without_borders_with_numbers_to_the_right(server: str,
         "WATCHERS",
         "SEED",
         "SIZE(bytes)",
+        "KEEPER",
         "RESTS",
     ]
     assert session in [row.split()[0] for row in rows]
@@ -153,7 +154,9 @@ def test_a_move_as_json_is_one_document_whatever_its_outcome(server: str, sessio
 
 
 def test_every_client_command_writes_json(server: str, session: str) -> None:
-    for command in (("workers",), ("sessions",), ("moves",), ("open",), ("doctor",), ("close", session)):
+    protect = ("protect", session, "--every", "8")
+    lists = (("workers",), ("sessions",), ("moves",), ("failovers",))
+    for command in (*lists, ("open", "--protect", "4"), protect, ("doctor",), ("close", session)):
         ran = worldmove(*command, "--json", "--server", server)
         assert ran.document["schema"].startswith("worldmove.")
         assert ran.document["version"] == 1

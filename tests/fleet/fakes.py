@@ -72,6 +72,9 @@ class SilentGateway:
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
         self.told.append((event, fields))
 
+    def failed_over(self, session: str, report: object) -> None:
+        self.told.append(("failed_over", report))
+
     def lost(self, session: str, why: str) -> None:
         self.told.append(("lost", why))
 

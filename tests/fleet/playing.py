@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from worldmove.engine.base import Engine, KeyChange
+from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.move.ledger_messages import MarkShown
 from worldmove.worker.messages import (
@@ -18,6 +19,7 @@ from worldmove.worker.messages import (
     Inputs,
     Note,
     Opened,
+    Replayed,
 )
 
 KEYS = ("up", "left", "down", "right")
@@ -54,6 +56,7 @@ class Play:
     waiting: dict[int, BlockDone] = field(default_factory=dict)
     closed_epoch: int = -1
     lost_why: str = ""
+    failovers: list[FailoverReport] = field(default_factory=list)
     progress: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -88,6 +91,9 @@ class PlayingGateway:
             self._of(message.session).checks[message.block] = (message.frame_sha256, message.state_digest)
         elif isinstance(message, Followed):
             self._of(message.session).follows.setdefault(message.attempt, {})[message.block] = message.frame_sha256
+        elif isinstance(message, Replayed):
+            equal = self._of(message.session).shown[message.block].frame_sha256 == message.frame_sha256
+            self.fleet.compared(message.session, message.epoch, message.block, equal=equal)
 
     def owned(self, session: str, owner: Owner) -> None:
         play = self._of(session)
@@ -142,6 +148,9 @@ class PlayingGateway:
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
         if event == "phase":
             self.on_phase(str(fields["phase"]))
+
+    def failed_over(self, session: str, report: FailoverReport) -> None:
+        self._of(session).failovers.append(report)
 
     def lost(self, session: str, why: str) -> None:
         play = self._of(session)

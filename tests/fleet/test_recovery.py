@@ -12,7 +12,7 @@ from worldmove.fleet.recovery import Recovery
 from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt, Reclaim, Yours
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Inquire
-from worldmove.worker.messages import Close, Copy, Poll, TakeOver
+from worldmove.worker.messages import Close, Copy, Poll, Revive, TakeOver
 
 Before = Callable[[Server], Awaitable[None]]
 React = Callable[[Server, object], None]
@@ -194,3 +194,41 @@ def test_a_session_whose_owner_says_that_it_holds_no_copy_is_looked_after_like_a
         return row(server).lost
 
     assert virtual.run(run())
+
+
+def _is_installed(server: Server, message: object) -> None:
+    """A keeper that installs what it keeps, and plays when it is told to."""
+    if isinstance(message, Revive):
+        server.holds("b", copy_of("s", "retired", block=message.block))
+    if isinstance(message, TakeOver):
+        server.holds("b", copy_of("s", "live", epoch=message.epoch))
+
+
+def test_a_snapshot_that_is_kept_is_installed_and_takes_over_where_nothing_else_is_left() -> None:
+    server = recovered(copy_of("s", "kept", block=3), react=_is_installed)
+    assert (row(server).owner, row(server).epoch, row(server).lost) == ("b", 2, False)
+    assert server.wires["b"].of(Revive)[0] == Revive(session="s", epoch=1, block=3, next_block=5)
+    assert server.wires["b"].of(TakeOver)[0] == TakeOver(session="s", epoch=2, block=5)
+    assert ("linked_again", ("b", 3)) in server.gateway.told
+
+
+def test_a_retired_copy_takes_over_before_a_snapshot_that_the_same_worker_keeps() -> None:
+    server = recovered(copy_of("s", "retired", block=4), copy_of("s", "kept", block=3), react=_plays_when_told(1))
+    assert (row(server).owner, row(server).epoch) == ("b", 2)
+    assert server.wires["b"].of(Revive) == []
+
+
+@pytest.mark.parametrize(("block", "reaches"), [(3, 4), (3, 3)])
+def test_a_snapshot_whose_lists_have_a_gap_is_of_no_use_and_the_session_is_lost(block: int, reaches: int) -> None:
+    kept = copy_of("s", "kept", block=block)
+    server = recovered(kept, react=_is_installed, before=lambda server: _lists_reach(server, reaches))
+    assert row(server).lost
+    assert server.wires["b"].of(Revive) == []
+
+
+def test_a_snapshot_that_cannot_be_installed_is_let_go_and_the_reason_is_said() -> None:
+    def cannot(server: Server, message: object) -> None:
+        if isinstance(message, Revive):
+            server.holds("b")
+
+    assert row(recovered(copy_of("s", "kept", block=3), react=cannot)).lost

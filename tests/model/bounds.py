@@ -16,6 +16,8 @@ class Bounds:
     """Live workers that are taken for dead, wrongly."""
     num_restarts: int = 0
     """Servers that die: the gateway and the controller forget, the ledger does not."""
+    num_snapshots: int = 0
+    """Snapshots of the owner's state that another worker comes to keep."""
     ledger_loses_a_write: bool = False
     """Whether the ledger may come back as it was before its last write."""
 
@@ -44,5 +46,12 @@ RESTART_1_BLOCK = replace(RESTART, num_blocks=1)
 RESTART_AND_CRASH = replace(RESTART_1_BLOCK, num_crashes=1)
 RESTART_AND_CRASH_2 = replace(RESTART_AND_CRASH, num_blocks=2)
 
-NAMED = {"S": S, "S, 3 blocks": S_3_BLOCKS, "B": B, "R": R, "L": L, "W": W}
+KEPT_1_BLOCK = replace(B, num_blocks=1, num_snapshots=1, num_suspicions=0)
+"""A worker keeps a snapshot of the session, beside whatever else it holds of it."""
+KEPT_2_BLOCKS = replace(KEPT_1_BLOCK, num_blocks=2)
+KEPT_SUSPICION = replace(KEPT_2_BLOCKS, num_attempts=0, num_suspicions=1)
+KEPT_RESTART = replace(KEPT_1_BLOCK, num_attempts=0, num_restarts=1)
+P = replace(KEPT_2_BLOCKS, num_suspicions=1)
+
+NAMED = {"P": P, "S": S, "S, 3 blocks": S_3_BLOCKS, "B": B, "R": R, "L": L, "W": W}
 """The bounds of the large runs."""

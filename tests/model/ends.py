@@ -71,10 +71,19 @@ class End(NamedTuple):
     """The newest server that it had an acknowledgement of."""
     handles: int = 0
     """A bit for each attempt that can still write into the slot."""
+    kept: int = -1
+    """The boundary of the snapshot that is kept here, beside any copy; -1 where there is none."""
+    kept_epoch: int = 0
+    """That in which it was taken; of a copy that was installed from it, until that takes over."""
 
     @property
     def is_source(self) -> bool:
         return type(self.phase) is SourcePhase
+
+    @property
+    def is_revived(self) -> bool:
+        """Whether it is a retired copy that was installed from a snapshot."""
+        return self.phase is SourcePhase.RETIRED and self.kept < 0 < self.kept_epoch
 
     @property
     def is_complete(self) -> bool:
@@ -83,7 +92,9 @@ class End(NamedTuple):
 
 
 Done = tuple[End, tuple[Message, ...]]
-NO_COPY = {name: End._field_defaults[name] for name in End._fields if name not in ("incarnation", "life", "handles")}
+BESIDE = ("incarnation", "life", "handles", "kept", "kept_epoch")
+"""What is not of the copy."""
+NO_COPY = {name: End._field_defaults[name] for name in End._fields if name not in BESIDE}
 
 
 class Ends:
@@ -229,6 +240,9 @@ class Ends:
         told = self._book.answers.values[answer]
         event = self._rules.source_event(told, phase=end.phase, epoch=end.epoch)
         is_reclaim = isinstance(self._book.operations.values[question], Reclaim)
+        if event is SourceEvent.YOURS and end.is_revived and self._rules.revived_waits_for_failover:
+            sent.append(("gone", told.epoch))
+            event = None
         if event is None or (is_reclaim and event is not SourceEvent.YOURS):
             return end._replace(question=NO_QUESTION) if end.phase is SourcePhase.RETIRED else None
         if isinstance(told, Yours | Theirs):
@@ -247,6 +261,8 @@ class Ends:
         self, worker: int, end: End, said: Message, plans: tuple[Plan, ...], good: bool, sent: list[Message]
     ) -> End | None:
         word, phase = said[0], end.phase
+        if word == "revive":
+            return self._revived(end, said)
         if word == "ack":
             return (
                 self._acknowledged(end, said) if phase is DestinationPhase.DOUBT and said[2] >= end.boundary else None
@@ -266,6 +282,23 @@ class Ends:
             event = DestinationEvent.MATCHED if end.content == GOOD else DestinationEvent.MISMATCH
             return self.step(worker, end._replace(verified=end.content == GOOD), event, sent)
         return None
+
+    def _revived(self, end: End, said: Message) -> End | None:
+        """What is kept becomes a retired copy, where there is none: needed until the block that was next has left."""
+        _, _, _, block, next_block, epoch = said
+        if end.phase is not DestinationPhase.NONE or end.kept != block:
+            return None
+        return end._replace(**NO_COPY)._replace(
+            phase=SourcePhase.RETIRED,
+            epoch=epoch,
+            row_epoch=epoch,
+            acked=block,
+            next=block,
+            boundary=next_block,
+            content=GOOD,
+            verified=True,
+            kept=-1,
+        )
 
     def _offered(self, worker: int, end: End, attempt: int, plans: tuple[Plan, ...], sent: list[Message]) -> End | None:
         if end.phase is not DestinationPhase.NONE or plans[attempt - 1].destination != worker:
@@ -345,6 +378,8 @@ class Ends:
 
     def _thaw(self, worker: int, end: End, sent: list[Message]) -> End:
         epoch = max(end.row_epoch, end.epoch)
+        if end.kept < 0:
+            end = end._replace(kept_epoch=0)
         end = end._replace(epoch=epoch, row_epoch=epoch, boundary=-1, question=NO_QUESTION, landed=False)
         sent += self._frames(worker, end)
         return end
@@ -364,7 +399,7 @@ class Ends:
         return end._replace(boundary=end.next, question=NO_QUESTION)
 
     def _free(self, _worker: int, end: End, _sent: list[Message]) -> End:
-        return end._replace(**NO_COPY)
+        return end._replace(**NO_COPY)._replace(kept_epoch=0 if end.kept < 0 else end.kept_epoch)
 
     def _reserve(self, _worker: int, end: End, _sent: list[Message]) -> End:
         return end._replace(handles=end.handles | 1 << end.attempt)

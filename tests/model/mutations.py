@@ -4,7 +4,7 @@ Each is tried within the smallest bounds in which it still does its harm, some f
 to; none of them was counted within the large bounds, which ``large`` explores under the rules as they are shipped.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,8 @@ from tests.model.bounds import (
     CALM_AGAIN,
     CRASH,
     CRASH_1_BLOCK,
+    KEPT_1_BLOCK,
+    KEPT_2_BLOCKS,
     RESTART_1_BLOCK,
     RESTART_AND_CRASH,
     RESTART_AND_CRASH_2,
@@ -32,6 +34,7 @@ from tests.model.situations import (
     TAKES_OVER,
     Situation,
 )
+from worldmove.fleet.orphans import num_current
 from worldmove.fleet.ports import Owner
 from worldmove.move.ledger_messages import (
     Answer,
@@ -56,6 +59,7 @@ from worldmove.move.protocol import (
     SourcePhase,
 )
 from worldmove.serve.show import Fence, Verdict, judge
+from worldmove.worker.messages import KEPT, Copy
 
 Decision = tuple[Row, Answer | None]
 _S, _E, _F = SourcePhase, SourceEvent, SourceEffect
@@ -174,6 +178,18 @@ def lost_by_a_lapsed_lease(row: Row, asked: Operation, facts: Facts) -> Decision
     if isinstance(asked, Lose) and facts.owner_suspected:
         return lost_without_a_poll(row, asked, replace(facts, owner_gone=True))
     return decide(row, asked, facts)
+
+
+# What the controller makes of snapshots, changed.
+
+
+def without_kept_ones(copies: Iterable[Copy]) -> int:
+    """Count no snapshot that is kept when a session is to be lost."""
+    return num_current(copy for copy in copies if copy.phase != KEPT)
+
+
+def revives_nothing(_held: Any, _next_block: int) -> None:
+    """Have no snapshot installed."""
 
 
 # The gateway's rule, changed.
@@ -336,6 +352,12 @@ HARMFUL = (
     ),
     _mutation("a lapsed lease is a loss", SUSPICION, I5, decide=lost_by_a_lapsed_lease, suspicion_is_death=True),
     _mutation("a dead owner is a loss, without a poll", CRASH, I5, decide=lost_without_a_poll),
+    _mutation("a snapshot that is kept is no copy", KEPT_1_BLOCK, I5, num_current=without_kept_ones),
+    _mutation("a snapshot that is kept is not installed", KEPT_1_BLOCK, sticks=True, to_revive=revives_nothing),
+    _mutation("a snapshot is kept before its blocks have left", KEPT_1_BLOCK, sticks=True, keeps_what_has_left=False),
+    _mutation(
+        "a copy made of a snapshot takes any grant for its own", KEPT_2_BLOCKS, I9, revived_waits_for_failover=False
+    ),
     _mutation("no quarantine", CALM_AGAIN, I4, quarantines=False),
     _mutation("the window stays open after the verifying pass", CALM, I4, closes_window=False),
     _mutation(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from worldmove.fleet.orphans import num_current, successor
+from worldmove.fleet.orphans import num_current, successor, to_revive
 from worldmove.move.answers import destination_event, source_event
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_row import Facts, Row
@@ -28,11 +28,16 @@ class Rules:
     destination_event: Callable[..., Any] = destination_event
     successor: Callable[..., Any] = successor
     num_current: Callable[..., int] = num_current
+    to_revive: Callable[..., Any] = to_revive
 
     proves_when_acknowledged: bool = True
     """The proof is not sent before the gateway has taken every frame up to the boundary."""
     closes_window: bool = True
     """The write window is closed before the verifying pass."""
+    keeps_what_has_left: bool = True
+    """A snapshot counts as kept only once every block before it has left the gateway."""
+    revived_waits_for_failover: bool = True
+    """A copy that was installed from a snapshot takes the session by a failover alone, which says what to replay."""
     quarantines: bool = True
     """A discarded slot is handed on only when its transport's handle is released."""
     frees_when_passed: bool = True

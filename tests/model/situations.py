@@ -28,7 +28,7 @@ class Situation:
     def state(self, world: World) -> State:
         """Return it as a state of a world, with that world's faults still to come."""
         bounds = world.bounds
-        luck = Luck(bounds.num_crashes, bounds.num_suspicions, bounds.num_restarts)
+        luck = Luck(bounds.num_crashes, bounds.num_suspicions, bounds.num_restarts, snapshots=bounds.num_snapshots)
         gate = Gate(next=self.shown, shown=self.shown_epoch, closed=self.closed)
         numbers = (world.book.rows.of(self.row), world.gates.of(gate), world.plans.of(self.plans), world.lucks.of(luck))
         return (*numbers, world.wire.mask(self.flight), self.shown, *(world.ends.of(end) for end in self.ends))

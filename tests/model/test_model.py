@@ -13,6 +13,9 @@ from tests.model.bounds import (
     CALM_AGAIN,
     CRASH,
     CRASH_1_BLOCK,
+    KEPT_1_BLOCK,
+    KEPT_RESTART,
+    KEPT_SUSPICION,
     NAMED,
     RESTART,
     SUSPICION,
@@ -41,6 +44,18 @@ def test_a_fault_breaks_nothing_and_leaves_nobody_stuck(bounds: Bounds, num_stat
 
 def test_a_server_that_forgets_breaks_nothing_and_leaves_nobody_stuck() -> None:
     holds(RESTART, num_states=26_000)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "num_states"),
+    [
+        pytest.param(KEPT_1_BLOCK, 1_000, id="crash"),
+        pytest.param(KEPT_SUSPICION, 1_000, id="suspicion"),
+        pytest.param(KEPT_RESTART, 100, id="restart"),
+    ],
+)
+def test_a_snapshot_that_is_kept_breaks_nothing_and_leaves_nobody_stuck(bounds: Bounds, num_states: int) -> None:
+    holds(bounds, num_states=num_states)
 
 
 def test_computing_one_block_ahead_in_doubt_would_break_nothing_if_that_block_counts_for_nothing() -> None:

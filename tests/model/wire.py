@@ -99,6 +99,9 @@ class Matters:
                 end = self._ends[said[1]]
                 done = end.is_source and (end.phase is not SourcePhase.RETIRED or end.epoch >= said[3])
                 return end.incarnation == said[2] and not done and said[3] == self._row.epoch
+            case "revive":
+                end = self._ends[said[1]]
+                return bool(end.incarnation == said[2] and end.kept == said[3])
             case "gone":
                 return bool(said[1] == self._row.epoch)
             case "empty":

@@ -31,7 +31,7 @@ from worldmove.move.ledger_row import Row
 from worldmove.move.messages import CONTROLLER
 from worldmove.move.protocol import DestinationPhase, SourcePhase
 from worldmove.serve.show import Fence, Verdict
-from worldmove.worker.messages import Copy
+from worldmove.worker.messages import KEPT, Copy
 
 ROW, GATE, PLANS, LUCK, FLIGHT, SHOWN, ENDS = range(7)
 State = tuple[int, ...]
@@ -61,6 +61,8 @@ class Luck(NamedTuple):
     """Workers that were heard to be empty, by whatever incarnation."""
     before: int = -1
     """The row before its last write, where the ledger may lose that."""
+    snapshots: int = 0
+    """Those that may still come to be kept."""
 
 
 class World:
@@ -85,7 +87,7 @@ class World:
         """Return the beginning: A plays, nothing was computed."""
         row = Row(session=SESSION, owner=NAMES[0], incarnation=1, epoch=1)
         bounds = self.bounds
-        luck = Luck(bounds.num_crashes, bounds.num_suspicions, bounds.num_restarts)
+        luck = Luck(bounds.num_crashes, bounds.num_suspicions, bounds.num_restarts, snapshots=bounds.num_snapshots)
         plays = End(phase=SourcePhase.LIVE, epoch=1, row_epoch=1, content=GOOD, verified=True)
         ends = (plays, *(End() for _ in range(bounds.num_workers - 1)))
         numbers = (self.book.rows.of(row), self.gates.of(Gate()), self.plans.of(()), self.lucks.of(luck), 0, 0)
@@ -114,6 +116,7 @@ class World:
             flight ^= low
             yield from self._arrives(state, row, low.bit_length() - 1)
         yield from self._controller(state, row)
+        yield from self._keeps(state, row)
         yield from self._faults(state, row)
 
     # the ends
@@ -179,7 +182,7 @@ class World:
         elif word == "ack":
             for worker in range(self.bounds.num_workers):
                 yield from self._hears(state, row, worker, number)
-        elif word in ("answer", "take over"):
+        elif word in ("answer", "take over", "revive"):
             if self.ends.values[state[ENDS + said[1]]].incarnation == said[2]:
                 yield from self._hears(state, row, said[1], number)
         elif word == "gone":
@@ -270,6 +273,31 @@ class World:
         if self.rules.reads_reports and holds_none and owner.incarnation == row.incarnation and gate.gone != row.epoch:
             yield self._changed(state, gate=gate._replace(gone=row.epoch))
 
+    def _keeps(self, state: State, row: Row) -> Iterator[Step]:
+        """Another worker has come to keep a snapshot of the owner's state: every block before it has left by then."""
+        luck, owner = self.lucks.values[state[LUCK]], NAMES.index(row.owner)
+        end = self.ends.values[state[ENDS + owner]]
+        plays = end.phase is SourcePhase.LIVE and (end.incarnation, end.epoch) == (row.incarnation, row.epoch)
+        still = end.acked == end.next or not self.rules.keeps_what_has_left
+        if not luck.snapshots or not plays or end.next < end.replays_to or not still:
+            return
+        left = self.lucks.of(luck._replace(snapshots=luck.snapshots - 1))
+        for worker in range(self.bounds.num_workers):
+            if worker != owner:
+                place = ENDS + worker
+                keeper = self.ends.values[state[place]]
+                kept = self.ends.of(keeper._replace(kept=end.next, kept_epoch=end.epoch))
+                after = (*state[:LUCK], left, *state[FLIGHT:place], kept, *state[place + 1 :])
+                yield self._step(after, None)
+
+    def _revives(self, state: State, row: Row, next_block: int | None, held: list[tuple[int, Copy]]) -> Iterator[Step]:
+        found = None if next_block is None else self.rules.to_revive(held, next_block)
+        if found is not None and row.attempt is None:
+            worker, copy = found
+            incarnation = self.ends.values[state[ENDS + worker]].incarnation
+            said = ("revive", worker, incarnation, copy.block, next_block, row.epoch)
+            yield self._changed(state, sent=self.wire.mask((said,)))
+
     def _offers(self, state: State, row: Row) -> Iterator[Step]:
         plans: tuple[Plan, ...] = self.plans.values[state[PLANS]]
         source = NAMES.index(row.owner)
@@ -316,6 +344,9 @@ class World:
                 yield from self._reclaims_unasked(state, known)
             held = [(worker, copy_of(end)) for worker, end in enumerate(ends)]
             holders = [(worker, copy) for worker, copy in held if copy is not None]
+            holders += [(worker, kept_of(end)) for worker, end in enumerate(ends) if end.kept >= 0]
+            if gone or row.shown:
+                yield from self._revives(state, row, next_block, holders)
             holder = self.rules.successor(holders)
             if holder is not None and next_block is not None and (gone or (suspected and row.shown)):
                 closed = gate._replace(closed=max(gate.closed, row.epoch))
@@ -325,7 +356,7 @@ class World:
                 asked = Lose(session=SESSION, epoch=row.epoch, poll=POLL, copies_found=found)
                 after, answer = self.book.decide(state[ROW], self.book.operations.of(asked), known)
                 if isinstance(self.book.answers.values[answer], Done):
-                    lives = any(end.is_complete for end in ends)
+                    lives = any(end.is_complete or end.kept >= 0 for end in ends)
                     yield self._changed(state, row=after, broken=Broken.I5 if lives else None)
 
     def _fails_over(self, state: State, row: Row, holder: int, known: tuple[Any, ...], gate: Gate) -> Step:
@@ -513,6 +544,11 @@ def copy_of(end: End) -> Copy | None:
     }
     word = words.get(end.phase)
     return None if word is None else Copy(session=SESSION, phase=word, epoch=end.epoch, block=end.next)
+
+
+def kept_of(end: End) -> Copy:
+    """Return what a worker reports of the snapshot that it keeps."""
+    return Copy(session=SESSION, phase=KEPT, epoch=end.kept_epoch, block=end.kept)
 
 
 def _fields(row: Row) -> dict[str, Any]:

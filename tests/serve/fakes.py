@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from worldmove.engine.base import EngineSpec
 from worldmove.errors import LedgerError, UserError
+from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
@@ -122,6 +123,11 @@ class FakeFleet:
         """How many questions to the ledger fail."""
         self.silent_answers = 0
         """How many questions to the ledger are left unanswered."""
+        self.protected: dict[str, int] = {}
+        """After how many blocks a snapshot of each session is kept."""
+        self.comparisons: list[tuple[str, int, int, bool]] = []
+        """Of replayed blocks: session, epoch, block, whether it was equal."""
+        self.failed_over: list[FailoverReport] = []
         self.on_block: Callable[[str, BlockDone], BlockDone | None] = lambda _worker, block: block
         self._gateway: Gateway | None = None
         self._names = tuple(workers)
@@ -141,11 +147,19 @@ class FakeFleet:
         return
 
     async def open(
-        self, session: str, seed: int, on: str | None = None, *, beginning: Beginning | None = None
+        self,
+        session: str,
+        seed: int,
+        on: str | None = None,
+        *,
+        beginning: Beginning | None = None,
+        protect_every: int | None = None,
     ) -> SessionView:
         if self.num_places is not None and len(self.sessions_by_name) >= self.num_places:
             raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
-        return self._open(session, seed, on or self._names[0], epoch=1, throwaway=False)
+        view = self._open(session, seed, on or self._names[0], epoch=1, throwaway=False)
+        self.protect(session, protect_every or 0)
+        return view
 
     async def describe(self, session: str) -> Described:
         leaves = (LeafSize("state", "bytes", (), 32), LeafSize("number", "int", (), 1))
@@ -343,6 +357,15 @@ class FakeFleet:
         changed = self.on_block(worker, done)
         if changed is not None:
             self.gateway.take(worker, changed)
+
+    def protect(self, session: str, every: int) -> None:
+        self.protected[session] = every
+
+    def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
+        self.comparisons.append((session, epoch, block, equal))
+
+    def failovers(self) -> tuple[FailoverReport, ...]:
+        return tuple(self.failed_over)
 
     def amend(self, told: MoveReport) -> None:
         self.reports = [told if report.attempt == told.attempt else report for report in self.reports]

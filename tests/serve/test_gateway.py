@@ -12,6 +12,7 @@ import pytest
 from tests.move import virtual
 from tests.serve.fakes import RECEIPTS, SPEC, Counting, FakeFleet, FakeIds, FakeSocket
 from worldmove.errors import UserError
+from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
 from worldmove.fleet.reports import Outcome
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import FrameHeader, Kind, unpack
@@ -22,7 +23,7 @@ from worldmove.serve.metrics import Metrics
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.receipts import claim_of
 from worldmove.serve.wording import engine_info
-from worldmove.worker.messages import BlockDone, Failed, Inputs
+from worldmove.worker.messages import BlockDone, Failed, Inputs, Replayed
 
 LIFE = 77
 
@@ -717,3 +718,41 @@ def test_a_player_that_comes_back_is_sent_what_it_lacks_and_nothing_twice() -> N
         assert [header.frame for header, _ in [*seen, *back.frames()]] == list(range(len(seen) + len(back.frames())))
 
     in_house(work)
+
+
+def test_a_replayed_block_is_compared_with_what_was_shown_and_a_failover_is_told() -> None:
+    async def test(house: House) -> None:
+        session = (await house.desk.open(seed=7, on="a", protect=4)).name
+        assert house.fleet.protected == {session: 4}
+        watcher = Watcher(house, session)
+        watcher.press(("up", True))
+        await asyncio.sleep(1.0)
+        shown = house.gateway.lives[session].screen.last
+        assert shown is not None
+        for frames in (shown.frame_sha256, tuple(bytes(32) for _ in shown.frame_sha256)):
+            house.gateway.take("b", Replayed(session=session, epoch=2, block=shown.block, frame_sha256=frames))
+        never = Replayed(session=session, epoch=2, block=shown.block + 100, frame_sha256=shown.frame_sha256)
+        house.gateway.take("b", never)
+        compared = [(session, 2, shown.block, True), (session, 2, shown.block, False)]
+        assert house.fleet.comparisons == compared
+        report = FailoverReport(
+            session=session,
+            source="a",
+            destination="b",
+            epoch=2,
+            boundary=4,
+            next_block=6,
+            started_at=0.0,
+            began=0.0,
+            outcome=FailoverOutcome.RESUMED,
+            took_s=0.25,
+            num_compared=2,
+        )
+        house.gateway.failed_over(session, report)
+        await asyncio.sleep(0.1)
+        (told,) = watcher.texts("failover")
+        assert (told["outcome"], told["replayed"], told["ms"]) == ("resumed", 2, 250.0)
+        assert "b computed 2 blocks again (2 of 2 compared with what was shown, all equal)" in told["sentence"]
+        watcher.leave()
+
+    in_house(test)

@@ -13,6 +13,7 @@ class Case:
     horizon_s: float | None = None
     fifo: bool = False
     sql: bool | None = None
+    protect_every: int | None = None
     forgets: str = ""
     """A leaf that the engine does not give away (a planted fault)."""
 
@@ -40,6 +41,8 @@ class Plan:
     horizon_s: float
     num_sessions: int
     sql: bool
+    protect_every: int = 0
+    """After how many blocks another worker keeps a snapshot of each session; 0: never."""
 
     @classmethod
     def of(cls, case: Case) -> "Plan":
@@ -47,8 +50,10 @@ class Plan:
         horizon_s = rng.choice((1.0, 1.5, 2.0, 2.0, 3.0, 4.0, 6.0))
         num_sessions = rng.choice((1, 1, 1, 2))
         sql = rng.random() < 0.1
+        protect_every = rng.choice((0, 0, 0, 0, 0, 0, 2, 3, 4, 8))
         return cls(
             horizon_s=horizon_s if case.horizon_s is None else case.horizon_s,
             num_sessions=num_sessions,
             sql=sql if case.sql is None else case.sql,
+            protect_every=protect_every if case.protect_every is None else case.protect_every,
         )

@@ -67,14 +67,14 @@ async def _open(stage: Stage) -> str:
     """Open a session; where the ledger does not answer, another."""
     while True:
         try:
-            return await stage.server.ask(_opened)
+            return await stage.server.ask(lambda house: _opened(house, stage.plan.protect_every))
         except WorldMoveError as error:
             stage.trace.add("not_opened", code=error.code)
             await asyncio.sleep(0.1)
 
 
-async def _opened(house: House) -> str:
-    return (await house.desk.open(seed=house.ids.next_seed(), on=None)).name
+async def _opened(house: House, protect_every: int) -> str:
+    return (await house.desk.open(seed=house.ids.next_seed(), on=None, protect=protect_every)).name
 
 
 def _tab(stage: Stage, session: str, role: Role) -> Tab:
@@ -139,6 +139,7 @@ def _check_moves(stage: Stage, house: House) -> None:
 async def _end(stage: Stage, house: House) -> None:
     for tab in stage.second_tabs:
         await tab.end()
+    stage.watch.is_ending = True
     for tab in stage.tabs:
         stage.watch.check_actions(stage.watch.played[tab.session])
         await tab.end()
@@ -162,9 +163,15 @@ def _open_attempt(played: Played) -> bool:
 
 
 def _only_owners(stage: Stage, house: House) -> bool:
-    kept = [played for played in stage.watch.played.values() if played.row and not played.row.lost]
+    """Every slot is an owner's, or holds the one snapshot that another worker keeps of a protected session."""
+    rows = [played.row for played in stage.watch.played.values() if played.row and not played.row.lost]
+    held = sorted((copy.session, copy.phase, view.name) for view in house.controller.workers() for copy in view.copies)
     num_taken = sum(3 - view.slots_free for view in house.controller.workers())
-    return num_taken == len(kept)
+    owners = [(row.session, "live", row.owner) for row in rows]
+    others = [found for found in held if found not in owners]
+    protected = sorted(row.session for row in rows) if stage.plan.protect_every else []
+    elsewhere = all((session, "live", worker) not in owners and phase == "kept" for session, phase, worker in others)
+    return elsewhere and [found[0] for found in others] == protected and num_taken == len(held) == len(owners + others)
 
 
 async def _within(stage: Stage, what: str, holds: Callable[[], bool]) -> None:

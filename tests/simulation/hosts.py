@@ -63,6 +63,11 @@ class SimHosts:
         (copy,) = [copy for process in self.all if process.node == node for copy in process.copies_of(session)]
         return copy.next_block
 
+    def kept_block_of(self, session: str, node: str) -> int | None:
+        """Return the boundary of the snapshot that a node keeps of a session, if it keeps one."""
+        (process,) = [process for process in self.all if process.node == node]
+        return process.kept_block(session)
+
     async def start(
         self,
         worker: str,

@@ -51,6 +51,12 @@ class Tally(Counters):
     def asked(self, operation: Operation, answer: Answer | None, took_s: float) -> None:
         self._trace.count(f"ledger {type(operation).__name__} {type(answer).__name__ if answer else 'none'}")
 
+    def failed_over(self, outcome: str, took_s: float | None) -> None:
+        self._trace.count(f"failovers {outcome}")
+
+    def replayed(self, *, equal: bool) -> None:
+        self._trace.count("blocks replayed and compared" if equal else "blocks replayed differently")
+
     def died(self, worker: str) -> None:
         self._trace.count("deaths")
 
@@ -168,6 +174,8 @@ def open_house(
         trace.add(event, **fields)
         if event == "worker_suspected":
             watch.suspected(str(fields["worker"]))
+        if event == "not_protected":
+            watch.cannot_be_protected(str(fields["session"]))
         if event == "task_failed":
             trace.fail(f"the controller's task {fields['task']!r} failed: {fields['error']}")
 

@@ -17,11 +17,26 @@ from tests.simulation.loop import SimLoop
 from tests.simulation.trace import Trace
 from tests.simulation.weather import Weather
 from worldmove.move.messages import MoveMessage, Proof
-from worldmove.worker.messages import LedgerAnswer, LedgerAsk, ToServer, ToWorker
+from worldmove.worker.messages import (
+    Expect,
+    Keep,
+    Kept,
+    LedgerAnswer,
+    LedgerAsk,
+    Replayed,
+    Revive,
+    SnapshotTaken,
+    TakeOver,
+    TakeSnapshot,
+    ToServer,
+    ToWorker,
+)
 
 LATENCY_S = (0.0005, 0.02)
 TAIL_S = 2.0
 BY_ITSELF = (MoveMessage, LedgerAsk, LedgerAnswer)
+OF_PROTECTION = (Expect, TakeSnapshot, SnapshotTaken, Keep, Kept, Revive, TakeOver, Replayed)
+"""Either end of a link may die of one: a snapshot is taken, travels, or is used."""
 
 _ENCODER = msgspec.msgpack.Encoder()
 DECODERS: dict[str, msgspec.msgpack.Decoder[Any]] = {
@@ -59,6 +74,9 @@ class Direction:
                 wire.on_move_message(message)
             self._send_by_itself(carried)
             return
+        if isinstance(message, OF_PROTECTION):
+            wire.trace.add(self._way, worker=self._worker, protection=type(message).__name__, session=message.session)
+            wire.on_protection_message(self._worker)
         self._stream.append(carried)
         self._free_at = max(self._free_at, wire.loop.time() + self._latency.between(*LATENCY_S))
         wire.loop.call_at(self._free_at, self._next, context=self._context)
@@ -123,6 +141,7 @@ class Wire:
         self.weather = weather
         self.trace = trace
         self.on_move_message: Callable[[Any], None] = lambda message: None
+        self.on_protection_message: Callable[[str], None] = lambda worker: None
 
 
 def _damaged(groups: tuple[bytes, ...], bit: int) -> tuple[bytes, ...]:

@@ -85,6 +85,7 @@ class Node:
         self._stop = asyncio.Event()
         self._unreachable_until = 0.0
         self._said_hello = False
+        self._is_leaving = False
         self._path = SimPath(fabric, self.node, lambda: self.has_power)
         self._engine = CounterEngine(lambda world, changes: watch.stepped(self.node, world, changes), forgets)
         engine = Alone(self.node)
@@ -122,8 +123,13 @@ class Node:
             self._end(-9, noticed_after_s)
 
     def terminate(self) -> None:
-        """SIGTERM."""
-        self._loop.call_soon(self._stop.set, context=self._context)
+        """SIGTERM: it asks for its sessions to be moved away; at a second one, or without a link, it ends at once."""
+        if self.assembly is None or self._connection is None or self._is_leaving or not self.has_power:
+            self._loop.call_soon(self._stop.set, context=self._context)
+            return
+        self._is_leaving = True
+        leaving = self.assembly.worker.leave(self._config.leave_s)
+        self._loop.run_in(self._context, leaving, f"leave {self.node}")
 
     def cut(self, seconds: float) -> None:
         """Break the connection; none is made for some time."""
@@ -161,7 +167,14 @@ class Node:
 
     def lists_of(self, session: str) -> frozenset[int]:
         """Return the blocks of a session whose lists it holds."""
-        return frozenset(block for copy in self.copies_of(session) for block, _ in copy.inputs.held())
+        kept = None if self.assembly is None else self.assembly.worker.copies.kept.get(session)
+        lists = [copy.inputs for copy in self.copies_of(session)] + ([] if kept is None else [kept.inputs])
+        return frozenset(block for held in lists for block, _ in held.held())
+
+    def kept_block(self, session: str) -> int | None:
+        """Return the boundary of the snapshot that it keeps of a session, if it keeps one."""
+        kept = None if self.assembly is None else self.assembly.worker.copies.kept.get(session)
+        return None if kept is None or kept.state is None else kept.state.block
 
     def close_arenas(self) -> None:
         """Give the memory back, once the run is over."""
@@ -236,6 +249,8 @@ class Node:
     def _log(self, event: str, **fields: Any) -> None:
         if event == "copy" and self.has_power:  # it may lose it in the middle of a step, by what it has just sent
             self._watch.copy_changed(self.node, session=fields["session"], phase=fields["phase"], epoch=fields["epoch"])
+        if event == "kept" and self.has_power:
+            self._watch.kept_changed(self.node, session=fields["session"], here=fields["here"])
         self._trace.add(event, node=self.node, **fields)
 
     def _root_ended(self, task: "asyncio.Task[Any]") -> None:

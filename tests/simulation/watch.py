@@ -6,8 +6,8 @@
 4. A block is shown once, in order, in the epoch of the row at that moment, and its frames are those of a world that
    was never moved and had the same lists.
 5. A session is lost only when no process with power holds a copy that could go on. A retired one cannot where a list
-   of a block that a tab has received, or that a worker knows to have left, is with nobody any more; nor where a client
-   says so after a server and the owner have died.
+   of a block that a tab has received, or that a worker knows to have left, is with nobody any more (nor can a kept
+   snapshot); nor where a client says so after a server and the owner have died.
 6. A key change that was taken is in exactly one list, as it was pressed.
    Controls go to nobody who has not asked for them.
 7. No two calls are made to an engine at once (``node.Alone``).
@@ -16,6 +16,8 @@
 9. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
 10. Who comes back is sent every block that it lacks, if those are not too many and each is kept by the server or by a
     process that has reported to it. After its first frame nothing is left out (``tab``).
+11. A snapshot that is kept is let go only where another copy than the owner's could go on: so a protected session is
+    lost only by deaths that follow each other faster than it is protected again.
 
 Every tab of a session counts alike: who plays, who only watches, who wants the controls as well. What strangers say
 that they have excuses nothing but what the second half of 5 says.
@@ -53,6 +55,14 @@ class Watch:
         """The next block of a node's copy of a session."""
         self.on_grant: Callable[[Row, Row], None] = lambda old, new: None
         """A move has made a new owner."""
+        self.kept_block_of: Callable[[str, str], int | None] = lambda session, node: None
+        """The boundary of the snapshot that a node keeps of a session."""
+        self.is_ending = False
+        """The run is over, and sessions are closed."""
+        self._kept: dict[tuple[str, str], None] = {}
+        """(session, node) of every snapshot that a process with power keeps."""
+        self._unprotected: dict[str, None] = {}
+        """Sessions of which the server has said that it could not have one kept."""
         self._trace = trace
         self._copies: dict[tuple[str, str], tuple[str, int]] = {}
         """By (session, node): phase and epoch of every copy that a process with power holds."""
@@ -164,6 +174,8 @@ class Watch:
     def _check_lost(self, row: Row) -> None:
         left = {node: phase for (session, node), (phase, _) in self._copies.items() if session == row.session}
         complete = [f"{node} ({phase})" for node, phase in left.items() if self._can_go_on(row.session, node, phase)]
+        keepers = [node for session, node in self._kept if session == row.session]
+        complete += [f"{node} (kept)" for node in keepers if self._has_lists(row.session, self._kept_block(row, node))]
         self._trace.count("lost")
         if complete:
             self._fail(f"{row.session} is said to be lost, and copies are left: {', '.join(complete)}")
@@ -172,10 +184,17 @@ class Watch:
         """Whether a copy could: a retired one replays what clients have, or are believed to, and needs its lists."""
         if phase != "retired":
             return phase in COMPLETE
+        return self._has_lists(session, self.next_block_of(session, node))
+
+    def _kept_block(self, row: Row, node: str) -> int:
+        return self.kept_block_of(row.session, node) or 0
+
+    def _has_lists(self, session: str, first: int) -> bool:
+        """Whether every list from a block on is with somebody, as far as players have received what was made of it."""
         played = self.played[session]
         sequencer, lists = played.live.sequencer, self.lists_with_power(session)
         newest = max(played.newest_received, played.returning.believed, played.left_before - 1)
-        needed = range(self.next_block_of(session, node), newest + 1)
+        needed = range(first, newest + 1)
         return all(sequencer.first <= block < sequencer.reaches or block in lists for block in needed)
 
     # the workers
@@ -197,6 +216,30 @@ class Watch:
         if owner is not None and f"{owner[0]}#{owner[1]}" != node:
             self._fail(f"{session} is played by {node} in epoch {epoch}, which is {owner[0]}#{owner[1]}'s")
 
+    def kept_changed(self, node: str, *, session: str, here: bool) -> None:
+        """A process with power keeps another snapshot of a session, or none any more."""
+        if here:
+            self._trace.count("snapshots kept")
+            self._kept[session, node] = None
+            self._unprotected.pop(session, None)
+            return
+        was_kept = self._kept.pop((session, node), "no") is None
+        played = self.played.get(session)
+        if not was_kept or played is None or played.row is None or played.row.lost or self.is_ending:
+            return
+        if not self._is_covered(session, played.row) and session not in self._unprotected:
+            self._fail(f"{session} is protected no more: {node} has let its snapshot go, and nobody else has a copy")
+
+    def cannot_be_protected(self, session: str) -> None:
+        """The server has said that it cannot have a snapshot kept now."""
+        self._unprotected[session] = None
+
+    def _is_covered(self, session: str, row: Row) -> bool:
+        """Whether a process with power other than the owner's has what could go on."""
+        owner = f"{row.owner}#{row.incarnation}"
+        copies = [node for (name, node), (phase, _) in self._copies.items() if name == session and phase in COMPLETE]
+        return any(node != owner for node in copies + [node for name, node in self._kept if name == session])
+
     def suspected(self, worker: str) -> None:
         """The server takes a worker that may be alive for missing: it may play on beside the new owner, unshown."""
         self._suspected[worker] = None
@@ -205,6 +248,8 @@ class Watch:
         """Its copies are gone with it."""
         for key in [key for key in self._copies if key[1] == node]:
             del self._copies[key]
+        for key in [key for key in self._kept if key[1] == node]:
+            del self._kept[key]
 
     def holders(self, session: str) -> list[str]:
         """Return the nodes with power that hold a copy."""

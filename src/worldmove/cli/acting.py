@@ -1,4 +1,4 @@
-"""``open``, ``move``, ``cancel``, ``close``: what is done to a session."""
+"""``open``, ``protect``, ``move``, ``cancel``, ``close``: what is done to a session."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,6 +39,7 @@ BY_CANCELLED = {
 def add(app: typer.Typer) -> None:
     """Add these commands."""
     app.command("open", epilog=HELP)(open_session)
+    app.command(epilog=HELP)(protect)
     app.command(epilog=HELP_OF_MOVE)(move)
     app.command(epilog=HELP_OF_CANCEL)(cancel)
     app.command(epilog=HELP)(close)
@@ -51,6 +52,10 @@ def open_session(
     worker: Annotated[str | None, typer.Option("--worker", help="Where; left out: the one with most room.")] = None,
     saved: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Go on from what `worldmove save` wrote.")
+    ] = None,
+    protect: Annotated[
+        int | None,
+        typer.Option("--protect", metavar="N", min=0, max=1024, help="Keep a snapshot in another worker; 0: none."),
     ] = None,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
@@ -65,15 +70,38 @@ def open_session(
     output = output_of(context, as_json=as_json)
     client = Client(server)
     if saved is None:
-        answer = client.post("sessions", body={"seed": seed, "worker": worker})
+        answer = client.post("sessions", body={"seed": seed, "worker": worker, "protect": protect})
     elif seed is None:
         with open_file(saved) as (file, size):
             answer = client.upload("sessions", "restore", query={"worker": worker}, file=file, num_bytes=size)
+        if protect is not None:
+            answer = client.post("sessions", answer["session"], "protect", body={"every": protect})
     else:
         raise UserError("A saved world has its seed; leave --seed or --from out.")
     output.document("session", answer)
     output.text(answer["session"])
     output.note(f"Play it at {client.server}/play/{answer['session']}")
+
+
+def protect(
+    context: typer.Context,
+    session: Session,
+    *,
+    every: Annotated[int, typer.Option("--every", metavar="N", min=0, max=1024, help="In blocks; 0: no more.")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Keep a snapshot of a world in another worker, so that it goes on exactly where its own is killed.
+
+    \b
+    worldmove protect s-k3m9qa --every 8
+    worldmove protect s-k3m9qa --every 0 --json
+    """
+    output = output_of(context, as_json=as_json)
+    answer = Client(server).post("sessions", session, "protect", body={"every": every})
+    output.document("session", answer)
+    said = f"a snapshot every {every} blocks" if every else "no snapshot any more"
+    output.text(f"{session}: {said}")
 
 
 def move(

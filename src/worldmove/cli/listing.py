@@ -15,6 +15,7 @@ def add(app: typer.Typer) -> None:
     app.command(epilog=HELP)(workers)
     app.command(epilog=HELP)(sessions)
     app.command(epilog=HELP)(moves)
+    app.command(epilog=HELP)(failovers)
 
 
 def workers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
@@ -43,9 +44,9 @@ def sessions(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json
     output = output_of(context, as_json=as_json)
     answer = Client(server).get("sessions")
     output.document("sessions", answer)
-    header = ("SESSION", "STATE", "WORKER", "EPOCH", "BLOCK", "WATCHERS", "SEED", "SIZE(bytes)", "RESTS")
-    keys = ("session", "state", "worker", "epoch", "next_block", "num_watchers", "seed", "num_bytes", "resting")
-    rows = [[row[key] for key in keys] for row in answer["sessions"]]
+    header = ("SESSION", "STATE", "WORKER", "EPOCH", "BLOCK", "WATCHERS", "SEED", "SIZE(bytes)", "KEEPER", "RESTS")
+    keys = ("session", "state", "worker", "epoch", "next_block", "num_watchers", "seed", "num_bytes", "keeper")
+    rows = [[row[key] for key in (*keys, "resting")] for row in answer["sessions"]]
     output.table(header, rows, nothing="No sessions. Try: worldmove open")
 
 
@@ -63,3 +64,19 @@ def moves(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: J
     keys = ("attempt", "session", "from", "to", "outcome", "reason", "pause_ms", "gap_ms", "tries", "started_at")
     rows = [[row[key] for key in keys] for row in answer["moves"]]
     output.table(header, rows, nothing="No moves yet. Try: worldmove move SESSION --to WORKER")
+
+
+def failovers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """List the last failovers, oldest first: worlds that went on elsewhere when their worker was gone.
+
+    \b
+    worldmove failovers
+    worldmove failovers --json
+    """
+    output = output_of(context, as_json=as_json)
+    answer = Client(server).get("failovers")
+    output.document("failovers", answer)
+    header = ("SESSION", "GONE", "WORKER", "OUTCOME", "TOOK(ms)", "REPLAYED", "COMPARED", "BLOCK", "STARTED")
+    keys = ("session", "gone", "worker", "outcome", "took_ms", "num_replayed", "num_compared", "next_block")
+    rows = [[row[key] for key in (*keys, "started_at")] for row in answer["failovers"]]
+    output.table(header, rows, nothing="No failovers.")

@@ -50,6 +50,16 @@ Preset = Annotated[
 Strategy = Annotated[
     str | None, typer.Option("--strategy", metavar="NAME", help="Left out: the one that admission chooses.")
 ]
+Protect = Annotated[
+    int,
+    typer.Option(
+        "--protect",
+        metavar="N",
+        min=0,
+        max=1024,
+        help="Every N blocks, keep a snapshot of each world in another worker.",
+    ),
+]
 Transport = Annotated[
     PathName, typer.Option("--transport", help="How bytes travel: shm is memory shared on one host, tcp a connection.")
 ]

@@ -15,6 +15,7 @@ from worldmove.cli.options import (
     Keep,
     PathName,
     Port,
+    Protect,
     Slots,
     State,
     Threads,
@@ -46,6 +47,7 @@ def demo(
     slots: Slots = 3,
     keep_s: Keep = 600.0,
     transport: Transport = PathName.SHM,
+    protect: Protect = 0,
     as_json: Json = False,
 ) -> None:
     """Open a live world in your browser.
@@ -65,6 +67,7 @@ def demo(
             slots=slots,
             keep_s=keep_s,
             transport=transport.value,
+            protect_every=protect,
         ),
         as_json=as_json,
         browser=browser,
@@ -84,6 +87,7 @@ def serve(
     keep_s: Keep = 600.0,
     state: State = None,
     transport: Transport = PathName.SHM,
+    protect: Protect = 0,
     as_json: Json = False,
 ) -> None:
     """Run a server, without a browser. Killed and started again, it goes on with its worlds.
@@ -91,6 +95,7 @@ def serve(
     \b
     worldmove serve
     worldmove serve --port 9000 --workers 3
+    worldmove serve --protect 8
     """
     _start(
         context,
@@ -104,6 +109,7 @@ def serve(
             keep_s=keep_s,
             state=state or default_folder(port, os.environ),
             transport=transport.value,
+            protect_every=protect,
         ),
         as_json=as_json,
         browser=browser,

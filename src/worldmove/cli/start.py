@@ -36,6 +36,8 @@ class Start:
     """What a retired copy steps after a move."""
     account_every: int = 16
     """After how many blocks a session's owner accounts for its state."""
+    protect_every: int = 0
+    """After how many blocks another worker keeps a snapshot of each world; 0: never."""
 
 
 def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -> None:
@@ -85,6 +87,7 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
         keep_s=told.keep_s,
         transport=told.transport,
         account_every=told.account_every,
+        protect_every=told.protect_every,
     )
 
 

@@ -1,17 +1,28 @@
-"""Questions to a session's owner about its state, by number: each has one answer, or the asker is told why not."""
+"""Questions to workers about a session's state, by number: each has one answer, or the asker is told why not."""
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.sessions import SessionTable
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
-from worldmove.worker.messages import Describe, Described, NotDone, Save, Saved
+from worldmove.worker.messages import (
+    Describe,
+    Described,
+    Keep,
+    Kept,
+    NotDone,
+    Save,
+    Saved,
+    SnapshotTaken,
+    TakeSnapshot,
+)
 
-AnswerT = TypeVar("AnswerT", Described, Saved)
+Answers = Described | Saved | SnapshotTaken | Kept | NotDone
+AnswerT = TypeVar("AnswerT", Described, Saved, SnapshotTaken, Kept)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,9 +31,9 @@ class _Question:
 
     worker: str
     incarnation: int
-    answer: "asyncio.Future[Described | Saved | NotDone]" = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+    of_link: bool
+    """What it asks for is given up where the link is made anew."""
+    answer: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Asking:
@@ -38,19 +49,37 @@ class Asking:
 
     async def describe(self, session: str) -> Described:
         """Return a session's leaves. Raises UserError: unknown, lost, moving, silent."""
-        return await self._ask(Describe(session=session, request=self._number()), Described)
+        return await self._of_owner(Describe(session=session, request=self.number()), Described)
 
     async def save(self, session: str, path: str) -> Saved:
         """Have a session's state written to a new file. Raises UserError: unknown, lost, moving, silent, no space."""
-        return await self._ask(Save(session=session, request=self._number(), path=path), Saved)
+        return await self._of_owner(Save(session=session, request=self.number(), path=path), Saved)
 
-    def heard(self, worker: WorkerRecord, answer: Described | Saved | NotDone) -> None:
+    def number(self) -> int:
+        """Return the number of the next question."""
+        self._asked += 1
+        return self._asked
+
+    async def of_worker(
+        self, worker: WorkerRecord, asked: TakeSnapshot | Keep, kind: type[AnswerT], within_s: float
+    ) -> AnswerT:
+        """Ask a worker for what ends with its link. Raises UserError with the answer's code, or 'silent'."""
+        return await self._ask(worker, asked, kind, within_s, of_link=True)
+
+    def heard(self, worker: WorkerRecord, answer: Answers) -> None:
         """Take an answer; one that nobody waits for any more is dropped."""
         question = self._waiting.get(answer.request)
         if question is None or question.answer.done():
             return
         if (question.worker, question.incarnation) == (worker.name, worker.incarnation):
             question.answer.set_result(answer)
+
+    def linked_again(self, worker: str) -> None:
+        """A worker has made a new link: what it had begun over the old one, it has given up."""
+        for number, question in self._waiting.items():
+            if question.worker == worker and question.of_link and not question.answer.done():
+                why = f"{worker} has made a new link before it had answered"
+                question.answer.set_result(NotDone(session="-", request=number, code="link_lost", message=why))
 
     def died(self, worker: str, incarnation: int) -> None:
         """A worker is dead: what it was asked has no answer."""
@@ -59,20 +88,26 @@ class Asking:
                 why = f"{worker} ended before it had answered; try again."
                 question.answer.set_result(NotDone(session="-", request=number, code="worker_gone", message=why))
 
-    def _number(self) -> int:
-        self._asked += 1
-        return self._asked
+    async def _of_owner(self, asked: Describe | Save, kind: type[AnswerT]) -> AnswerT:
+        return await self._ask(self._owner(asked.session), asked, kind, self._config.save_s, of_link=False)
 
-    async def _ask(self, asked: Describe | Save, kind: type[AnswerT]) -> AnswerT:
-        worker = self._owner(asked.session)
-        question = _Question(worker=worker.name, incarnation=worker.incarnation)
+    async def _ask(
+        self,
+        worker: WorkerRecord,
+        asked: Describe | Save | TakeSnapshot | Keep,
+        kind: type[AnswerT],
+        within_s: float,
+        *,
+        of_link: bool,
+    ) -> AnswerT:
+        question = _Question(worker=worker.name, incarnation=worker.incarnation, of_link=of_link)
         self._waiting[asked.request] = question
         self._workers.send(worker.name, asked)
         try:
-            async with asyncio.timeout(self._config.save_s):
+            async with asyncio.timeout(within_s):
                 answer = await question.answer
         except TimeoutError:
-            why = f"{worker.name} has not answered within {self._config.save_s:.0f} s; try again."
+            why = f"{worker.name} has not answered within {within_s:.0f} s; try again."
             raise UserError(why, code="silent", status=503) from None
         finally:
             del self._waiting[asked.request]

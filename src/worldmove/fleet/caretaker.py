@@ -9,8 +9,10 @@ from worldmove.fleet.leases import Leases
 from worldmove.fleet.ports import Owner
 from worldmove.fleet.recovery import Recovery
 from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Gone
 from worldmove.worker.background import Background
+from worldmove.worker.messages import KEPT, Copy, GiveUp, TakeOver
 
 Log = Callable[[str, dict[str, object]], None]
 
@@ -18,7 +20,14 @@ Log = Callable[[str, dict[str, object]], None]
 class Caretaker:
     """One recovery for each such session, and the leases that tell of owners that do not answer."""
 
-    def __init__(self, books: Books, background: Background, log: Log) -> None:
+    def __init__(
+        self,
+        books: Books,
+        background: Background,
+        log: Log,
+        on_failover: Callable[[Row, str, Copy, TakeOver], None] = lambda row, worker, copy, taken: None,
+    ) -> None:
+        """``on_failover`` hears of a copy that has taken over (``fleet.recovery``)."""
         self._books = books
         self._background = background
         self._log = log
@@ -28,6 +37,7 @@ class Caretaker:
             desk=books.desk,
             gateway=books.gateway,
             why_failed=self._why_failed,
+            on_failover=on_failover,
         )
         self._leases = Leases(
             config=books.config, workers=books.workers, on_suspected=self._suspected, on_answered=self._answers_again
@@ -50,6 +60,10 @@ class Caretaker:
             row = self._books.desk.row(record.name)
             orphan = row is not None and not row.lost and self._books.desk.owner_is_missing(row)
             running = self._recovering.get(record.name)
+            if not orphan:
+                record.missing_since = None
+            elif record.missing_since is None:
+                record.missing_since = asyncio.get_running_loop().time()
             if orphan and not self._stopping and (running is None or running.done()):
                 self._recovering[record.name] = self._recover(record.name)
 
@@ -71,6 +85,18 @@ class Caretaker:
             self._books.desk.owner_says_gone(message.session, message.owned_epoch)
             self.look()
 
+    def diverged(self, session: str, epoch: int, block: int) -> None:
+        """A copy that took over has replayed other frames than were shown: nothing of it is shown, and it is let go.
+
+        It says itself that it holds none any more; then the next snapshot takes over, or the session is lost.
+        """
+        owner = self._books.desk.owner(session)
+        if owner is None or owner.epoch != epoch:
+            return
+        self._books.gateway().close_epoch(session, epoch)
+        why = f"it has replayed block {block} differently than it was shown"
+        self._books.workers.send(owner.worker, GiveUp(session=session, epoch=epoch, why=why))
+
     def note_empty_owner(self, worker: WorkerRecord) -> None:
         """Whoever reports no copy of what it owns has none: it reports a copy before it asks for an epoch to play.
 
@@ -78,7 +104,7 @@ class Caretaker:
         order of a link (``fleet.hosts.Hosts``): a report that came after the question it was sent before would be
         taken for the news that the copy is gone.
         """
-        held = {copy.session: None for copy in worker.copies}
+        held = {copy.session: None for copy in worker.copies if copy.phase != KEPT}
         for record in self._books.sessions.all():
             row = self._books.desk.row(record.name)
             owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
@@ -102,3 +128,4 @@ class Caretaker:
 
     def _answers_again(self, worker: WorkerRecord) -> None:
         self._log("worker_answers_again", {"worker": worker.name, "incarnation": worker.incarnation})
+        self.look()

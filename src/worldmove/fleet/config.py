@@ -41,6 +41,14 @@ class FleetConfig:
     close_s: float = 5.0
     save_s: float = 60.0
     """How long a worker may take to say what a session's state is, or to write it to a file."""
+    protect_every: int = 0
+    """After how many blocks a snapshot of each new session is kept by another worker; 0: never."""
+    snapshot_s: float = 10.0
+    """How long a worker may take to copy a session aside, and another to pull and prove it."""
+    protect_again_s: float = 1.0
+    """Between two tries to have a snapshot kept, where one did not come about."""
+    leave_s: float = 20.0
+    """How long the sessions of a worker that was told to end are moved away."""
     poll_s: float = 2.0
     """How long a poll waits for one worker's answer."""
     recover_every_s: float = 0.25

@@ -11,12 +11,16 @@ from worldmove.fleet.books import Books
 from worldmove.fleet.caretaker import Caretaker
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.counters import Counters
+from worldmove.fleet.failover_report import FailoverReport
+from worldmove.fleet.failovers import Failovers
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.holders import Holders
 from worldmove.fleet.hosts import Hosts
 from worldmove.fleet.inheritance import Inheritance
+from worldmove.fleet.leaving import Leavers
 from worldmove.fleet.notes import MemoryNotes, NoteStore
 from worldmove.fleet.ports import Beginning, Gateway, Owner
+from worldmove.fleet.protection import Protection
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.services import Services
 from worldmove.fleet.sessions import SessionRecord, view
@@ -63,12 +67,27 @@ class Controller:
         self._background = background = Background(self._failed)
         self._services = Services(books, ports)
         self._holders = Holders(books)
-        self._caretaker = Caretaker(books, background, ports.log)
+        self._failovers = Failovers(
+            sessions=books.sessions,
+            gateway=books.gateway,
+            counters=ports.counters,
+            wall_clock=ports.wall_clock,
+            log=ports.log,
+        )
+        self._caretaker = Caretaker(books, background, ports.log, self._failovers.granted)
+        self._protection = Protection(
+            books, self._services.asking, self._holders, background, nonce=ports.nonce, log=ports.log
+        )
+        self._leavers = Leavers(
+            books, self._services.mover, background, on_leaving=self._protection.look, log=ports.log
+        )
         switchboard = Switchboard(
             books=books,
             services=self._services,
             holders=self._holders,
             caretaker=self._caretaker,
+            protection=self._protection,
+            leavers=self._leavers,
             background=background,
             log=ports.log,
         )
@@ -114,9 +133,26 @@ class Controller:
         self._caretaker.start()
 
     async def open(
-        self, session: str, seed: int, on: str | None = None, *, beginning: Beginning | None = None
+        self,
+        session: str,
+        seed: int,
+        on: str | None = None,
+        *,
+        beginning: Beginning | None = None,
+        protect_every: int | None = None,
     ) -> SessionView:
-        return await self._services.opener.open(session, seed, on, beginning)
+        return await self._services.opener.open(session, seed, on, beginning, protect_every=protect_every)
+
+    def protect(self, session: str, every: int) -> None:
+        self._protection.protect(session, every)
+
+    def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
+        self._failovers.compared(session, epoch, block, equal=equal)
+        if not equal:
+            self._caretaker.diverged(session, epoch, block)
+
+    def failovers(self) -> tuple[FailoverReport, ...]:
+        return self._failovers.reports()
 
     async def describe(self, session: str) -> Described:
         return await self._services.asking.describe(session)
@@ -175,7 +211,7 @@ class Controller:
 
     async def stop(self) -> None:
         self._caretaker.stop()
-        self._workforce.stopping = True
+        self._workforce.stopping = self._leavers.stopping = True
         await self._background.stop()
         if not self._leaves_workers:
             await self._workforce.stop()
@@ -188,17 +224,21 @@ class Controller:
         row = desk.row(record.name)
         if row is None:
             return view(record, row)
+        kept = self._protection.newest(record.name)
         missing, owner = desk.owner_is_missing(row), self._books.workers.find(row.owner)
-        return view(record, row, owner_missing=missing, owner_reported=owner is not None and owner.reported)
+        return view(record, row, owner_missing=missing, owner_reported=owner is not None and owner.reported, kept=kept)
 
     def _resumed(self) -> None:
         """A session of an earlier server goes on; or its owner cannot, and another copy has it, or it is lost."""
         self._holders.refresh()
         self._caretaker.look()
+        self._protection.look()
 
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
         self._services.mover.row_changed(new)
+        if new.shown and old is not None and not old.shown:
+            self._failovers.shown(new)
         if self._books.history.row_changed(new):
             self._background.start("note moves", self._note_moves())  # beside: a destination waits for its grant
         owner = self._books.desk.owner(new.session)
@@ -209,6 +249,7 @@ class Controller:
             self._log("owned", session=new.session, worker=owner.worker, epoch=owner.epoch, attempt=new.granted_by)
             self._books.gateway().owned(new.session, owner)
             self._holders.refresh()
+            self._protection.look()
 
     async def _note_moves(self) -> None:
         self._books.history.keep_marks()
@@ -219,6 +260,7 @@ class Controller:
         self._services.died(worker)
         self._holders.refresh()
         self._caretaker.look()
+        self._protection.look()
 
     def _ledger_silent(self, session: str, error: LedgerError) -> None:
         self._ports.counters.ledger_failed()

@@ -8,6 +8,7 @@ from worldmove.move.ledger_messages import Answer, Operation
 
 PAUSES_S = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 MOVES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+FAILOVERS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0)
 LEDGER_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0)
 
 
@@ -37,6 +38,16 @@ class Counters:
             ["where", "task"],
             registry=registry,
         )
+        self._failovers = Counter("worldmove_failovers", "Failovers, by how they ended", ["outcome"], registry=registry)
+        self._failover_s = Histogram(
+            "worldmove_failover_seconds",
+            "From when an owner was known to be gone to the next block",
+            buckets=FAILOVERS_S,
+            registry=registry,
+        )
+        self._replayed = Counter(
+            "worldmove_replayed_blocks", "Blocks replayed after a failover, and compared", ["equal"], registry=registry
+        )
         self._admission = _Admission(registry)
         self._ledger = _Ledger(registry)
 
@@ -61,6 +72,16 @@ class Counters:
     def ledger_failed(self) -> None:
         """Count an operation that the ledger could not be asked, or did not answer."""
         self._ledger.errors.inc()
+
+    def failed_over(self, outcome: str, took_s: float | None) -> None:
+        """Count a failover that has ended."""
+        self._failovers.labels(outcome).inc()
+        if took_s is not None:
+            self._failover_s.observe(took_s)
+
+    def replayed(self, *, equal: bool) -> None:
+        """Count a replayed block that was compared with what was shown."""
+        self._replayed.labels(str(equal).lower()).inc()
 
     def died(self, worker: str) -> None:
         """Count a worker's death."""

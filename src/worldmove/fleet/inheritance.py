@@ -108,5 +108,5 @@ def record_of(row: Row, note: SessionNote) -> SessionRecord:
     record = SessionRecord(
         name=row.session, seed=note.seed, worker=row.owner, incarnation=row.incarnation, throwaway=False
     )
-    record.noted, record.resuming = note.holders, True
+    record.noted, record.resuming, record.protect_every = note.holders, True, note.protect_every
     return record

@@ -98,7 +98,7 @@ class Mover:
     ) -> MoveReport:
         """Move a session and return how it ended."""
         wish = Wish(damage=damage, strategy=strategy, link=link)
-        record, destination = self._sessions.get(session), self._workers.get(to)
+        record, destination = self._sessions.get(session), self._workers.to_fill(to)
         row = require_movable(record, self._desk.row(session), to)
         conducted = record.conducted = asyncio.get_running_loop().create_future()
         record.cancelled, record.move_number, record.wish, record.expected = False, None, wish, None
@@ -268,5 +268,5 @@ class Mover:
         verdict = record.expected = admit(found[plan.strategy], plan.strategy)
         self._notices.expected(plan, verdict)
         asked_for = plan.strategy.begins_early and record.wish.strategy is not None and verdict.reason == "not_measured"
-        if (self._config.enforce_horizon and not asked_for) or self._desk.failure is not None:
+        if (self._config.enforce_horizon and not (asked_for or record.urgent)) or self._desk.failure is not None:
             require(verdict, found[plan.strategy])

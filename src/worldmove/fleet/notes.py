@@ -82,6 +82,8 @@ class SessionNote(_Note, frozen=True, kw_only=True):
     state_digest: str
     holders: tuple[tuple[str, int], ...] = ()
     closing: bool = False
+    protect_every: int = 0
+    """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
 
 
 class MoveNote(_Note, frozen=True, kw_only=True):

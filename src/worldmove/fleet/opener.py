@@ -39,12 +39,21 @@ class Opener:
         self._notes = notes
         self._gateway = gateway
 
-    async def open(self, session: str, seed: int, on: str | None, beginning: Beginning | None = None) -> SessionView:
+    async def open(
+        self,
+        session: str,
+        seed: int,
+        on: str | None,
+        beginning: Beginning | None = None,
+        *,
+        protect_every: int | None = None,
+    ) -> SessionView:
         """Begin a world, or go on with a saved one; return once it is open and its row is written."""
-        worker = self._workers.with_most_room() if on is None else self._workers.get(on)
+        worker = self._workers.with_most_room() if on is None else self._workers.to_fill(on)
         if beginning is not None:
             require_equal(beginning, worker)
         record = self._begin(session, seed, worker, throwaway=False)
+        record.protect_every = self._config.protect_every if protect_every is None else protect_every
         saved = "" if beginning is None else beginning.path
         row = Row(session=session, owner=worker.name, incarnation=worker.incarnation, epoch=FIRST_EPOCH)
         record.noted = ((worker.name, worker.incarnation),)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from worldmove.worker.messages import Copy
+from worldmove.worker.messages import KEPT, Copy
 
 WAITING = ("frozen", "superseded", "shadow", "following")
 """Phases of a copy that asks the ledger by itself."""
-CURRENT = (*WAITING, "live", "retired")
+CURRENT = (*WAITING, "live", "retired", KEPT)
 
 HolderT = TypeVar("HolderT")
 
@@ -18,6 +18,17 @@ def successor(held: Sequence[tuple[HolderT, Copy]]) -> HolderT | None:
         return None
     retired = [(holder, copy) for holder, copy in held if copy.phase == "retired"]
     return max(retired, key=lambda found: found[1].block)[0] if retired else None
+
+
+def to_revive(held: Sequence[tuple[HolderT, Copy]], next_block: int) -> tuple[HolderT, Copy] | None:
+    """Return the newest snapshot that is kept, where nothing else is there that could go on.
+
+    One of a later boundary than the next block could not show that one.
+    """
+    if any(copy.phase in (*WAITING, "retired") for _, copy in held):
+        return None
+    kept = [(holder, copy) for holder, copy in held if copy.phase == KEPT and copy.block <= next_block]
+    return max(kept, key=lambda found: found[1].block) if kept else None
 
 
 def num_current(copies: Iterable[Copy]) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from worldmove.errors import LedgerError
+from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
@@ -24,12 +25,13 @@ from worldmove.worker.messages import (
     Freed,
     Left,
     Opened,
+    Replayed,
     Saved,
     StateDone,
     ToWorker,
 )
 
-Played = BlockDone | StateDone | CheckDone | Followed | Left | Opened | Failed | Freed
+Played = BlockDone | StateDone | CheckDone | Followed | Replayed | Left | Opened | Failed | Freed
 """What a worker says about a session's play."""
 
 
@@ -124,6 +126,10 @@ class Gateway(Protocol):
         """Tell who watches what a move is doing (``phase``, ``result``)."""
         ...
 
+    def failed_over(self, session: str, report: FailoverReport) -> None:
+        """A copy has taken over from an owner that is gone, or what was to be said of that is more by now."""
+        ...
+
     def lost(self, session: str, why: str) -> None:
         """No copy is left."""
         ...
@@ -141,10 +147,17 @@ class Fleet(Protocol):
         ...
 
     async def open(
-        self, session: str, seed: int, on: str | None = None, *, beginning: Beginning | None = None
+        self,
+        session: str,
+        seed: int,
+        on: str | None = None,
+        *,
+        beginning: Beginning | None = None,
+        protect_every: int | None = None,
     ) -> SessionView:
         """Begin a world in ``on``, else in the worker with most free slots, and return once it is open.
 
+        ``protect_every``: after how many blocks another worker is to keep a snapshot; 0: never; None: as configured.
         ``Gateway.owned`` is called before it returns. Raises UserError: name taken, unknown worker, no slot, or a
         saved world of another environment.
         """
@@ -193,6 +206,18 @@ class Fleet(Protocol):
 
     async def cancel(self, session: str) -> MoveReport:
         """Give its move up if that is still possible, and return how that move ended. UserError: none is under way."""
+        ...
+
+    def protect(self, session: str, every: int) -> None:
+        """Have another worker keep a snapshot every so many blocks; 0: none. Raises UserError, LedgerError."""
+        ...
+
+    def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
+        """A replayed block was compared with what was shown. One that differs: its copy must not go on."""
+        ...
+
+    def failovers(self) -> tuple[FailoverReport, ...]:
+        """The last failovers, oldest first (a bounded history)."""
         ...
 
     async def ask(self, operation: Operation) -> Answer | None:

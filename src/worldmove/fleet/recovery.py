@@ -5,8 +5,9 @@ In this order, and again until one of them has come to an end, or a suspected ow
 1. An open attempt is closed. Its destination, if it is in doubt, repeats its commit and is granted it. A suspected
    owner's is left open, unless the destination is dead: a commit that comes after the close would get no answer.
 2. A frozen or superseded copy asks for the session itself (reclaim); it is only told to ask.
-3. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first.
-4. The owner is dead, and a numbered poll finds no copy that can go on: lost. No silence and no time-out says so. A
+3. Where there is neither, nor a retired one, the newest snapshot that is kept is installed as a retired copy.
+4. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first.
+5. The owner is dead, and a numbered poll finds no copy that can go on: lost. No silence and no time-out says so. A
    retired copy cannot where the lists up to the next block are with nobody: a server and an owner died with them.
 """
 
@@ -16,13 +17,13 @@ from collections.abc import Awaitable, Callable
 from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.orphans import CURRENT, WAITING, num_current, successor
+from worldmove.fleet.orphans import CURRENT, WAITING, num_current, successor, to_revive
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_messages import Done, Failover, Lose
 from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.messages import CONTROLLER, Inquire
-from worldmove.worker.messages import Close, Copy, Poll, TakeOver
+from worldmove.worker.messages import KEPT, Close, Copy, Poll, Revive, TakeOver
 
 
 class Recovery:
@@ -36,9 +37,14 @@ class Recovery:
         desk: LedgerDesk,
         gateway: Callable[[], Gateway],
         why_failed: Callable[[str], str] = lambda session: "",
+        on_failover: Callable[[Row, str, Copy, TakeOver], None] = lambda row, worker, copy, taken: None,
     ) -> None:
-        """``why_failed``: what an engine raised that played a session; empty where none has."""
+        """``why_failed``: what an engine raised that played a session; empty where none has.
+
+        ``on_failover`` hears of a copy that has taken over, as it was by then, and of the row before that.
+        """
         self._why_failed = why_failed
+        self._on_failover = on_failover
         self._config = config
         self._workers = workers
         self._desk = desk
@@ -48,7 +54,7 @@ class Recovery:
     async def recover(self, session: str) -> None:
         """Return once the session has an owner that answers, or is lost, or closed."""
         steps: tuple[Callable[[Row], Awaitable[None]], ...]
-        steps = (self._settle, self._close, self._wake, self._fail_over, self._lose)
+        steps = (self._settle, self._close, self._wake, self._revive, self._fail_over, self._lose)
         while self._orphan(session) is not None:
             for step in steps:
                 row = self._orphan(session)
@@ -89,6 +95,23 @@ class Recovery:
             )
             self._workers.send(worker.name, hint)
 
+    async def _revive(self, row: Row) -> None:
+        """Have the newest snapshot installed, where no other copy can go on. It is a retired copy from then on."""
+        next_block = self._gateway().next_block(row.session)
+        held = self._workers.holders(row.session, CURRENT, answering=True)
+        usable = [(worker, copy) for worker, copy in held if copy.phase != KEPT or self._has_lists(copy)]
+        found = None if next_block is None else to_revive(usable, next_block)
+        if next_block is None or found is None or not self._may_fail_over(row):
+            return
+        worker, copy = found
+        self._gateway().linked_again(row.session, worker.name, copy.block)  # whatever it may lack of the lists
+        asked = Revive(session=row.session, epoch=row.epoch, block=copy.block, next_block=next_block)
+        self._workers.send(worker.name, asked)
+
+    def _may_fail_over(self, row: Row) -> bool:
+        """Whether it would not be denied; else the owner may be alive, and its frames are not refused for nothing."""
+        return row.attempt is None and (row.shown or self._desk.owner_is_gone(row))
+
     async def _fail_over(self, row: Row) -> None:
         """Let a retired copy take over, unless a copy that is further on can still ask for the session itself."""
         next_block = self._gateway().next_block(row.session)
@@ -96,12 +119,10 @@ class Recovery:
         worker = successor(held)
         if next_block is None or worker is None:
             return
-        (block,) = (copy.block for holder, copy in held if holder is worker)
-        log_reaches = self._gateway().log_reaches(row.session, block)
-        if log_reaches is None or log_reaches < next_block:
+        (copy,) = (copy for holder, copy in held if holder is worker and copy.phase == "retired")
+        log_reaches = self._gateway().log_reaches(row.session, copy.block)
+        if log_reaches is None or log_reaches < next_block or not self._may_fail_over(row):
             return
-        if row.attempt is not None or not (row.shown or self._desk.owner_is_gone(row)):
-            return  # it would be denied, and the owner may be alive: its frames are not refused for nothing
         answer = await self._desk.fail_over(
             Failover(
                 session=row.session,
@@ -113,6 +134,7 @@ class Recovery:
         )
         if isinstance(answer, Done):
             taken = TakeOver(session=row.session, epoch=answer.epoch, block=next_block)
+            self._on_failover(row, worker.name, copy, taken)
             await self._hand_over(worker, taken)
 
     async def _hand_over_unanswered(self, session: str) -> None:
@@ -137,10 +159,11 @@ class Recovery:
         row = self._desk.row(taken.session)
         if row is None or row.epoch != taken.epoch or self._desk.owner_is_missing(row):
             return False  # of one that does not answer, another copy may take over; it hears of its grant when it asks
-        return not any(copy.session == taken.session and copy.epoch >= taken.epoch for copy in worker.copies)
+        copies = [copy for copy in worker.copies if copy.session == taken.session and copy.phase != KEPT]
+        return not any(copy.epoch >= taken.epoch for copy in copies)
 
     async def _lose(self, row: Row) -> None:
-        if not self._desk.owner_is_gone(row):
+        if not self._desk.owner_is_gone(row) or self._may_go_on(row):
             return
         number = await self._poll()
         held = self._workers.holders(row.session, CURRENT)
@@ -155,9 +178,20 @@ class Recovery:
             for worker, _ in held:
                 self._workers.send(worker.name, Close(session=row.session))
 
+    def _may_go_on(self, row: Row) -> bool:
+        """Whether a copy is known that can take over as soon as it is told: no poll could find less."""
+        held = self._workers.holders(row.session, ("retired", KEPT), answering=True)
+        return any(self._has_lists(copy) for _, copy in held)
+
+    def _has_lists(self, copy: Copy) -> bool:
+        """Whether every list is here that a copy needs to come to the next block."""
+        gateway = self._gateway()
+        reaches, next_block = gateway.log_reaches(copy.session, copy.block), gateway.next_block(copy.session)
+        return reaches is not None and next_block is not None and copy.block <= next_block <= reaches
+
     def _lacks_lists(self, copy: Copy) -> bool:
         """Whether a retired copy can never take over: every holder has reported, and lists that it needs are lost."""
-        if copy.phase != "retired":
+        if copy.phase not in ("retired", KEPT):
             return False
         gateway = self._gateway()
         reaches, next_block = gateway.log_reaches(copy.session, copy.block), gateway.next_block(copy.session)

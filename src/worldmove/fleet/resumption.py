@@ -16,7 +16,7 @@ from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.workers import WorkerTable
 from worldmove.move.ledger_row import Row
-from worldmove.worker.messages import Copy, TakeOver
+from worldmove.worker.messages import KEPT, Copy, TakeOver
 
 LOOK_S = 0.25
 
@@ -56,7 +56,7 @@ class Resumption:
         """Return the owner's copy, as its worker has said it."""
         worker = self._workers.find(row.owner)
         copies = () if worker is None else worker.copies
-        return next((copy for copy in copies if copy.session == row.session), None)
+        return next((copy for copy in copies if copy.session == row.session and copy.phase != KEPT), None)
 
     def _is_to_replay(self, row: Row) -> bool:
         """Whether the owner's copy is retired still: it was granted the session by a failover, and has not heard."""

@@ -13,7 +13,7 @@ from worldmove.move.admission import Verdict
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import Failed, Opened
 
-HOLDING = ("live", "frozen", "superseded", "shadow", "following", "retired")
+HOLDING = ("live", "frozen", "superseded", "shadow", "following", "retired", "kept")
 """Phases of a copy that still needs the session's inputs."""
 
 
@@ -54,6 +54,18 @@ class SessionRecord:
     """Who may hold lists of it, with their incarnations, as is noted."""
     resuming: bool = False
     """It is an earlier server's, and not every holder has reported yet."""
+    protect_every: int = 0
+    """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
+    keeper: tuple[str, int] | None = None
+    """The worker, in its incarnation, that expects its snapshots and so needs its lists."""
+    unprotected_why: str = ""
+    """Why the newest snapshot is not kept, where that is so."""
+    computed: int = 0
+    """The block after the newest that its owner has computed, as far as this server has heard."""
+    missing_since: float | None = None
+    """Since when its owner is gone or does not answer, by the event loop's clock; None while it plays."""
+    urgent: bool = False
+    """Its worker ends: it is moved also where a block would come late."""
 
     @property
     def moving(self) -> bool:
@@ -82,6 +94,7 @@ class SessionTable:
             state_digest=opened.state_digest if opened else "",
             holders=record.noted,
             closing=closing,
+            protect_every=record.protect_every,
         )
 
     def find(self, session: str) -> SessionRecord | None:
@@ -116,9 +129,17 @@ class SessionTable:
 
 
 def view(
-    record: SessionRecord, row: Row | None, *, owner_missing: bool = False, owner_reported: bool = True
+    record: SessionRecord,
+    row: Row | None,
+    *,
+    owner_missing: bool = False,
+    owner_reported: bool = True,
+    kept: tuple[str, int] | None = None,
 ) -> SessionView:
-    """Show a session as its record and its row say; its owner is missing where it is dead or does not answer."""
+    """Show a session as its record and its row say; its owner is missing where it is dead or does not answer.
+
+    ``kept``: who keeps its newest snapshot, and of which boundary.
+    """
     opened = record.opened
     return SessionView(
         name=record.name,
@@ -131,6 +152,10 @@ def view(
         seed=record.seed,
         num_bytes=opened.num_bytes if opened else 0,
         num_leaves=opened.num_leaves if opened else 0,
+        protect_every=record.protect_every,
+        keeper=kept[0] if kept else None,
+        kept_block=kept[1] if kept else None,
+        unprotected_why=record.unprotected_why,
         throwaway=record.throwaway,
     )
 

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from worldmove.fleet.books import Books
 from worldmove.fleet.caretaker import Caretaker
 from worldmove.fleet.holders import Holders
+from worldmove.fleet.leaving import Leavers
+from worldmove.fleet.protection import Protection
 from worldmove.fleet.services import Services
 from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
@@ -12,6 +14,7 @@ from worldmove.move.ledger_messages import MarkShown
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Gone, MoveMessage
 from worldmove.worker.background import Background
 from worldmove.worker.messages import (
+    KEPT,
     Alive,
     BlockDone,
     CheckDone,
@@ -25,20 +28,24 @@ from worldmove.worker.messages import (
     Freed,
     Held,
     Hello,
+    Kept,
+    Leaving,
     LedgerAnswer,
     LedgerAsk,
     Left,
     NotDone,
     Opened,
     Refused,
+    Replayed,
     Reported,
     Saved,
+    SnapshotTaken,
     StateDone,
     ToServer,
 )
 
 Log = Callable[[str, dict[str, object]], None]
-OF_THE_LIVING = Hello | Copies | Reported | Alive | BlockDone | StateDone | CheckDone | Followed
+OF_THE_LIVING = Hello | Copies | Reported | Alive | Leaving | BlockDone | StateDone | CheckDone | Followed | Replayed
 """What does not count from a process that is proven dead, though it was still on its way.
 
 It holds nothing, and after a restart a list that it alone held may be closed anew: then its blocks are other ones. What
@@ -56,9 +63,13 @@ class Switchboard:
         services: Services,
         holders: Holders,
         caretaker: Caretaker,
+        protection: Protection,
+        leavers: Leavers,
         background: Background,
         log: Log,
     ) -> None:
+        self._protection = protection
+        self._leavers = leavers
         self._books = books
         self._services = services
         self._holders = holders
@@ -68,7 +79,7 @@ class Switchboard:
 
     def heard(self, worker: WorkerRecord, message: ToServer) -> None:
         """Take a worker's word."""
-        if isinstance(message, Copies | Hello) and (message.worker, message.incarnation) != (
+        if isinstance(message, Copies | Hello | Leaving) and (message.worker, message.incarnation) != (
             worker.name,
             worker.incarnation,
         ):
@@ -79,16 +90,16 @@ class Switchboard:
 
     def _take(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:
-            case BlockDone() | StateDone() | CheckDone() | Followed() | Left():
+            case BlockDone() | StateDone() | CheckDone() | Followed() | Replayed() | Left():
                 self._played(worker, message)
-            case Described() | Saved() | NotDone():
+            case Described() | Saved() | SnapshotTaken() | Kept() | NotDone():
                 self._services.asking.heard(worker, message)
             case Fault(session=session, task=task, message=why):
                 self._books.counters.failed("worker", task)
                 self._log("session_failed", worker=worker.name, session=session, task=task, why=why)
             case Held():
                 self._books.gateway().held(message.session, message.block, message.changes)
-            case Reported() | Alive() | Hello():
+            case Reported() | Alive() | Hello() | Leaving():
                 self._of_link(worker, message)
             case LedgerAsk():
                 self._background.start(f"ledger {worker.name} {message.request}", self._carry(worker, message))
@@ -100,8 +111,10 @@ class Switchboard:
                 self._services.opener.heard(worker, message)
                 self._books.gateway().take(worker.name, message)
 
-    def _of_link(self, worker: WorkerRecord, message: Reported | Alive | Hello) -> None:
+    def _of_link(self, worker: WorkerRecord, message: Reported | Alive | Hello | Leaving) -> None:
         match message:
+            case Leaving():
+                self._leavers.leaves(worker)
             case Reported():
                 self._reported(worker)
             case Alive(number=number, block_s=block_s):
@@ -112,15 +125,19 @@ class Switchboard:
                 self._linked_again(message)
                 self._log("worker_ready", worker=worker.name, incarnation=worker.incarnation, pid=message.pid)
 
-    def _played(self, worker: WorkerRecord, message: BlockDone | StateDone | CheckDone | Followed | Left) -> None:
+    def _played(
+        self, worker: WorkerRecord, message: BlockDone | StateDone | CheckDone | Followed | Replayed | Left
+    ) -> None:
         if isinstance(message, BlockDone):
             self._fence(worker, message.session, message.epoch)
+            self._protection.computed(message.session, message.block)
         self._books.gateway().take(worker.name, message)
 
     def _holds(self, worker: WorkerRecord, message: Copies) -> None:
         self._books.workers.report(message)
         self._holders.refresh()
         self._caretaker.note_empty_owner(worker)
+        self._protection.look()
         for copy in message.copies:
             if copy.phase == "live":
                 self._fence(worker, copy.session, copy.epoch)
@@ -137,6 +154,7 @@ class Switchboard:
         self._books.workers.has_reported(worker.name, worker.incarnation)
         self._holders.refresh()
         self._caretaker.note_empty_owner(worker)
+        self._protection.look()
 
     def _has_ended(self, session: str) -> bool:
         """Whether a session is unknown, being closed, or lost."""
@@ -147,13 +165,14 @@ class Switchboard:
         """Whether a copy is the owner's, which sends again what is not acknowledged."""
         row = self._books.desk.row(copy.session)
         owns = row is not None and (row.owner, row.incarnation) == (worker.name, worker.incarnation)
-        return owns and copy.phase not in ("shadow", "following", "freeing")
+        return owns and copy.phase not in ("shadow", "following", "freeing", KEPT)
 
     def _linked_again(self, hello: Hello) -> None:
         """A worker has made a new link: lists and acknowledgements may have been lost with the old one."""
         for copy in hello.copies:
             self._books.gateway().linked_again(copy.session, hello.worker, copy.block)
         self._services.mover.linked_again(hello.worker)
+        self._protection.linked_again(hello.worker)
 
     def _relay(self, worker: WorkerRecord, message: AnyMoveMessage) -> None:
         """Forward what one end says to the other; keep what is meant for the controller."""

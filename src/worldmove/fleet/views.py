@@ -11,13 +11,14 @@ class WorkerState(Enum):
     """Where a worker's process stands.
 
     AWAITED: an earlier server started it, it lives, and it has not yet said what it holds. SUSPECTED: it does not
-    answer, which proves nothing.
+    answer, which proves nothing. LEAVING: it was told to end, and its sessions are moved away.
     """
 
     STARTING = "starting"
     AWAITED = "awaited"
     READY = "ready"
     SUSPECTED = "suspected"
+    LEAVING = "leaving"
     GONE = "gone"
 
 
@@ -71,5 +72,13 @@ class SessionView:
     seed: int
     num_bytes: int
     num_leaves: int
+    protect_every: int = 0
+    """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
+    keeper: str | None = None
+    """Who keeps its newest snapshot; None where nobody does."""
+    kept_block: int | None = None
+    """The boundary of that."""
+    unprotected_why: str = ""
+    """Why the newest snapshot is not kept, where that is so."""
     throwaway: bool
     """Begun from a picture, for 'Recover without state': never in the ledger, never moved."""

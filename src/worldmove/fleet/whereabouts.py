@@ -5,6 +5,7 @@ import asyncio
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_row import Row
+from worldmove.worker.messages import KEPT
 
 LOOK_S = 0.05
 """Between two looks at a row whose owner is gone."""
@@ -42,7 +43,7 @@ class Whereabouts:
         """Wait a while for a worker that still holds an older copy: its check ends with the next blocks."""
         try:
             async with asyncio.timeout(self._copy_s):
-                while any(copy.session == session for copy in worker.copies):
+                while any(copy.session == session and copy.phase != KEPT for copy in worker.copies):
                     await self._workers.changed(self._copy_s)
         except TimeoutError:
             return  # the worker itself will say what it holds

@@ -34,6 +34,8 @@ class WorkerRecord:
     """The newest beat that it has answered, of those that renew a lease."""
     polled: int = 0
     """The newest poll that it has answered."""
+    leaving: bool = False
+    """It was told to end, and its sessions are moved away: nothing new is put there."""
     reported: bool = False
     """Whether it has said all that it holds since its newest link was made."""
     heard: asyncio.Event = field(default_factory=asyncio.Event)
@@ -44,13 +46,18 @@ class WorkerRecord:
         """How many sessions it plays."""
         return sum(copy.phase == "live" for copy in self.copies)
 
+    def _state(self) -> WorkerState:
+        if self.state is WorkerState.READY and self.leaving and not self.suspected:
+            return WorkerState.LEAVING
+        return WorkerState.SUSPECTED if self.suspected else self.state
+
     def view(self) -> WorkerView:
         hello = self.hello
         return WorkerView(
             name=self.name,
             pid=hello.pid if hello else 0,
             incarnation=self.incarnation,
-            state=WorkerState.SUSPECTED if self.suspected else self.state,
+            state=self._state(),
             num_slots=hello.num_slots if hello else 0,
             slots_free=self.slots_free,
             slots_quarantined=self.slots_quarantined,
@@ -102,6 +109,14 @@ class WorkerTable:
         if record.suspected:
             why = f"{name} does not answer at the moment; try again, or name another worker."
             raise UserError(why, code="worker_suspected", status=409)
+        return record
+
+    def to_fill(self, name: str) -> WorkerRecord:
+        """Return a worker that a session may be opened in, or moved to. Raises UserError: as ``get``, or it ends."""
+        record = self.get(name)
+        if record.leaving:
+            why = f"{name} was told to end, and takes nothing any more; name another worker."
+            raise UserError(why, code="worker_leaving", status=409)
         return record
 
     def begin(self, name: str) -> WorkerRecord:
@@ -174,6 +189,11 @@ class WorkerTable:
             return True
         return record.state is WorkerState.GONE
 
+    def is_there(self, name: str, incarnation: int) -> bool:
+        """Whether this incarnation is the newest, ready, and not known to be dead."""
+        record = self._records.get(name)
+        return record is not None and record.incarnation == incarnation and record.state is WorkerState.READY
+
     def is_suspected(self, name: str, incarnation: int) -> bool:
         """Whether an incarnation's lease has lapsed. It may be alive all the same."""
         record = self._records.get(name)
@@ -194,7 +214,8 @@ class WorkerTable:
         return min(self._with_room(), key=lambda record: (record.num_live, -record.slots_free))
 
     def _with_room(self) -> tuple[WorkerRecord, ...]:
-        found = tuple(record for record in self.ready() if record.slots_free > 0 and not record.suspected)
+        takes = (record for record in self.ready() if not record.suspected and not record.leaving)
+        found = tuple(record for record in takes if record.slots_free > 0)
         if not found:
             raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
         return found

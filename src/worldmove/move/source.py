@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from worldmove.move.beside import Beside
 from worldmove.move.hosts import Host, SourceCopy
 from worldmove.move.inquiry import Inquiry
-from worldmove.move.messages import Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Prepare, Start
+from worldmove.move.messages import CONTROLLER, Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Gone, Prepare, Start
 from worldmove.move.phase_log import PhaseLog
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
@@ -57,11 +57,18 @@ class Source:
         epoch: int,
         config: SourceConfig | None = None,
         retired_at: int | None = None,
+        waits_for_failover: bool = False,
     ) -> None:
-        """Take over a copy that is played in ``epoch``; or one that is retired since, with its boundary."""
+        """Take over a copy that is played in ``epoch``; or one that is retired since, with its boundary.
+
+        ``waits_for_failover``: it was made of a snapshot, and is behind what was shown. Only a failover says what to
+        replay: whatever else may have given the session to this worker, it holds no copy that could play it.
+        """
         self.session = session
         self.epoch = epoch
         self.phase = SourcePhase.LIVE if retired_at is None else SourcePhase.RETIRED
+        self._waits_for_failover = waits_for_failover
+        self._host = host
         self._copy = copy
         self._config = config or SourceConfig()
         self._inbox = inbox = SourceInbox(session, epoch)
@@ -161,6 +168,9 @@ class Source:
 
     async def _inquire(self) -> SourceEvent:
         event = self._inquiry.event(await self._inquiry.close(), self.phase)
+        if event is SourceEvent.YOURS and self._waits_for_failover:
+            self._say_gone()
+            event = None
         if event is not None:
             return event
         if self.phase is SourcePhase.RETIRED:
@@ -191,7 +201,23 @@ class Source:
         self._copy.retire(self._inbox.newest if self._move.attempt else "")
         return await self._retired()
 
+    def _say_gone(self) -> None:
+        """The ledger names this worker as the owner, and this copy cannot play on from there."""
+        epoch = self._inquiry.row_epoch
+        self._host.post(
+            Gone(
+                to=CONTROLLER,
+                sender=self._host.worker,
+                incarnation=self._host.incarnation,
+                session=self.session,
+                attempt="-",
+                epoch=epoch,
+                owned_epoch=epoch,
+            )
+        )
+
     async def _replay(self) -> SourceEvent:
+        self._waits_for_failover = False
         self._play_in(self._inquiry.row_epoch)
         self._copy.replay(self.epoch, self._inquiry.next_shown)
         return await self._live()

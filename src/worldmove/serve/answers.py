@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from worldmove.errors import UserError, WorldMoveError
+from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
 from worldmove.serve import http_models as body
 from worldmove.serve.live import Live
 from worldmove.serve.planning import expectation_body
-from worldmove.serve.results import milliseconds, missed_frames, proof, sentence
+from worldmove.serve.results import failover_sentence, milliseconds, missed_frames, proof, sentence
 from worldmove.serve.wording import num_sessions
 from worldmove.worker.messages import Described
 
@@ -34,6 +35,10 @@ def session_body(view: SessionView, live: Live | None) -> body.Session:
         num_parts=view.num_leaves or None,
         holders=list(view.holders),
         move_attempt=view.attempt,
+        protect=view.protect_every,
+        keeper=view.keeper,
+        kept_block=view.kept_block,
+        unprotected_why=view.unprotected_why or None,
     )
 
 
@@ -93,6 +98,25 @@ def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
         source_digest=report.source_digest,
         destination_digest=report.destination_digest,
         proof=proof(report),
+    )
+
+
+def failover_body(report: FailoverReport) -> body.Failover:
+    """Return one failover."""
+    return body.Failover(
+        session=report.session,
+        outcome=report.outcome.value,
+        sentence=failover_sentence(report),
+        source=report.source,
+        worker=report.destination,
+        epoch=report.epoch,
+        started_at=datetime.fromtimestamp(report.started_at, UTC).isoformat(timespec="milliseconds"),
+        took_ms=milliseconds(report.took_s),
+        kept_block=report.boundary,
+        next_block=report.next_block,
+        num_replayed=report.num_replayed,
+        num_compared=report.num_compared,
+        differs_at=report.differs_at,
     )
 
 

@@ -49,32 +49,45 @@ class Desk:
         """What a connection may take."""
         return self._gateway.config.live.limits
 
-    async def open(self, *, seed: int | None, on: str | None) -> SessionView:
-        """Begin a world. Raises UserError: unknown worker, no slot."""
-        return await self._begin(Start(seed=self._ids.seed() if seed is None else seed), on, None)
+    async def open(self, *, seed: int | None, on: str | None, protect: int | None = None) -> SessionView:
+        """Begin a world. Raises UserError: unknown worker, no slot.
+
+        ``protect``: after how many blocks another worker keeps a snapshot; 0: never; None: as configured.
+        """
+        return await self._begin(Start(seed=self._ids.seed() if seed is None else seed), on, None, protect)
 
     async def go_on(self, start: Start, beginning: Beginning, *, on: str | None) -> SessionView:
         """Open a world where a saved one had come to. Raises UserError: unknown worker, no slot, environment."""
         return await self._begin(start, on, beginning)
 
-    async def _begin(self, start: Start, on: str | None, beginning: Beginning | None) -> SessionView:
+    async def _begin(
+        self, start: Start, on: str | None, beginning: Beginning | None, protect: int | None = None
+    ) -> SessionView:
         session = self._ids.session()
         on = None if on is None else self._worker(on)
         self._gateway.begin(session, start)
         try:
-            return await self._open(session, start.seed, on, beginning)
+            return await self._open(session, start.seed, on, beginning, protect)
         except BaseException:
             self._gateway.forget(session, "This world could not be opened.")
             raise
 
-    async def _open(self, session: str, seed: int, on: str | None, beginning: Beginning | None) -> SessionView:
+    async def _open(
+        self, session: str, seed: int, on: str | None, beginning: Beginning | None, protect: int | None
+    ) -> SessionView:
         """Open it; where every place is taken, in that of a session which nobody watches."""
         try:
-            return await self._fleet.open(session, seed, on, beginning=beginning)
+            return await self._fleet.open(session, seed, on, beginning=beginning, protect_every=protect)
         except UserError as error:
             if error.code != "no_slot" or not await self._gateway.make_room():
                 raise
-            return await self._fleet.open(session, seed, on, beginning=beginning)
+            return await self._fleet.open(session, seed, on, beginning=beginning, protect_every=protect)
+
+    def protect(self, session: str, every: int) -> SessionView:
+        """Have another worker keep a snapshot of a session every so many blocks; 0: none. Raises UserError."""
+        self._gateway.live(session)
+        self._fleet.protect(session, every)
+        return self.view(session)
 
     async def close(self, session: str) -> None:
         """End a session. Raises UserError: unknown, or a move of it is under way."""

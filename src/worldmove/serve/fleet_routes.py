@@ -4,7 +4,7 @@ from fastapi import FastAPI, Response
 
 from worldmove import __version__
 from worldmove.serve import http_models as body
-from worldmove.serve.answers import environment_body, move_body, worker_body
+from worldmove.serve.answers import environment_body, failover_body, move_body, worker_body
 from worldmove.serve.parts import Parts
 
 
@@ -22,6 +22,11 @@ def add_fleet(app: FastAPI, parts: Parts) -> None:
     async def moves() -> body.Moves:
         """List the last moves, oldest first."""
         return body.Moves(moves=[move_body(report, frame_period_s) for report in fleet.moves()])
+
+    @app.get("/api/failovers")
+    async def failovers() -> body.Failovers:
+        """List the last failovers, oldest first."""
+        return body.Failovers(failovers=[failover_body(report) for report in fleet.failovers()])
 
     @app.get("/api/environment")
     async def environment() -> body.Environment:

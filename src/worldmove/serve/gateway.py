@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 
 from worldmove.errors import LedgerError, UserError
+from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import WorkerView
@@ -23,12 +24,13 @@ from worldmove.serve.metrics import Metrics
 from worldmove.serve.play_messages import Error, Workers
 from worldmove.serve.player import CloseCode
 from worldmove.serve.recover import Recovery
+from worldmove.serve.results import failover_of
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import ResumptionConfig
 from worldmove.serve.tellings import Tellings
 from worldmove.serve.unwatched import Unwatched
 from worldmove.serve.wording import owner_now, record_header, workers_now
-from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Followed, Left, Opened, StateDone
+from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Followed, Left, Opened, Replayed, StateDone
 
 FAREWELL_S = 1.0
 """How long players may take to close their connections when the server ends."""
@@ -187,6 +189,8 @@ class Gateway:
                 self.lives[name].take(worker, message)
             case CheckDone(session=name) | Followed(session=name) if name in self.lives:
                 self.lives[name].take(worker, message)
+            case Replayed(session=name) if name in self.lives:
+                self.lives[name].take(worker, message)
             case Opened(session=name) if name in self.lives:
                 self._opened(self.lives[name], worker, message)
             case Failed(session=name, code=code, message=why):
@@ -275,6 +279,11 @@ class Gateway:
             self._tellings.result(live, report)
 
     @contained
+    def failed_over(self, session: str, report: FailoverReport) -> None:
+        if live := self.lives.get(session):
+            live.audience.say(failover_of(report))
+
+    @contained
     def lost(self, session: str, why: str) -> None:
         if recovery := self._recovery(session):
             recovery.lose()
@@ -299,6 +308,7 @@ class Gateway:
             live.resuming.recalled(block)
             if live.resuming.is_over:
                 live.screen.recall(block)
+                live.recalled(block)
 
     def _recovery(self, name: str) -> Recovery | None:
         return next((recovery for recovery in self.recoveries.values() if recovery.name == name), None)

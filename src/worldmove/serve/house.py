@@ -67,7 +67,8 @@ def controller_over(
         log=say,
     )
     names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
-    return Controller(FleetConfig(workers=names, transport=config.transport), ports)
+    fleet = FleetConfig(workers=names, transport=config.transport, protect_every=config.protect_every)
+    return Controller(fleet, ports)
 
 
 def house_of(

@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 SessionName = Annotated[str, Field(min_length=1, max_length=64)]
 WorkerName = Annotated[str, Field(min_length=1, max_length=64)]
+Every = Annotated[int, Field(ge=0, le=1024)]
+"""Blocks between two snapshots."""
 
 
 class Body(BaseModel):
@@ -17,6 +19,11 @@ class Body(BaseModel):
 class OpenSession(Body):
     seed: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
     worker: WorkerName | None = None
+    protect: Every | None = Field(default=None, description="Left out: as the server was told (--protect).")
+
+
+class ProtectSession(Body):
+    every: Every = Field(description="After how many blocks another worker keeps a new snapshot; 0: never.")
 
 
 class MoveSession(Body):
@@ -62,6 +69,10 @@ class Session(Answer):
     num_parts: int | None
     holders: list[str]
     move_attempt: str | None
+    protect: int = Field(description="After how many blocks another worker keeps a new snapshot; 0: never.")
+    keeper: str | None = Field(description="Who keeps its newest snapshot; null: nobody.")
+    kept_block: int | None = Field(description="The block that this snapshot stands before.")
+    unprotected_why: str | None = Field(description="Why the newest snapshot could not be kept; null: it was.")
 
 
 class Sessions(Answer):
@@ -164,6 +175,26 @@ class Move(Answer):
     source_digest: str
     destination_digest: str
     proof: str
+
+
+class Failover(Answer):
+    session: str
+    outcome: str
+    sentence: str
+    source: str = Field(serialization_alias="gone", description="The worker that was gone, or did not answer.")
+    worker: str = Field(description="Whose copy took over.")
+    epoch: int
+    started_at: str
+    took_ms: float | None = Field(description="From when that was known to the first block after it.")
+    kept_block: int = Field(description="The block that the copy stood before.")
+    next_block: int
+    num_replayed: int
+    num_compared: int
+    differs_at: int | None = Field(description="The first replayed block that is not what was shown.")
+
+
+class Failovers(Answer):
+    failovers: list[Failover]
 
 
 class RefusedMove(Answer):

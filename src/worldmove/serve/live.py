@@ -25,7 +25,8 @@ from worldmove.serve.showing import Showing
 from worldmove.serve.standstill import Standstill
 from worldmove.serve.tally import Tally
 from worldmove.serve.tempo import Situation, Tempo, TempoConfig, horizon_s
-from worldmove.worker.messages import BlockDone, CheckDone, Followed, Opened, StateDone
+from worldmove.serve.witness import Witness
+from worldmove.worker.messages import BlockDone, CheckDone, Followed, Opened, Replayed, StateDone
 
 log = structlog.get_logger()
 
@@ -59,9 +60,11 @@ class Live:
         self.failed_why: str | None = None
         """Why the gateway shows it no more, though it may not be lost."""
         self.tally = Tally(self.audience, metrics)
+        self.witness = Witness()
         self.standstill = Standstill(overdue_s=self._overdue_s, will_go_on=self._will_go_on)
         self._owed = Owed(config.check_blocks)
         self._tempo = _tempo(config)
+        self._fleet = fleet
         self.feed = self._fed(fleet)
         self.screen = self._screened(fleet)
         self.controls = Controls(
@@ -85,6 +88,8 @@ class Live:
         next_block = await resuming.showable()
         recalled = [resuming.blocks[block] for block in sorted(resuming.blocks)]
         self.screen.resume(next_block, recalled, shown_before=resuming.reports.shown_before)
+        for block in recalled:
+            self.recalled(block)
         self.sequencer.begin_again(resuming.newest_number, self.spec.keys, life=self.server_life)
         log.info("resumed", session=self.name, block=next_block)
         resuming.let_in()
@@ -107,7 +112,7 @@ class Live:
 
     # What the workers and the controller say.
 
-    def take(self, worker: str, message: BlockDone | StateDone | CheckDone | Followed | Opened) -> None:
+    def take(self, worker: str, message: BlockDone | StateDone | CheckDone | Followed | Replayed | Opened) -> None:
         """Take a worker's word about this session."""
         match message:
             case BlockDone() | StateDone():
@@ -116,8 +121,23 @@ class Live:
                 self.tally.stepped(message)
             case Followed():
                 self.tally.followed(message)
+            case Replayed():
+                self._replayed(message)
             case Opened():
                 self.opened = message
+
+    def recalled(self, block: BlockDone) -> None:
+        """A block that an earlier server has shown is here again."""
+        if block.block < self.screen.next_block:
+            self.witness.shown(block.block, block.frame_sha256)
+
+    def _replayed(self, message: Replayed) -> None:
+        """A copy that took over has computed a block anew: its first own block is shown only if all are equal."""
+        equal = self.witness.is_equal(message.block, message.frame_sha256)
+        if equal is not None:
+            self._fleet.compared(self.name, message.epoch, message.block, equal=equal)
+        if equal is False:
+            log.error("replayed differently", session=self.name, epoch=message.epoch, block=message.block)
 
     def owned(self, owner: Owner) -> None:
         """The row names this owner: it is sent the lists from the next block on."""
@@ -267,6 +287,7 @@ class Live:
             tally=self.tally,
             standstill=self.standstill,
             metrics=metrics,
+            witness=self.witness,
             on_shown=self.feed.nudge,
         )
 

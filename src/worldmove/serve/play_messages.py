@@ -129,6 +129,22 @@ class Resting(ToClient, frozen=True, kw_only=True, tag="rest"):
     why: str
 
 
+class FailedOver(ToClient, frozen=True, kw_only=True, tag="failover"):
+    """The world's worker was gone, and a copy elsewhere took over: said when it does, and when that has ended."""
+
+    outcome: str
+    sentence: str
+    gone: str
+    worker: str
+    epoch: int
+    block: int
+    """The first that the copy shows."""
+    replayed: int
+    compared: int
+    ms: float | None
+    """From when the worker was known to be gone to the first block after it; null before that."""
+
+
 class Recover(ToClient, frozen=True, kw_only=True, tag="recover"):
     name: str
     state: str

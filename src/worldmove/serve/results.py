@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
 from worldmove.fleet.reports import MoveReport, Outcome, PhaseTime
-from worldmove.serve.play_messages import Expected, MoveResult, PhaseInfo
+from worldmove.serve.play_messages import Expected, FailedOver, MoveResult, PhaseInfo
 from worldmove.serve.show import frames_waited
 
 COPYING, HOLDING, CHECKING, HANDING_OVER, MOVED = "Copying", "Holding", "Checking", "Handing over", "Moved"
@@ -70,6 +71,36 @@ def _expected(report: MoveReport) -> Expected | None:
         return None
     terms = tuple(PhaseInfo(name=name, ms=round(seconds * 1000, 3)) for name, seconds in told.terms)
     return Expected(strategy=told.strategy, pause_ms=round(told.pause_s * 1000, 3), terms=terms)
+
+
+def failover_of(report: FailoverReport) -> FailedOver:
+    """Return what a watcher is told of a failover."""
+    return FailedOver(
+        outcome=report.outcome.value,
+        sentence=failover_sentence(report),
+        gone=report.source,
+        worker=report.destination,
+        epoch=report.epoch,
+        block=report.next_block,
+        replayed=report.num_replayed,
+        compared=report.num_compared,
+        ms=milliseconds(report.took_s),
+    )
+
+
+def failover_sentence(report: FailoverReport) -> str:
+    """Say what happened to a world whose worker was gone."""
+    blocks = f"{report.num_replayed} block{'' if report.num_replayed == 1 else 's'}"
+    match report.outcome:
+        case FailoverOutcome.REPLAYS:
+            return f"{report.source} stopped. {report.destination} computes {blocks} again, then your world goes on."
+        case FailoverOutcome.DIVERGED:
+            which = f"{report.destination} computed block {report.differs_at} differently than it was shown"
+            return f"{report.source} stopped, and {which}: your world does not go on from that copy."
+        case FailoverOutcome.RESUMED:
+            waited = "" if report.took_s is None else f" Nothing was shown for {report.took_s:.2f} s."
+            equal = f"{report.num_compared} of {report.num_replayed} compared with what was shown, all equal"
+            return f"{report.source} stopped. {report.destination} computed {blocks} again ({equal}).{waited}"
 
 
 def missed_frames(report: MoveReport, frame_period_s: float) -> int | None:

@@ -23,6 +23,8 @@ class ServerConfig:
     """The path of every move: see ``fleet.config``."""
     keep_s: float = 600.0
     rest_after_s: float = 4.0
+    protect_every: int = 0
+    """After how many blocks another worker keeps a snapshot of each new session; 0: never."""
     account_every: int = 16
     """After how many blocks a session's owner accounts for its state, for its record; 0: never."""
 

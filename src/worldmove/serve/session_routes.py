@@ -29,7 +29,7 @@ def add_sessions(app: FastAPI, parts: Parts) -> None:
     async def open_session(request: body.OpenSession | None = None) -> body.Session:
         """Begin a world."""
         request = request or body.OpenSession()
-        return session_of(await desk.open(seed=request.seed, on=request.worker))
+        return session_of(await desk.open(seed=request.seed, on=request.worker, protect=request.protect))
 
     @app.get("/api/sessions")
     async def sessions() -> body.Sessions:
@@ -40,6 +40,11 @@ def add_sessions(app: FastAPI, parts: Parts) -> None:
     async def session(session: str) -> body.Session:
         """Show one world."""
         return session_of(desk.view(session))
+
+    @app.post("/api/sessions/{session}/protect")
+    async def protect(session: str, request: body.ProtectSession) -> body.Session:
+        """Have another worker keep a snapshot of a world, so that it outlives its worker; or stop that."""
+        return session_of(desk.protect(session, request.every))
 
     @app.delete("/api/sessions/{session}", status_code=204)
     async def close_session(session: str) -> None:

@@ -12,6 +12,7 @@ from worldmove.serve.screen import Screen, Shown
 from worldmove.serve.sequencer import Sequencer
 from worldmove.serve.standstill import Standstill
 from worldmove.serve.tally import Tally
+from worldmove.serve.witness import Witness
 from worldmove.worker.messages import BlockDone, StateDone
 
 RECENT_BLOCKS = 16
@@ -32,6 +33,7 @@ class Showing:
         tally: Tally,
         standstill: Standstill,
         metrics: Metrics,
+        witness: Witness,
         on_shown: Callable[[], None],
     ) -> None:
         self._session = session
@@ -41,6 +43,7 @@ class Showing:
         self._tally = tally
         self._standstill = standstill
         self._metrics = metrics
+        self._witness = witness
         self._on_shown = on_shown
         self._arrived: asyncio.Queue[tuple[str, BlockDone | StateDone, float]] = asyncio.Queue()
         self._compute_s: deque[float] = deque(maxlen=RECENT_BLOCKS)
@@ -72,6 +75,7 @@ class Showing:
 
     def _after(self, shown: Shown) -> None:
         self._compute_s.append(shown.block.compute_s)
+        self._witness.shown(shown.block.block, shown.block.frame_sha256)
         self._metrics.block_shown(shown.late_s, shown.block.compute_s)
         self._standstill.shown(shown)
         if shown.late_s:

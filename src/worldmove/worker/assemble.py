@@ -17,11 +17,13 @@ from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.drivers import Drivers
+from worldmove.worker.keeper import Keeper
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import Meter
 from worldmove.worker.slots import SlotPool
 from worldmove.worker.states import DIGESTER
+from worldmove.worker.taking import Snapshots
 from worldmove.worker.turns import Turns
 from worldmove.worker.warm_up import WarmUp
 from worldmove.worker.worker import Identity, Worker
@@ -84,13 +86,17 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     ledger = LinkLedger(
         worker=config.worker, incarnation=config.incarnation, send=edges.send, answer_s=config.ledger_answer_s
     )
+    host = _host(config, warm, edges, ledger)
     drivers = Drivers(
-        host=_host(config, warm, edges, ledger),
-        copies=copies,
+        host=host, copies=copies, tools=tools, background=background, containment=containment, log=edges.log
+    )
+    keeper = Keeper(
+        host=host,
+        pool=pool,
         tools=tools,
-        background=background,
-        containment=containment,
-        log=edges.log,
+        table=copies.kept,
+        copies=copies,
+        play=lambda copy, next_block: drivers.play(copy, retired_at=next_block, waits_for_failover=True),
     )
     worker = Worker(
         identity=Identity(
@@ -105,6 +111,8 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         tools=tools,
         copies=copies,
         drivers=drivers,
+        keeper=keeper,
+        snapshots=Snapshots(host=host, copies=copies),
         ledger=ledger,
         background=background,
         containment=containment,

@@ -7,12 +7,14 @@ from worldmove.errors import EngineFailed, MoveRefused, WorldMoveError
 from worldmove.state.manifest import Layout
 from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
+from worldmove.worker.inputs import InputLists
+from worldmove.worker.kept import Keeping, KeptState, KeptTable
 from worldmove.worker.loop import Tools, play
-from worldmove.worker.messages import Change, Copies, Copy, Held, Left
+from worldmove.worker.messages import Change, Copies, Copy, Held, Left, Replayed
 from worldmove.worker.outbox import Outbox
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.shadow import Shadow
-from worldmove.worker.slots import SlotPool, SlotState
+from worldmove.worker.slots import Slot, SlotPool, SlotState
 from worldmove.worker.snapshot import Snapshot, take_snapshot
 
 
@@ -40,6 +42,8 @@ class CopyTable:
         self._copies: dict[str, SessionCopy] = {}
         self._playing: dict[str, asyncio.Task[None]] = {}
         self._told = False
+        self.kept = KeptTable(self._kept_changed)
+        """Snapshots of sessions that are played elsewhere."""
         self.on_failed: Callable[[SessionCopy, EngineFailed], None] = lambda copy, error: None
         """Hears of a copy whose engine has raised, before it is freed."""
 
@@ -54,11 +58,23 @@ class CopyTable:
         if session in self._copies:
             phase = self._copies[session].phase.value
             raise MoveRefused("copy_held", f"the destination still holds a {phase} copy of {session}")
-        slot = self._pool.take(state, needed_bytes)
+        copy = self._made(session, self._pool.take(state, needed_bytes))
+        self._changed(copy)
+        return copy
+
+    def revive(self, keeping: Keeping, state: KeptState, engine_session: object, epoch: int) -> SessionCopy:
+        """Make a retired copy of what was kept, with its lists, in the slot where it lies, for a later epoch."""
+        state.slot.enter(SlotState.BOUND)
+        copy = self._made(keeping.session, state.slot)
+        copy.engine_session, copy.inputs = engine_session, keeping.inputs
+        copy.epoch, copy.next_block, copy.left_gateway = epoch, state.block, keeping.left_gateway
+        copy.retire("", 0)
+        return copy
+
+    def _made(self, session: str, slot: Slot) -> SessionCopy:
         copy = SessionCopy(session, slot, Outbox(self._tools.send), self._changed)
         self._copies[session] = copy
         self._playing[session] = self._containment.start("play", session, self._play(copy))
-        self._changed(copy)
         return copy
 
     def reserve(self, session: str, layout: Layout, *, is_followed: bool = False) -> Shadow:
@@ -91,10 +107,12 @@ class CopyTable:
         )
 
     def held(self) -> tuple[Copy, ...]:
-        return tuple(
+        """Return every copy, and every snapshot that is kept."""
+        copies = tuple(
             Copy(session=c.name, phase=c.phase.value, epoch=c.epoch, block=c.next_block, attempt=c.attempt, left=c.left)
             for c in self._copies.values()
         )
+        return copies + self.kept.held()
 
     async def _play(self, copy: SessionCopy) -> None:
         try:
@@ -119,16 +137,19 @@ class CopyTable:
 
     def tell_what_is_held(self) -> None:
         """Tell a new link's server every list that is held, and the newest blocks that have left."""
+        self.kept.forget_unfinished()
+        for keeping in self.kept.all():
+            self._tell_lists(keeping.session, keeping.inputs)
         for copy in tuple(self._copies.values()):
             with self._containment.of("tell", copy.name):
-                self._tell_what_it_holds(copy)
+                self._tell_lists(copy.name, copy.inputs)
+                for done in copy.outbox.left:
+                    self._tools.send(Left(session=copy.name, block=done))
 
-    def _tell_what_it_holds(self, copy: SessionCopy) -> None:
-        for block, changes in copy.inputs.held():
+    def _tell_lists(self, session: str, inputs: InputLists) -> None:
+        for block, changes in inputs.held():
             told = tuple(Change(number=c.number, key=c.key, down=c.down) for c in changes)
-            self._tools.send(Held(session=copy.name, block=block, changes=told))
-        for done in copy.outbox.left:
-            self._tools.send(Left(session=copy.name, block=done))
+            self._tools.send(Held(session=session, block=block, changes=told))
 
     def send_again(self, session: str | None = None) -> None:
         """Send what nobody has acknowledged, of one session or of all: it may have been lost, with an old link say.
@@ -138,6 +159,10 @@ class CopyTable:
         for copy in tuple(self._copies.values()):
             if (copy.plays or copy.phase is CopyPhase.FROZEN) and session in (None, copy.name):
                 with self._containment.of("send again", copy.name):
+                    for block, frames in copy.outbox.replayed.items():  # compared before what may be shown comes
+                        self._tools.send(
+                            Replayed(session=copy.name, epoch=copy.epoch, block=block, frame_sha256=frames)
+                        )
                     copy.outbox.send_again(copy.epoch)
 
     def _changed(self, copy: SessionCopy) -> None:
@@ -152,6 +177,18 @@ class CopyTable:
             attempt=copy.attempt,
         )
         self._tools.courtesy.look_again()
+        self.report_soon()
+
+    def _kept_changed(self, keeping: Keeping) -> None:
+        """Log what is kept of a session now, and report it."""
+        state = keeping.state
+        here = state is not None and self.kept.get(keeping.session) is keeping
+        block, epoch = (state.block, state.epoch) if state is not None else (0, 0)
+        self._log("kept", session=keeping.session, here=here, block=block, epoch=epoch)
+        self.report_soon()
+
+    def report_soon(self) -> None:
+        """Report once for all changes of one turn of the event loop."""
         if not self._told:
             self._told = True
             asyncio.get_running_loop().call_soon(self._tell)

@@ -47,14 +47,25 @@ class Drivers:
         self._early: dict[str, list[AnyMoveMessage | Refused]] = {}
         """What came for a copy between its promotion and the start of its source."""
 
-    def play(self, copy: SessionCopy, *, retired_at: int | None = None, num_failed: int = 0) -> None:
-        """Drive a copy that is played, or is kept as a copy of last resort, from now on. So many drivers had failed."""
+    def play(
+        self,
+        copy: SessionCopy,
+        *,
+        retired_at: int | None = None,
+        num_failed: int = 0,
+        waits_for_failover: bool = False,
+    ) -> None:
+        """Drive a copy that is played, or is kept as a copy of last resort, from now on. So many drivers had failed.
+
+        ``waits_for_failover``: of what was kept of another worker's session (``move.source``).
+        """
         source = Source(
             host=self._host,
             session=copy.name,
             copy=SourceOfMove(copy, self._tools, self._copies.snapshot),
             epoch=copy.epoch,
             retired_at=retired_at,
+            waits_for_failover=waits_for_failover,
         )
         self._sources[copy.name] = source
         for message in self._early.pop(copy.name, []):

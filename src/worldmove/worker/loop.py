@@ -26,7 +26,7 @@ from worldmove.move.hosts import Blocking
 from worldmove.move.messages import MAX_BLOB_BYTES
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.message import Notes
-from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, StateDone, ToServer
+from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, Replayed, StateDone, ToServer
 from worldmove.worker.meter import HIGH, Meter
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import Account, account_of, digest_of, engine_asked, engine_trusted
@@ -208,6 +208,10 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPha
     copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
     if number >= copy.skip_before:
         copy.outbox.send(done)
+    else:
+        copy.outbox.replayed[number] = stepped.frame_sha256
+        frames = stepped.frame_sha256
+        tools.send(Replayed(session=copy.name, epoch=copy.epoch, block=number, frame_sha256=frames))
 
 
 def block_done(copy: SessionCopy, number: int, stepped: Stepped) -> BlockDone:

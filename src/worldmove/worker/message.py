@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_messages import Count, Name
-from worldmove.move.messages import Text
+from worldmove.move.messages import Blob, Groups, Placement, Text, Ticket
 
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 MAX_FRAMES = 4096
@@ -49,7 +49,10 @@ class Copy(Message, frozen=True, kw_only=True, tag="copy"):
 
     session: Name
     phase: Name
-    """A word of ``worker.session.CopyPhase``: live, frozen, superseded, shadow, following, retired, throwaway."""
+    """A word of ``worker.session.CopyPhase``: live, frozen, superseded, shadow, following, retired, throwaway.
+
+    Or KEPT.
+    """
     epoch: Count
     block: Count
     """The next block of this copy."""
@@ -57,6 +60,22 @@ class Copy(Message, frozen=True, kw_only=True, tag="copy"):
     """The newest attempt that this copy took part in."""
     left: Count = 0
     """Every block before this one has left the gateway, as far as this copy can know."""
+
+
+KEPT = "kept"
+"""What is reported of a snapshot that is kept for another worker's session. It is not installed, and plays nothing."""
+
+
+class SnapshotFacts(Message, frozen=True, kw_only=True, tag="snapshot_facts"):
+    """A session's state at a boundary, copied aside: where it may be read, and the proof of it under a nonce."""
+
+    epoch: Count
+    block: Count
+    """The next block: every one before it has left the gateway."""
+    manifest: Blob
+    placement: Placement
+    ticket: Ticket
+    groups: Groups
 
 
 Changes = Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_CHANGES)]

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import msgspec
 
-from worldmove.move.ledger_messages import Answer, Count
-from worldmove.move.messages import AnyMoveMessage, Blob, Text
-from worldmove.worker.message import Changes, Message, OfSession
+from worldmove.move.ledger_messages import Answer, Count, Name
+from worldmove.move.messages import AnyMoveMessage, Blob, Nonce, Text
+from worldmove.worker.message import Changes, Message, OfSession, SnapshotFacts
 
 
 class Open(OfSession, frozen=True, kw_only=True, tag="open"):
@@ -44,6 +44,60 @@ class Save(OfSession, frozen=True, kw_only=True, tag="save"):
 
     request: Count
     path: Text
+
+
+class TakeSnapshot(OfSession, frozen=True, kw_only=True, tag="take_snapshot"):
+    """Copy a session's state aside at its next boundary, for another worker to keep. SnapshotTaken, or NotDone."""
+
+    request: Count
+    transport: Name
+    nonce: Nonce
+
+
+class DropSnapshot(OfSession, frozen=True, kw_only=True, tag="drop_snapshot"):
+    """Nobody reads the snapshot of this request any more: free its slot."""
+
+    request: Count
+
+
+class Expect(OfSession, frozen=True, kw_only=True, tag="expect"):
+    """A snapshot of this session is to be kept here: hold its lists from now on, as long as it may need them."""
+
+
+class Keep(OfSession, frozen=True, kw_only=True, tag="keep"):
+    """Pull a snapshot, prove it, and keep it in the place of an older one. The answer is Kept, or NotDone."""
+
+    request: Count
+    snapshot: SnapshotFacts
+    transport: Name
+    nonce: Nonce
+
+
+class LetGo(OfSession, frozen=True, kw_only=True, tag="let_go"):
+    """Keep no snapshot of this session any more, and none of its lists for one."""
+
+
+class Pass(OfSession, frozen=True, kw_only=True, tag="pass"):
+    """Another worker keeps a snapshot that is newer, or none is kept: this copy need not stay once it has retired."""
+
+
+class Revive(OfSession, frozen=True, kw_only=True, tag="revive"):
+    """The owner is gone: install the snapshot of this boundary, as a retired copy that may take over.
+
+    ``epoch``: the row's. What was granted up to it was not meant for this copy, to whichever worker it was.
+    ``next_block``: the next to be shown. Once it has left, somebody else plays, and the copy is not needed.
+    """
+
+    epoch: Count
+    block: Count
+    next_block: Count
+
+
+class GiveUp(OfSession, frozen=True, kw_only=True, tag="give_up"):
+    """This copy has replayed other frames than were shown: it is not the session, and must not go on."""
+
+    epoch: Count
+    why: Text
 
 
 class Acknowledge(OfSession, frozen=True, kw_only=True, tag="acknowledge"):
@@ -103,6 +157,14 @@ ToWorker = (
     | Inputs
     | Describe
     | Save
+    | TakeSnapshot
+    | DropSnapshot
+    | Expect
+    | Keep
+    | LetGo
+    | Pass
+    | Revive
+    | GiveUp
     | Acknowledge
     | TakeOver
     | Refused

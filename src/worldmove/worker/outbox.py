@@ -21,6 +21,11 @@ class Outbox:
         self._send = send
         self._unacknowledged: dict[int, BlockDone] = {}
         self._left: dict[int, BlockDone] = {}
+        self.replayed: dict[int, tuple[bytes, ...]] = {}
+        """Of blocks that were shown before: their frames' digests as they were computed anew, until a new one has left.
+
+        Who showed them compares, and must have them before a new one.
+        """
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
     def put(self, done: BlockDone) -> None:

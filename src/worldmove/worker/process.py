@@ -1,7 +1,8 @@
 """The edge: a worker's process. ``python -m worldmove.worker.process JSON``, started by a host.
 
 Standard error carries one JSON line per change of phase. Exit status: 0 after a clean end (SIGTERM, Shutdown,
-or the server gone for longer than ``keep_s``), 1 after a failure.
+or the server gone for longer than ``keep_s``), 1 after a failure. At SIGTERM it asks the server to move its sessions
+away, and ends when they are, or after ``leave_s``; at a second one, and where there is no link, at once.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ import structlog
 
 from worldmove.errors import MessageError, WorldMoveError
 from worldmove.state.kits import kit_of
+from worldmove.state.memory import MemoryKit
 from worldmove.transport.tcp import TcpConfig
 from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.birth import birth_of
@@ -65,7 +67,16 @@ async def serve(config: WorkerConfig) -> int:
     log = structlog.get_logger().bind(worker=config.worker, incarnation=config.incarnation)
     stop = asyncio.Event()
     failed: list[BaseException] = []
-    _at_a_signal(stop.set)
+    uplink = Uplink()
+    leaving: list[Callable[[], None]] = []  # what to do at a signal, once there is something to leave
+
+    def told_to_end() -> None:
+        if leaving and uplink.connection is not None:
+            leaving.pop()()
+        else:
+            stop.set()
+
+    _at_a_signal(told_to_end)
 
     def on_failure(task: str, error: BaseException) -> None:
         log.error("task_failed", task=task, exc_info=error)
@@ -77,24 +88,13 @@ async def serve(config: WorkerConfig) -> int:
 
     engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
     spare_thread = OneThread("spare", niceness=SPARE_NICENESS)
-    uplink = Uplink()
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
     kit = kit_of(engine.spec.device)
     if kit is not None:
         sys.setswitchinterval(DEVICE_SWITCH_INTERVAL_S)
-    transports = LocalTransports(
-        _socket_path(config),
-        copy_thread,
-        tcp=TcpConfig(host=config.tcp_host),
-        kit=kit,
-        random_bytes=os.urandom,
-        rng=random.Random(),
-    )
-    await transports.start()
-    rates = await path_rates(transports.by_name, time.perf_counter, kit)
-    if kit is not None and config.path_notes:
-        rates = trusted(rates, read_notes(Path(config.path_notes), time.time()), kit.device_id)
+    transports = await _transports(config, copy_thread, kit)
+    rates = await _rates(config, transports, kit)
     warm = replace(warm, rates={**warm.rates, **rates})
     edges = Edges(
         engine_thread=engine_thread,
@@ -113,6 +113,7 @@ async def serve(config: WorkerConfig) -> int:
     assembly = assemble(config, engine, warm, edges)
     _settle()
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
+    leaving.append(lambda: _ignored(assembly.background.start("leave", assembly.worker.leave(config.leave_s))))
     assembly.background.start("link", stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()
     await assembly.background.stop()
@@ -121,6 +122,31 @@ async def serve(config: WorkerConfig) -> int:
         thread.close()
     log.info("worker_ended", clean=not failed)
     return 1 if failed else 0
+
+
+async def _transports(config: WorkerConfig, copy_thread: OneThread, kit: MemoryKit | None) -> LocalTransports:
+    """Begin to let this worker's arenas be had."""
+    transports = LocalTransports(
+        _socket_path(config),
+        copy_thread,
+        tcp=TcpConfig(host=config.tcp_host),
+        kit=kit,
+        random_bytes=os.urandom,
+        rng=random.Random(),
+    )
+    await transports.start()
+    return transports
+
+
+async def _rates(config: WorkerConfig, transports: LocalTransports, kit: MemoryKit | None) -> dict[str, float]:
+    """Measure the paths; of those between devices what a probe has found damaged is left out."""
+    rates = await path_rates(transports.by_name, time.perf_counter, kit)
+    if kit is not None and config.path_notes:
+        return trusted(rates, read_notes(Path(config.path_notes), time.time()), kit.device_id)
+    return rates
+
+
+def _ignored(_task: object) -> None: ...
 
 
 def _at_a_signal(act: Callable[[], None]) -> None:

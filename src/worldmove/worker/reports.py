@@ -7,7 +7,7 @@ import msgspec
 from worldmove.move.ledger_messages import Count, Name, Operation
 from worldmove.move.messages import AnyMoveMessage, Blob, Fields, Seconds, Text
 from worldmove.state.leaf_sizes import LeafSize
-from worldmove.worker.message import Changes, FrameDigests, HeldCopies, Message, Notes, OfSession, Sha256
+from worldmove.worker.message import Changes, FrameDigests, HeldCopies, Message, Notes, OfSession, Sha256, SnapshotFacts
 
 Rates = Annotated[dict[Name, float], msgspec.Meta(max_length=64)]
 
@@ -120,8 +120,30 @@ class Saved(OfSession, frozen=True, kw_only=True, tag="saved"):
     remainders: bytes
 
 
+class SnapshotTaken(OfSession, frozen=True, kw_only=True, tag="snapshot_taken"):
+    """A session's state was copied aside, and every block before it has left the gateway."""
+
+    request: Count
+    snapshot: SnapshotFacts
+
+
+class Kept(OfSession, frozen=True, kw_only=True, tag="kept"):
+    """A snapshot is kept here, proven, and an older one was let go."""
+
+    request: Count
+    block: Count
+
+
+class Replayed(OfSession, frozen=True, kw_only=True, tag="replayed"):
+    """A block that was shown before, as the copy that took over has computed it anew from the lists."""
+
+    epoch: Count
+    block: Count
+    frame_sha256: FrameDigests
+
+
 class NotDone(OfSession, frozen=True, kw_only=True, tag="not_done"):
-    """A Describe or Save could not be met; ``code`` is that of the error."""
+    """A Describe, Save, TakeSnapshot or Keep could not be met; ``code`` is that of the error."""
 
     request: Count
     code: Name
@@ -165,6 +187,13 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     """A high quantile of its recent block times, or of the warm-up's one."""
 
 
+class Leaving(Message, frozen=True, kw_only=True, tag="leaving"):
+    """This worker was told to end (SIGTERM): move its sessions away. The answer is Shutdown."""
+
+    worker: Name
+    incarnation: Count
+
+
 class Freed(OfSession, frozen=True, kw_only=True, tag="freed"):
     """A closed session's slot is free again."""
 
@@ -192,7 +221,11 @@ ToServer = (
     | Followed
     | Described
     | Saved
+    | SnapshotTaken
+    | Kept
+    | Replayed
     | NotDone
+    | Leaving
     | Copies
     | Alive
     | Freed

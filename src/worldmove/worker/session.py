@@ -48,6 +48,8 @@ class SessionCopy:
 
     finals: deque[str] | None = None
     """What its engine has called final in a step, filled by the engine's thread. None: nobody wants to know."""
+    stays = False
+    """Once it has retired it stays, checks done or not, until another worker keeps the session (``let_pass``)."""
 
     def __init__(self, name: str, slot: Slot, outbox: Outbox, on_change: Callable[["SessionCopy"], None]) -> None:
         self.name = name
@@ -227,6 +229,8 @@ class SessionCopy:
     def acknowledge(self, block: int) -> None:
         """Every block up to this one has left the gateway."""
         self.left_gateway = max(self.left_gateway, block + 1)
+        if block >= self.skip_before:
+            self.outbox.replayed.clear()
         self.outbox.acknowledge(block)
         self.inputs.forget_before(min(self.next_block, self.outbox.first_kept(block + 1)))
         self.look_again()
@@ -241,6 +245,11 @@ class SessionCopy:
         self._passing.append((block, done))
         self._tell_passed()
         await done
+
+    def let_pass(self) -> None:
+        """It need not stay for whatever may become of its owner."""
+        self.stays = False
+        self._tell_passed()
 
     def check_stepped(self) -> None:
         """One check block is done."""
@@ -291,7 +300,7 @@ class SessionCopy:
         self.outbox.send_again(epoch, block)
 
     def _tell_passed(self) -> None:
-        if self.num_checks_owed and not self.inputs.skips(self.next_block):
+        if self.stays or (self.num_checks_owed and not self.inputs.skips(self.next_block)):
             return
         waiting, self._passing = self._passing, []
         for block, done in waiting:

@@ -5,6 +5,8 @@ free -> shadow -> bound            a move that was committed
 free -> shadow -> quarantined -> free      one that was not: nobody gets the slot before its path is released
 free -> shadow -> bound -> quarantined     one that was, and whose driver failed before it had let go of the path
 free -> snapshot -> free            a state copied aside, while its session plays on in another slot
+free -> kept -> free | bound       a snapshot of another worker's session; bound where the session goes on from it
+free -> kept -> quarantined -> free        one that did not arrive
 """
 
 from collections.abc import Sequence
@@ -22,15 +24,17 @@ class SlotState(Enum):
     SHADOW = "shadow"
     QUARANTINED = "quarantined"
     SNAPSHOT = "snapshot"
+    KEPT = "kept"
 
 
 _STEPS = {
-    SlotState.FREE: (SlotState.BOUND, SlotState.SHADOW, SlotState.SNAPSHOT),
+    SlotState.FREE: (SlotState.BOUND, SlotState.SHADOW, SlotState.SNAPSHOT, SlotState.KEPT),
     SlotState.BOUND: (SlotState.FREE, SlotState.QUARANTINED),
     SlotState.SHADOW: (SlotState.BOUND, SlotState.QUARANTINED),
     SlotState.QUARANTINED: (SlotState.FREE,),
     # Whoever still reads it reads something else then, which the snapshot's proof shows.
     SlotState.SNAPSHOT: (SlotState.FREE,),
+    SlotState.KEPT: (SlotState.FREE, SlotState.BOUND, SlotState.QUARANTINED),
 }
 
 

@@ -1,7 +1,9 @@
 """One device's worker: what the server says goes to the copy, or to the driver of the move, that it concerns."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from worldmove.engine.base import KeyChange
 from worldmove.errors import EngineFailed, MessageError
@@ -12,6 +14,7 @@ from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
+from worldmove.worker.keeper import Keeper
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
 from worldmove.worker.message import said
@@ -21,26 +24,36 @@ from worldmove.worker.messages import (
     Beat,
     Close,
     Describe,
+    DropSnapshot,
+    Expect,
     Failed,
     Freed,
+    GiveUp,
     Hello,
     Inputs,
+    Keep,
+    Leaving,
     LedgerAnswer,
+    LetGo,
     NotDone,
     Open,
+    Pass,
     Poll,
     Refused,
     Reported,
+    Revive,
     Save,
     SendAgain,
     Shutdown,
     TakeOver,
+    TakeSnapshot,
     ToWorker,
 )
 from worldmove.worker.meter import HIGH
 from worldmove.worker.opening import open_session
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotPool, SlotState
+from worldmove.worker.taking import Snapshots
 
 ELSEWHERE = (CopyPhase.SHADOW, CopyPhase.FOLLOWING, CopyPhase.SUPERSEDED, CopyPhase.RETIRED)
 """Phases of a copy whose session another worker plays."""
@@ -69,6 +82,8 @@ class Worker:
         tools: Tools,
         copies: CopyTable,
         drivers: Drivers,
+        keeper: Keeper,
+        snapshots: Snapshots,
         ledger: LinkLedger,
         background: Background,
         containment: Containment,
@@ -79,11 +94,14 @@ class Worker:
         self.tools = tools
         self.copies = copies
         self._drivers = drivers
+        self._keeper = keeper
+        self._snapshots = snapshots
         self._ledger = ledger
         self._background = background
         self._containment = containment
         self._on_shutdown = on_shutdown
         self._server_life = 0
+        self._is_leaving = False
         copies.on_failed = self._engine_failed
         containment.end_part = self._end_part
 
@@ -107,6 +125,19 @@ class Worker:
         self.copies.tell_what_is_held()
         self.tools.send(Reported(worker=self._identity.worker, incarnation=self._identity.incarnation))
         self.copies.send_again()
+        self._background.start("drop snapshots", self._snapshots.begin_anew())
+        if self._is_leaving:
+            self._say_leaving()
+
+    async def leave(self, within_s: float) -> None:
+        """Ask for this worker's sessions to be moved away, and end: when they are, or after a time in any case."""
+        self._is_leaving = True
+        self._say_leaving()
+        await asyncio.sleep(within_s)
+        self._on_shutdown()
+
+    def _say_leaving(self) -> None:
+        self.tools.send(Leaving(worker=self._identity.worker, incarnation=self._identity.incarnation))
 
     def take(self, message: ToWorker) -> None:
         """Do, or begin, what a message asks for."""
@@ -130,8 +161,10 @@ class Worker:
                 self._answered(message)
             case Open() | Close() | Describe() | Save():
                 self._begin(message)
-            case TakeOver() | Refused() | SendAgain():
+            case TakeOver() | Refused() | SendAgain() | GiveUp() | Pass():
                 self._of_ownership(message)
+            case TakeSnapshot() | DropSnapshot() | Expect() | Keep() | LetGo() | Revive():
+                self._of_protection(message)
             case Beat() | Poll():
                 self._reply(message)
             case Shutdown():
@@ -154,8 +187,36 @@ class Worker:
                 name, answer = f"answer {message.request}", self._answer(message)
                 self._background.start(name, answer, contained=lambda error: self._unanswered(message, error))
 
-    def _of_ownership(self, message: TakeOver | Refused | SendAgain) -> None:
+    def _of_protection(self, message: TakeSnapshot | DropSnapshot | Expect | Keep | LetGo | Revive) -> None:
         match message:
+            case TakeSnapshot(request=request):
+                self._beside(f"snapshot {request}", message.session, self._give_snapshot(message))
+            case DropSnapshot(request=request):
+                self._beside(f"drop snapshot {request}", message.session, self._drop_snapshot(request))
+            case Expect(session=session):
+                self.copies.kept.expect(session)
+            case Keep(session=session):
+                self._beside(f"keep {session}", session, self._keep(message))
+            case LetGo(session=session):
+                self.copies.kept.let_go(session)
+            case Revive(session=session):
+                self._beside(f"revive {session}", session, self._keeper.revive(message))
+
+    def _beside(self, name: str, session: str, work: Coroutine[Any, Any, None]) -> None:
+        """Protect a session beside its play. Where that fails, the play goes on."""
+
+        def contained(error: BaseException) -> None:
+            self._containment.report(name.partition(" ")[0], session, error)
+
+        self._background.start(name, work, contained=contained)
+
+    def _of_ownership(self, message: TakeOver | Refused | SendAgain | GiveUp | Pass) -> None:
+        match message:
+            case GiveUp():
+                self._give_up(message)
+            case Pass(session=session):
+                if (copy := self.copies.get(session)) is not None:
+                    copy.let_pass()
             case TakeOver():
                 self._drivers.taken_over(message.session, message.epoch, message.block)
             case Refused():
@@ -171,9 +232,10 @@ class Worker:
                 self.copies.report(number)
 
     def _inputs(self, message: Inputs) -> None:
+        changes = tuple(KeyChange(number=c.number, key=c.key, down=c.down) for c in message.changes)
+        self.copies.kept.put(message.session, message.block, changes)
         copy = self.copies.get(message.session)
         if copy is not None:
-            changes = tuple(KeyChange(number=c.number, key=c.key, down=c.down) for c in message.changes)
             copy.inputs.put(message.block, changes)
             if message.account and message.block >= copy.next_block:
                 copy.accounts.ask(message.block)
@@ -210,8 +272,11 @@ class Worker:
 
     def _acknowledge(self, message: Acknowledge) -> None:
         """Note what has left the gateway, unless an earlier server says so: the present one may not know of it."""
+        if message.server_life < self._server_life:
+            return
+        self.copies.kept.acknowledge(message.session, message.block)
         copy = self.copies.get(message.session)
-        if copy is not None and message.server_life >= self._server_life:
+        if copy is not None:
             self._server_life = message.server_life
             copy.acknowledge(message.block)
 
@@ -231,7 +296,30 @@ class Worker:
             refusal = NotDone(session=message.session, request=message.request, code=error.code, message=said(why))
             self.tools.send(refusal)
 
+    async def _give_snapshot(self, message: TakeSnapshot) -> None:
+        self.tools.send(await self._snapshots.take(message))
+
+    async def _drop_snapshot(self, request: int) -> None:
+        await self._background.end(f"snapshot {request}")
+        await self._snapshots.drop(request)
+
+    async def _keep(self, message: Keep) -> None:
+        answer = await self._keeper.keep(message)
+        self.copies.report()  # before the answer: who hears of it asks what is kept
+        self.tools.send(answer)
+
+    def _give_up(self, message: GiveUp) -> None:
+        """This copy has replayed other frames than were shown: it is freed, as one whose engine has raised."""
+        copy = self.copies.get(message.session)
+        if copy is None or copy.epoch != message.epoch or copy.phase not in (CopyPhase.LIVE, CopyPhase.FROZEN):
+            return
+        self._engine_failed(copy, EngineFailed(message.why))
+        copy.end()
+
     async def _close(self, message: Close) -> None:
+        for work in ("keep", "revive"):
+            await self._background.end(f"{work} {message.session}")
+        self.copies.kept.let_go(message.session)
         copy = self.copies.get(message.session)
         if copy is not None:
             copy.end()

@@ -96,6 +96,7 @@ class App {
     },
     rest: ({ resting }) => this.rest(resting),
     recover: ({ state }) => (state === "opened" ? this.recovery.open(this.poses) : this.recovery.close()),
+    failover: ({ outcome, sentence }) => (outcome === "diverged" ? this.alarm : this.complain).call(this, plain(sentence)),
     lost: ({ sentence }) => this.end(sentence),
     taken_over: () => this.takenOver(),
     pong: ({ t }) => this.readings.ping(performance.now() - t),

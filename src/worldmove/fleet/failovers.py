@@ -1,0 +1,93 @@
+"""Failovers as they are told: who was gone, which copy took over, what it replayed, how long nothing was shown."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from worldmove.fleet.counters import Counters
+from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
+from worldmove.fleet.ports import Gateway
+from worldmove.fleet.sessions import SessionTable
+from worldmove.move.ledger_row import Row
+from worldmove.worker.messages import Copy, TakeOver
+
+MAX_KEPT = 128
+
+
+class Failovers:
+    """The last failovers of one server."""
+
+    def __init__(
+        self,
+        *,
+        sessions: SessionTable,
+        gateway: Callable[[], Gateway],
+        counters: Counters,
+        wall_clock: Callable[[], float],
+        log: Callable[[str, dict[str, object]], None],
+    ) -> None:
+        self._sessions = sessions
+        self._gateway = gateway
+        self._counters = counters
+        self._wall_clock = wall_clock
+        self._log = log
+        self._reports: dict[tuple[str, int], FailoverReport] = {}
+
+    def reports(self) -> tuple[FailoverReport, ...]:
+        """Return the last ones, oldest first."""
+        return tuple(self._reports.values())
+
+    def granted(self, row: Row, worker: str, copy: Copy, taken: TakeOver) -> None:
+        """A worker's copy has taken over. ``row``: as it was before, ``copy``: as the copy stood."""
+        now = asyncio.get_running_loop().time()
+        record = self._sessions.find(row.session)
+        began = now if record is None or record.missing_since is None else record.missing_since
+        report = FailoverReport(
+            session=row.session,
+            source=row.owner,
+            destination=worker,
+            epoch=taken.epoch,
+            boundary=copy.block,
+            next_block=taken.block,
+            started_at=self._wall_clock() - (now - began),
+            began=began,
+            outcome=FailoverOutcome.REPLAYS,
+        )
+        self._keep(report)
+        self._say("failed_over", report)
+
+    def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
+        """A replayed block was compared with what was shown."""
+        self._counters.replayed(equal=equal)
+        report = self._reports.get((session, epoch))
+        if report is None:
+            return
+        if equal:
+            self._keep(replace(report, num_compared=report.num_compared + 1))
+        elif report.differs_at is None:
+            report = replace(report, outcome=FailoverOutcome.DIVERGED, differs_at=block)
+            self._end(report, "failover_diverged")
+
+    def shown(self, row: Row) -> None:
+        """The first block of an epoch is about to leave."""
+        report = self._reports.get((row.session, row.epoch))
+        if report is not None and report.outcome is FailoverOutcome.REPLAYS:
+            took_s = asyncio.get_running_loop().time() - report.began
+            self._end(replace(report, outcome=FailoverOutcome.RESUMED, took_s=took_s), "failover_resumed")
+
+    def _keep(self, report: FailoverReport) -> None:
+        self._reports[report.session, report.epoch] = report
+        while len(self._reports) > MAX_KEPT:
+            del self._reports[next(iter(self._reports))]
+
+    def _end(self, report: FailoverReport, event: str) -> None:
+        self._keep(report)
+        self._counters.failed_over(report.outcome.value, report.took_s)
+        self._say(event, report)
+
+    def _say(self, event: str, report: FailoverReport) -> None:
+        said: dict[str, object] = {"session": report.session, "epoch": report.epoch, "worker": report.destination}
+        said |= {"gone": report.source, "boundary": report.boundary, "block": report.next_block}
+        said |= {"compared": report.num_compared, "took_s": report.took_s, "differs_at": report.differs_at}
+        self._log(event, said)
+        self._gateway().failed_over(report.session, report)

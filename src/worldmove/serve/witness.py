@@ -1,0 +1,24 @@
+"""What was shown of a session, by its frames' digests: what a copy that took over has replayed must equal it. Pure."""
+
+from collections.abc import Sequence
+
+MAX_BLOCKS = 2048
+"""More than lie between two snapshots (``fleet.protection``); a digest takes 32 bytes for each frame."""
+
+
+class Witness:
+    """One session's newest blocks, as this server has shown them or heard of them."""
+
+    def __init__(self) -> None:
+        self._shown: dict[int, tuple[bytes, ...]] = {}
+
+    def shown(self, block: int, frame_sha256: Sequence[bytes]) -> None:
+        """A block was shown."""
+        self._shown[block] = tuple(frame_sha256)
+        while len(self._shown) > MAX_BLOCKS:
+            del self._shown[min(self._shown)]
+
+    def is_equal(self, block: int, frame_sha256: Sequence[bytes]) -> bool | None:
+        """Say whether a block was computed anew as it was shown; None where nobody knows how it was."""
+        shown = self._shown.get(block)
+        return None if shown is None else shown == tuple(frame_sha256)

@@ -1,0 +1,197 @@
+"""A keeper's work: it pulls a snapshot, proves it, and installs it when its owner is gone.
+
+    poison, pull      into a slot of its own; the write window is closed before the digests are taken
+    prove             every group of what has landed, against what the owner has said of it
+    ... and later
+    install, prove    a session is made of it, and what will be played is compared once more
+
+A snapshot that has changed since it was proven, or that is not installed as it was, is no copy: it is let go, and said.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from worldmove.errors import MoveRefused, StateRefused, TransportError, WorldMoveError
+from worldmove.move.damage import say_damage
+from worldmove.move.device_path import open_window
+from worldmove.move.hosts import Host
+from worldmove.state.arena import AnyArena, Placement, check_placement, extents, landed
+from worldmove.state.capture import Capture
+from worldmove.state.manifest import Manifest
+from worldmove.state.proof import MoveProof, prove
+from worldmove.worker.copies import CopyTable
+from worldmove.worker.kept import Keeping, KeptState, KeptTable
+from worldmove.worker.loop import Tools
+from worldmove.worker.message import said
+from worldmove.worker.messages import Failed, Keep, Kept, NotDone, Revive
+from worldmove.worker.session import SessionCopy
+from worldmove.worker.slots import Slot, SlotPool, SlotState
+from worldmove.worker.states import install_tree, tree_in
+from worldmove.worker.taking import ATTEMPT
+from worldmove.worker.turns import Turn
+
+PULL_S = 30.0
+"""From the first to the last byte of a snapshot. Nobody waits for it but the next one."""
+
+
+class Keeper:
+    """One worker's."""
+
+    def __init__(
+        self,
+        *,
+        host: Host,
+        pool: SlotPool,
+        tools: Tools,
+        table: KeptTable,
+        copies: CopyTable,
+        play: Callable[[SessionCopy, int], None],
+    ) -> None:
+        """``play`` drives a copy that is installed here as a retired one; it is needed until that block has left."""
+        self.table = table
+        self._host = host
+        self._pool = pool
+        self._tools = tools
+        self._copies = copies
+        self._play = play
+
+    async def keep(self, asked: Keep) -> Kept | NotDone:
+        """Pull and prove a snapshot, and let an older one go. What cannot be met is answered."""
+        keeping = self.table.get(asked.session)
+        if keeping is None:
+            return _not_done(asked, "not_expected", f"no snapshot of {asked.session} is expected here")
+        try:
+            state = await self._pulled(asked)
+        except MoveRefused as error:
+            return _not_done(asked, error.reason, error.detail)
+        except WorldMoveError as error:
+            return _not_done(asked, error.code, str(error))
+        if not self.table.hold(keeping, state):
+            state.slot.enter(SlotState.FREE)
+            self._copies.report_soon()
+            return _not_done(asked, "not_expected", f"a snapshot of {asked.session} is no longer expected here")
+        return Kept(session=asked.session, request=asked.request, block=state.block)
+
+    async def revive(self, asked: Revive) -> None:
+        """Install what is kept, and let it wait for the session. Does nothing where it is not here, or was done."""
+        keeping = self.table.get(asked.session)
+        state = None if keeping is None or keeping.is_revived else keeping.state
+        if keeping is None or state is None or state.block != asked.block or self._copies.get(asked.session):
+            return
+        keeping.is_revived = True
+        try:
+            engine_session = await self._installed(state)
+        except WorldMoveError as error:
+            self.table.drop(keeping)
+            detail = error.detail if isinstance(error, MoveRefused) else str(error)
+            why = said(f"its snapshot of block {state.block} cannot be used: {detail}")
+            self._tools.send(Failed(session=asked.session, code=error.code, message=why))
+        else:
+            self._go_on(keeping, state, engine_session, asked)
+        finally:
+            keeping.is_revived = False
+
+    def _go_on(self, keeping: Keeping, state: KeptState, engine_session: Any, asked: Revive) -> None:
+        if self.table.get(keeping.session) is not keeping:
+            state.slot.enter(SlotState.FREE)  # its session was closed meanwhile
+            self._copies.report_soon()
+            return
+        if self._copies.get(keeping.session) is not None:
+            return  # a move has brought a copy here meanwhile: this one is kept on
+        copy = self._copies.revive(keeping, state, engine_session, asked.epoch)
+        self.table.hand_on(keeping)
+        self._play(copy, asked.next_block)
+
+    async def _pulled(self, asked: Keep) -> KeptState:
+        facts = asked.snapshot
+        manifest = Manifest.from_bytes(facts.manifest)
+        slot = self._pool.take(SlotState.KEPT, manifest.num_bytes)
+        self._copies.report_soon()
+        try:
+            check_placement(manifest, facts.placement, slot.arena.size)
+            await self._land(asked, slot, manifest)
+            theirs = MoveProof(
+                attempt=ATTEMPT,
+                epoch=facts.epoch,
+                boundary=facts.block,
+                num_bytes=manifest.num_bytes,
+                manifest_digest=manifest.digest,
+                groups=facts.groups,
+            )
+            await self._require(lambda: landed(manifest, facts.placement, slot.arena), theirs, asked.nonce)
+        except BaseException:
+            slot.enter(SlotState.FREE)
+            self._copies.report_soon()
+            raise
+        return KeptState(
+            epoch=facts.epoch,
+            block=facts.block,
+            slot=slot,
+            manifest=manifest,
+            placement=facts.placement,
+            proof=theirs,
+            nonce=asked.nonce,
+        )
+
+    async def _land(self, asked: Keep, slot: Slot, manifest: Manifest) -> None:
+        """Pull every byte, close the window, and let go of the path: then nothing of it can write here."""
+        transport = self._host.transports.get(asked.transport)
+        if transport is None:
+            raise MoveRefused("transport", f"{self._host.worker} has no path named {asked.transport}")
+        await self._tools.copying(slot.arena.poison)
+        channel = await transport.connect(asked.snapshot.ticket)
+        try:
+            window = open_window(slot.arena)
+            try:
+                async with asyncio.timeout(PULL_S):
+                    await window.fill(channel, extents(manifest, asked.snapshot.placement))
+            except TimeoutError:
+                window.abandon()
+                raise TransportError(f"the snapshot did not arrive within {PULL_S:.0f} s") from None
+            except BaseException:
+                window.abandon()
+                raise
+            window.close()
+        finally:
+            await channel.close()
+
+    async def _installed(self, state: KeptState) -> Any:
+        """Make a session of what is kept; what will be played is what was proven. Raises StateRefused."""
+        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
+            job = partial(_install, self._tools, state.manifest, state.placement, state.slot.arena)
+            session, captured = await engine_thread(job)
+        if captured.manifest != state.manifest:
+            raise StateRefused("", f"as installed, {state.manifest.difference(captured.manifest)[0]}")
+        await self._require(lambda: captured, state.proof, state.nonce)
+        return session
+
+    async def _require(self, captured: Callable[[], Capture], theirs: MoveProof, nonce: bytes) -> None:
+        """Compare every group of a state with what its owner has said of it. Raises MoveRefused('mismatch')."""
+
+        def proven() -> tuple[MoveProof, Manifest]:
+            capture = captured()
+            found = prove(
+                capture,
+                self._host.digester,
+                attempt=theirs.attempt,
+                epoch=theirs.epoch,
+                boundary=theirs.boundary,
+                nonce=nonce,
+                layout_digest=capture.manifest.digest,
+            )
+            return found, capture.manifest
+
+        ours, manifest = await self._host.blocking(proven)
+        differences = ours.compare(theirs, manifest)
+        if differences:
+            raise MoveRefused("mismatch", say_damage(differences, len(ours.groups), "of the snapshot"))
+
+
+def _install(tools: Tools, manifest: Manifest, placement: Placement, arena: AnyArena) -> tuple[Any, Capture]:
+    return install_tree(tools.engine, tree_in(tools.engine, manifest, placement, arena))
+
+
+def _not_done(asked: Keep, code: str, why: str) -> NotDone:
+    return NotDone(session=asked.session, request=asked.request, code=code, message=said(why))

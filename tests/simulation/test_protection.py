@@ -1,0 +1,274 @@
+"""A protected session outlives its worker: directed courses of shipped servers and workers, in virtual time."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.simulation.course import Stage
+from tests.simulation.house import House
+from tests.simulation.run import directed
+from tests.simulation.tab import Tab
+from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
+
+SESSION = "s-1"
+
+
+async def until(stage: Stage, holds: Callable[[], bool], what: str, within_s: float = 30.0) -> None:
+    begun = stage.loop.time()
+    while not holds():
+        if stage.loop.time() - begun > within_s:
+            stage.trace.fail(f"in {within_s:.0f} s it did not come about that {what}")
+        await asyncio.sleep(0.02)
+
+
+async def opened(stage: Stage, *, every: int = 4) -> Tab:
+    """Open a protected session with a player."""
+    await stage.server.start()
+
+    async def begin(house: House) -> Any:
+        return await house.desk.open(seed=house.ids.next_seed(), on="worker-1", protect=every)
+
+    await stage.server.ask(begin)
+    tab = Tab(
+        SESSION, server=stage.server, loop=stage.loop, weather=stage.weather, watch=stage.watch, trace=stage.trace
+    )
+    stage.tabs.append(tab)
+    tab.press("up", down=True)
+    return tab
+
+
+def shown(stage: Stage) -> int:
+    return stage.watch.played[SESSION].next_block
+
+
+def owner(stage: Stage) -> str:
+    row = stage.watch.played[SESSION].row
+    return "" if row is None or row.lost else row.owner
+
+
+def kept(stage: Stage) -> tuple[str, int] | None:
+    house = stage.server.house
+    view = None if house is None else house.controller.sessions()[0]
+    return None if view is None or view.keeper is None or view.kept_block is None else (view.keeper, view.kept_block)
+
+
+def reports(stage: Stage) -> tuple[FailoverReport, ...]:
+    assert stage.server.house is not None
+    return stage.server.house.controller.failovers()
+
+
+async def ended(stage: Stage, tab: Tab) -> None:
+    stage.watch.is_ending = True
+    await tab.end()
+    await stage.server.ask(lambda house: house.desk.close(SESSION))
+    await until(stage, lambda: all_free(stage), "every slot is free")
+
+
+def all_free(stage: Stage) -> bool:
+    house = stage.server.house
+    return house is not None and all(view.slots_free == 3 for view in house.controller.workers())
+
+
+async def protected(stage: Stage, *, every: int = 4) -> Tab:
+    """Return once a session is open at worker-1, a snapshot of it is kept, and two more blocks were shown."""
+    tab = await opened(stage, every=every)
+    await until(stage, lambda: (kept(stage) or ("", 0))[1] >= every, "a second snapshot is kept")
+    block = (kept(stage) or ("", 0))[1]
+    await until(stage, lambda: shown(stage) >= block + 2, "more blocks are shown")
+    return tab
+
+
+async def goes_on(stage: Stage, blocks: int = 8) -> None:
+    before = shown(stage)
+    await until(stage, lambda: shown(stage) >= before + blocks, "it goes on")
+
+
+def kill(stage: Stage, worker: str) -> None:
+    stage.hosts.nodes[worker].kill()
+
+
+def why_lost(stage: Stage) -> str:
+    return stage.watch.played[SESSION].live.lost_why or ""
+
+
+def test_a_session_goes_on_from_its_snapshot_when_its_owner_is_killed() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    stage = directed(course)
+    (report,) = reports(stage)
+    assert report.outcome is FailoverOutcome.RESUMED
+    assert report.source == "worker-1" != report.destination
+    assert report.num_compared == report.num_replayed > 0
+    assert stage.trace.counts["lost"] == 0
+
+
+def test_an_unprotected_session_is_lost_with_its_owner_and_said_to_be() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=0)
+        await until(stage, lambda: shown(stage) >= 6, "it is played")
+        kill(stage, "worker-1")
+        await until(stage, lambda: bool(why_lost(stage)), "it is said to be lost")
+        await ended(stage, tab)
+
+    stage = directed(course)
+    assert why_lost(stage) == "worker-1 ended and no other worker holds a copy"
+
+
+def test_a_session_that_has_failed_over_is_protected_again_and_outlives_its_next_owner_too() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        for _ in range(3):
+            kill(stage, owner(stage))
+            await goes_on(stage, 3)
+            await until(stage, lambda: (kept(stage) or (owner(stage), 0))[0] != owner(stage), "it is kept elsewhere")
+            await goes_on(stage, 5)
+        await ended(stage, tab)
+
+    stage = directed(course)
+    assert [report.outcome for report in reports(stage)] == [FailoverOutcome.RESUMED] * 3
+
+
+def test_a_keeper_that_is_killed_is_replaced_and_the_session_survives_its_owner_after_that() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        kill(stage, (kept(stage) or ("", 0))[0])
+        await until(stage, lambda: kept(stage) is not None, "another worker keeps a snapshot")
+        await goes_on(stage, 2)
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert len(reports(directed(course))) == 1
+
+
+def test_where_owner_and_keeper_are_killed_it_is_lost_and_said_so() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        keeper = (kept(stage) or ("", 0))[0]
+        kill(stage, "worker-1")
+        kill(stage, keeper)
+        await until(stage, lambda: bool(why_lost(stage)), "it is said to be lost")
+        await ended(stage, tab)
+
+    stage = directed(course)
+    assert why_lost(stage) == "worker-1 ended and no other worker holds a copy"
+    assert reports(stage) == ()
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.05, 0.1, 0.2, 0.4])
+def test_a_session_outlives_its_owner_killed_at_any_time_of_a_move(after_s: float) -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        to = next(name for name in ("worker-2", "worker-3") if name != (kept(stage) or ("", 0))[0])
+        moving = asyncio.ensure_future(stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False)))
+        await asyncio.sleep(after_s)
+        kill(stage, "worker-1")
+        await moving
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 2, 3])
+def test_a_session_that_is_moved_to_its_keeper_outlives_that_worker_at_once(blocks: int) -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        to = (kept(stage) or ("", 0))[0]
+        await stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False))
+        assert owner(stage) == to
+        await goes_on(stage, blocks)
+        kill(stage, to)
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    stage = directed(course)
+    assert stage.trace.counts["moves committed"] == 0  # it is the mover of other courses that counts them
+    assert stage.trace.counts["lost"] == 0
+
+
+def test_a_server_that_is_started_again_goes_on_from_a_snapshot_where_the_owner_died_with_the_old_one() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        stage.server.kill()
+        kill(stage, "worker-1")
+        await asyncio.sleep(0.3)
+        await stage.server.start()
+        await goes_on(stage)
+        assert owner(stage) != "worker-1"
+        await goes_on(stage)
+        kill(stage, owner(stage))  # and is protected still
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+def test_a_worker_that_is_told_to_end_has_its_session_moved_away_first_and_nothing_is_replayed() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        leaving = stage.hosts.nodes["worker-1"]
+        leaving.terminate()
+        await until(stage, lambda: not leaving.has_power, "it ends")
+        assert owner(stage) not in ("", "worker-1")
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    stage = directed(course)
+    assert reports(stage) == ()
+    assert stage.trace.counts["lost"] == 0
+
+
+def test_a_keeper_that_is_told_to_end_waits_until_another_keeps_the_snapshot() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        keeper = (kept(stage) or ("", 0))[0]
+        leaving = stage.hosts.nodes[keeper]
+        leaving.terminate()
+        await until(stage, lambda: not leaving.has_power, "it ends")
+        assert kept(stage) is not None
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert len(reports(directed(course))) == 1
+
+
+def test_a_copy_that_replays_other_frames_than_were_shown_is_not_gone_on_from_and_the_reason_is_said() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        kill(stage, "worker-1")
+        await until(stage, lambda: bool(why_lost(stage)), "it is said to be lost")
+        await ended(stage, tab)
+
+    stage = directed(course, forgets="cursor", error="replayed differently")
+    (report,) = reports(stage)
+    assert report.outcome is FailoverOutcome.DIVERGED
+    assert f"it has replayed block {report.differs_at} differently than it was shown" in why_lost(stage)
+
+
+def test_a_session_that_is_protected_no_more_takes_no_room_elsewhere() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+
+        async def unprotect(house: House) -> None:
+            house.desk.protect(SESSION, 0)
+
+        stage.watch.cannot_be_protected(SESSION)  # it is not meant to be any more
+        await stage.server.ask(unprotect)
+        assert stage.server.house is not None
+        controller = stage.server.house.controller
+        await until(
+            stage, lambda: sum(3 - w.slots_free for w in controller.workers()) == 1, "only the owner has a slot"
+        )
+        await goes_on(stage)
+        assert kept(stage) is None
+        await ended(stage, tab)
+
+    directed(course)

@@ -1,0 +1,254 @@
+"""A snapshot from one worker to another: it counts when its blocks have left, is proven twice, and is played from."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from tests.move import virtual
+from tests.worker.bench_worker import Bench
+from tests.worker.test_move_between_workers import Pair
+from worldmove.move.ledger_row import Row
+from worldmove.move.messages import Gone
+from worldmove.worker.messages import (
+    BlockDone,
+    Close,
+    Copies,
+    DropSnapshot,
+    Expect,
+    Failed,
+    GiveUp,
+    Keep,
+    Kept,
+    Leaving,
+    LetGo,
+    NotDone,
+    Replayed,
+    Revive,
+    SnapshotTaken,
+    TakeOver,
+    TakeSnapshot,
+)
+
+NONCE = bytes(range(32))
+
+
+class Keeping(Pair):
+    """The owner ``a`` has computed four blocks, and ``b`` is to keep a snapshot."""
+
+    @property
+    def a(self) -> Bench:
+        return self.benches["a"]
+
+    @property
+    def b(self) -> Bench:
+        return self.benches["b"]
+
+    async def begin(self, *, left: int = 4) -> None:  # type: ignore[override]
+        """Have the owner compute four blocks, of which so many have left; the keeper has the lists from there on."""
+        await self.open_on_a(4)
+        self.b.worker.take(Expect(session="s-1"))
+        self.a.inputs(*range(4, 4 + (4 - left)))
+        await self.settle()
+
+    async def taken(self, request: int = 1) -> SnapshotTaken:
+        self.a.worker.take(TakeSnapshot(session="s-1", request=request, transport="loopback", nonce=NONCE))
+        await self.settle()
+        return self.a.of(SnapshotTaken)[-1]
+
+    async def kept(self, request: int = 1, **changed: Any) -> Any:
+        """Have a snapshot taken and kept; return the keeper's answer."""
+        taken = await self.taken(request)
+        keep = Keep(session="s-1", request=request, snapshot=taken.snapshot, transport="loopback", nonce=NONCE)
+        self.b.worker.take(Keep(**({name: getattr(keep, name) for name in keep.__struct_fields__} | changed)))
+        await self.settle()
+        self.a.worker.take(DropSnapshot(session="s-1", request=request))
+        await self.settle()
+        return (self.b.of(Kept) + self.b.of(NotDone))[-1]
+
+    async def revived(self, block: int = 4, next_block: int = 6) -> None:
+        self.b.inputs(*range(block, next_block + 1))
+        self.b.worker.take(Revive(session="s-1", epoch=1, block=block, next_block=next_block))
+        await self.settle()
+
+    def held(self) -> list[tuple[str, int]]:
+        return [(copy.phase, copy.block) for copy in self.b.copies().copies]
+
+
+def on(trial: Any) -> None:
+    async def run() -> None:
+        pair = Keeping()
+        try:
+            work: Coroutine[Any, Any, None] = trial(pair)
+            await work
+        finally:
+            await pair.close()
+
+    virtual.run(run())
+
+
+def test_a_snapshot_is_kept_beside_nothing_else_and_both_workers_give_the_slots_back_that_it_took() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        assert isinstance(await pair.kept(1), Kept)
+        assert pair.held() == [("kept", 4)]
+        assert (pair.a.copies().slots_free, pair.b.copies().slots_free) == (1, 1)
+        assert isinstance(await pair.kept(2), Kept)
+        assert pair.b.copies().slots_free == 1
+        pair.b.worker.take(LetGo(session="s-1"))
+        await pair.settle()
+        assert (pair.held(), pair.b.copies().slots_free) == ([], 2)
+
+    on(trial)
+
+
+def test_a_snapshot_waits_until_every_block_before_it_has_left() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin(left=3)  # it computes one more, which has not left
+        pair.a.worker.take(TakeSnapshot(session="s-1", request=1, transport="loopback", nonce=NONCE))
+        await pair.settle()
+        assert pair.a.of(SnapshotTaken) == []
+        pair.acknowledge("a", 4)
+        await pair.settle()
+        assert [taken.snapshot.block for taken in pair.a.of(SnapshotTaken)] == [5]
+
+    on(trial)
+
+
+def test_a_snapshot_that_is_not_what_its_owner_proved_is_not_kept_and_the_older_one_stays() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept(1)
+        told = await pair.kept(2, nonce=bytes(32))
+        assert (told.code, pair.held(), pair.b.copies().slots_free) == ("mismatch", [("kept", 4)], 1)
+
+    on(trial)
+
+
+def test_what_nobody_expects_is_not_kept() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.open_on_a(4)
+        assert (await pair.kept()).code == "not_expected"
+        assert pair.b.copies().slots_free == 2
+
+    on(trial)
+
+
+def test_a_worker_without_a_free_slot_says_so_at_either_end() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.taken(1)
+        pair.a.worker.take(TakeSnapshot(session="s-1", request=2, transport="loopback", nonce=NONCE))
+        await pair.settle()
+        assert pair.a.of(NotDone)[-1].code == "no_slot"
+
+    on(trial)
+
+
+def test_what_is_kept_becomes_a_retired_copy_that_replays_says_so_and_plays_on() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        await pair.revived()
+        assert pair.held() == [("retired", 4)]
+        pair.b.worker.take(TakeOver(session="s-1", epoch=2, block=6))
+        await pair.settle()
+        pair.a.inputs(4, 5, 6)
+        await pair.settle()
+        owners = {done.block: done.frame_sha256 for done in pair.a.of(BlockDone)}
+        assert {done.block: done.frame_sha256 for done in pair.b.of(Replayed)} == {n: owners[n] for n in (4, 5)}
+        assert [(done.block, done.epoch) for done in pair.b.of(BlockDone)] == [(6, 2)]
+        assert pair.b.of(BlockDone)[0].frame_sha256 == owners[6]
+
+    on(trial)
+
+
+def test_a_copy_that_took_over_says_again_on_a_new_link_what_it_replayed_before_what_may_be_shown() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        await pair.revived()
+        pair.b.worker.take(TakeOver(session="s-1", epoch=2, block=6))
+        await pair.settle()
+        pair.b.sent.clear()
+        pair.b.worker.joined()
+        await pair.settle()
+        said = [message.block for message in pair.b.sent if isinstance(message, Replayed | BlockDone)]
+        assert said == [4, 5, 6]
+
+    on(trial)
+
+
+def test_bytes_that_have_changed_since_they_were_proven_are_never_played_and_the_reason_is_said() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        keeping = pair.b.worker.copies.kept.get("s-1")
+        assert keeping is not None
+        assert keeping.state is not None
+        place = keeping.state.placement[0] + keeping.state.manifest.storages[0].used[0].offset
+        arena: Any = keeping.state.slot.arena
+        arena.memory[place] ^= 1
+        await pair.revived()
+        assert "snapshot of block 4 cannot be used" in pair.b.of(Failed)[0].message
+        assert (pair.held(), pair.b.copies().slots_free) == ([], 2)
+
+    on(trial)
+
+
+def test_a_copy_made_of_a_snapshot_that_is_given_the_session_otherwise_says_that_it_holds_none() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        await pair.revived()
+        await pair.ledger.forget("s-1")
+        await pair.ledger.create(Row(session="s-1", owner="b", incarnation=1, epoch=2))
+        await asyncio.sleep(5.1)
+        await pair.settle()
+        assert [gone.owned_epoch for gone in pair.heard if isinstance(gone, Gone)] == [2]
+        assert pair.held() == [("retired", 4)]
+
+    on(trial)
+
+
+def test_a_copy_that_is_told_to_give_up_is_freed_and_says_why_and_that_it_is_gone() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        await pair.revived()
+        pair.b.worker.take(TakeOver(session="s-1", epoch=2, block=6))
+        await pair.settle()
+        for epoch in (1, 2):  # the first is of an epoch that is over
+            pair.b.worker.take(GiveUp(session="s-1", epoch=epoch, why="it has replayed block 4 differently"))
+        await pair.settle()
+        assert pair.b.of(Failed)[0].message == "it has replayed block 4 differently"
+        assert [gone.owned_epoch for gone in pair.heard if isinstance(gone, Gone)] == [2]
+        assert pair.held() == []
+
+    on(trial)
+
+
+@pytest.mark.parametrize("ends", [Close(session="s-1"), LetGo(session="s-1")])
+def test_a_session_that_ends_leaves_nothing_that_is_kept(ends: Any) -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        pair.b.worker.take(ends)
+        await pair.settle()
+        assert pair.b.of(Copies)[-1].slots_free == 2
+
+    on(trial)
+
+
+def test_a_worker_that_was_told_to_end_says_so_on_every_link_and_ends_after_a_time_in_any_case() -> None:
+    async def trial(pair: Keeping) -> None:
+        leaving = asyncio.ensure_future(pair.b.worker.leave(5.0))
+        await pair.settle()
+        pair.b.worker.joined()
+        await pair.settle()
+        assert len(pair.b.of(Leaving)) == 2
+        assert not leaving.done()
+        await leaving
+
+    on(trial)
