@@ -34,6 +34,7 @@ def main() -> None:
     """Measure and write."""
     options = parser("failover", __doc__)
     options.add_argument("--kills", type=int, default=24)
+    options.add_argument("--within-s", type=float, default=1800.0, help="kill no more after so long")
     options.add_argument("--protect", type=int, default=8, help="blocks between two snapshots")
     options.add_argument("--workers", type=int, default=3, help="with a third one nobody waits for a new process")
     options.add_argument("--seed", type=int, default=7)
@@ -58,11 +59,10 @@ async def measure(asked: argparse.Namespace) -> tuple[list[dict[str, Any]], Play
         live = house.gateway.lives[session]
         player = Player(house.url, session, Walk(asked.seed), live.spec.frames_per_block)
         playing = asyncio.create_task(player.play(lambda blocks: False))
-        rng, rounds = random.Random(asked.seed), []
-        for _ in range(asked.kills):
+        rng, rounds = random.Random(asked.seed), list[dict[str, Any]]()
+        ends_at = time.monotonic() + asked.within_s
+        while len(rounds) < asked.kills and not live.lost_why and time.monotonic() < ends_at:
             rounds.append(await killed(house, session, player, rng.randrange(asked.protect)))
-            if live.lost_why:
-                break
         playing.cancel()
         await asyncio.gather(playing, return_exceptions=True)
         lists = [live.sequencer.closed(block) for block in range(player.num_blocks)]
