@@ -18,6 +18,7 @@ from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Dice, Weather
 from worldmove.errors import WorldMoveError
+from worldmove.fleet.views import SessionState
 
 SETTLE_S = 60.0
 """Virtual time in which everything has come to rest once nothing strikes any more."""
@@ -126,6 +127,10 @@ async def _settle(stage: Stage, house: House) -> None:
     await _within(stage, "every tab is back", lambda: all(tab.greeted or tab.ended for tab in stage.second_tabs))
     await _within(stage, "no attempt is open", lambda: not any(_open_attempt(p) for p in watch.played.values()))
     await _within(stage, "nobody but owners holds a copy", lambda: _only_owners(stage, house))
+    # A worker that is to end has its sessions moved away, for as long as that takes.
+    await _within(
+        stage, "nothing moves", lambda: all(v.state is not SessionState.MOVING for v in house.controller.sessions())
+    )
 
 
 def _check_moves(stage: Stage, house: House) -> None:
