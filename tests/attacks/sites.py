@@ -1,6 +1,8 @@
 """Everything that can be struck: each way at each place, so that nothing is left out."""
 
 from collections.abc import Iterator
+from types import UnionType
+from typing import Annotated, Union, get_args, get_origin
 
 import msgspec
 
@@ -51,6 +53,8 @@ def _questions() -> Iterator[Case]:
 
 def _sample(annotation: object) -> object:
     """A value of a field's type: what it can be turned into depends on nothing else."""
-    kind = getattr(annotation, "__origin__", annotation)
-    kind = getattr(kind, "__origin__", kind)
+    kind = annotation
+    while (inner := get_origin(kind)) is not None:
+        # Of what may be there or not, the value that may be there; of what is annotated, what is annotated.
+        kind = get_args(kind)[0] if inner in (Annotated, Union, UnionType) else inner
     return _SAMPLES[str(getattr(kind, "__name__", kind))]

@@ -17,7 +17,7 @@ from worldmove.errors import MessageError
 from worldmove.move import ledger_messages, messages
 from worldmove.worker import messages as worker_messages
 from worldmove.worker.link import Link, frame
-from worldmove.worker.message import OfSession
+from worldmove.worker.message import OfSession, SnapshotFacts
 from worldmove.worker.messages import ToServer, ToWorker
 
 ENCODER = msgspec.msgpack.Encoder()
@@ -155,7 +155,7 @@ def test_every_kind_of_message_and_every_field_of_it_is_among_them() -> None:
     kinds = {type(message) for message in sent}
     kinds |= {type(getattr(message, "operation", None)) for message in sent}
     kinds |= {type(getattr(message, "answer", None)) for message in sent}
-    carried = {worker_messages.Change, worker_messages.Note, worker_messages.Copy}  # inside others
+    carried = {worker_messages.Change, worker_messages.Note, worker_messages.Copy, SnapshotFacts}  # inside others
     known = {
         *subclasses(messages.MoveMessage),
         *subclasses(worker_messages.Message),

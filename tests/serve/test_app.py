@@ -361,6 +361,7 @@ def test_health_metrics_and_the_schema_say_what_is_served() -> None:
         routes = {path for path in schema["paths"] if path.startswith("/api")}
         assert routes == {
             "/api/environment",
+            "/api/failovers",
             "/api/moves",
             "/api/sessions",
             "/api/sessions/restore",
@@ -369,6 +370,7 @@ def test_health_metrics_and_the_schema_say_what_is_served() -> None:
             "/api/sessions/{session}/leaves",
             "/api/sessions/{session}/move",
             "/api/sessions/{session}/plan",
+            "/api/sessions/{session}/protect",
             "/api/sessions/{session}/record",
             "/api/sessions/{session}/recover",
             "/api/sessions/{session}/saved",

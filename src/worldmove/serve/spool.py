@@ -8,6 +8,7 @@ import errno
 import os
 import shutil
 import tempfile
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,6 +68,7 @@ class Pieces:
     def __init__(self, header: bytes, path: Path) -> None:
         self._header = header
         self._file = path.open("rb")
+        weakref.finalize(self, self._file.close)  # of a client that vanishes nobody reads the end
 
     def __aiter__(self) -> Self:
         return self
