@@ -99,6 +99,10 @@ def entry_changed(rng: random.Random, value: dict[str, Any], other: Any) -> dict
     return value | {key: flip_text(rng, value[key], other)}
 
 
+def made_up(rng: random.Random, value: None, other: Any) -> int:
+    return 1 << rng.randrange(4, 13)
+
+
 def entry_added(rng: random.Random, value: dict[str, Any], other: Any) -> dict[str, Any]:
     return value | {"more": "x"}
 
@@ -107,6 +111,8 @@ def mutators_of(value: Any) -> Mapping[str, Mutator]:
     """Return the ways in which such a value may be changed, by name."""
     sequence = {"truncate": truncate, "repeat": repeat, "swap": swap, "zeros": zeros, "foreign": foreign}
     match value:
+        case None:
+            return {"made up": made_up}
         case bool():
             return {"opposite": opposite}
         case int():
@@ -126,10 +132,6 @@ def mutators_of(value: Any) -> Mapping[str, Mutator]:
         case tuple():
             return ({"inside": inside} if value else {}) | sequence
         case dict():
-            return {
-                "key lost": key_lost,
-                "entry changed": entry_changed,
-                "entry added": entry_added,
-                "foreign": foreign,
-            }
+            of_one = {"key lost": key_lost, "entry changed": entry_changed} if value else {}
+            return of_one | {"entry added": entry_added, "foreign": foreign}
     return {"foreign": foreign}

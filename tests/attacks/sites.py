@@ -55,6 +55,7 @@ def _sample(annotation: object) -> object:
     """A value of a field's type: what it can be turned into depends on nothing else."""
     kind = annotation
     while (inner := get_origin(kind)) is not None:
-        # Of what may be there or not, the value that may be there; of what is annotated, what is annotated.
-        kind = get_args(kind)[0] if inner in (Annotated, Union, UnionType) else inner
+        if inner in (Union, UnionType):
+            return None  # what may be absent is absent in a boundary copy
+        kind = get_args(kind)[0] if inner is Annotated else inner
     return _SAMPLES[str(getattr(kind, "__name__", kind))]
