@@ -10,7 +10,7 @@ from tests.simulation.house import House
 from tests.simulation.loop import SimLoop
 from tests.simulation.mover import Mover
 from tests.simulation.played import Played
-from tests.simulation.server import Server
+from tests.simulation.server import Server, ServerGoneError
 from tests.simulation.storm import Storm
 from tests.simulation.strangers import Strangers
 from tests.simulation.tab import PLAYER, RIVAL, WATCHER, Role, Tab
@@ -64,13 +64,20 @@ async def play(stage: Stage) -> None:
 
 
 async def _open(stage: Stage) -> str:
-    """Open a session; where the ledger does not answer, another."""
+    """Open a session; where the ledger does not answer, another. One of a server that died is found at the next."""
     while True:
         try:
             return await stage.server.ask(lambda house: _opened(house, stage.plan.protect_every))
         except WorldMoveError as error:
             stage.trace.add("not_opened", code=error.code)
             await asyncio.sleep(0.1)
+        except ServerGoneError:
+            stage.trace.count("openings of a server that died")
+            house = await stage.server.serving()
+            known = [tab.session for tab in stage.tabs]
+            for view in house.controller.sessions():
+                if view.name not in known:
+                    return view.name
 
 
 async def _opened(house: House, protect_every: int) -> str:

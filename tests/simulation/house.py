@@ -108,8 +108,9 @@ class WatchedGateway(Gateway):
 class Ids:
     """Names and seeds in order; a session's seed follows from its name."""
 
-    def __init__(self) -> None:
-        self._num_sessions = 0
+    def __init__(self, num_sessions: int) -> None:
+        """``num_sessions``: how many an earlier server has named; no name is given twice."""
+        self._num_sessions = num_sessions
         self._num_seeds = 0
 
     def session(self) -> str:
@@ -197,7 +198,7 @@ def open_house(
     )
     gateway.watch = watch
     controller.attach(gateway)
-    ids = Ids()
+    ids = Ids(len(watch.played))
     desk = Desk(gateway, engine=engine_info(SPEC, 8), ids=ids)
     looking = asyncio.get_running_loop().create_task(gateway.run())
     context = copy_context()

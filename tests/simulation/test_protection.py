@@ -8,6 +8,7 @@ import pytest
 
 from tests.simulation.course import Stage
 from tests.simulation.house import House
+from tests.simulation.path import CONNECT_S
 from tests.simulation.run import directed
 from tests.simulation.tab import Tab
 from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
@@ -64,6 +65,12 @@ async def ended(stage: Stage, tab: Tab) -> None:
     await tab.end()
     await stage.server.ask(lambda house: house.desk.close(SESSION))
     await until(stage, lambda: all_free(stage), "every slot is free")
+
+
+def keeper_takes_room(stage: Stage) -> bool:
+    house = stage.server.house
+    views = () if house is None else house.controller.workers()
+    return any(view.slots_free < 3 for view in views if view.name != "worker-1")
 
 
 def all_free(stage: Stage) -> bool:
@@ -251,6 +258,21 @@ def test_a_copy_that_replays_other_frames_than_were_shown_is_not_gone_on_from_an
     (report,) = reports(stage)
     assert report.outcome is FailoverOutcome.DIVERGED
     assert f"it has replayed block {report.differs_at} differently than it was shown" in why_lost(stage)
+
+
+def test_a_session_that_is_lost_while_its_snapshot_is_on_its_way_takes_no_room_elsewhere() -> None:
+    async def course(stage: Stage) -> None:
+        stage.weather.rates["path_stalls"] = 1.0
+        tab = await opened(stage)
+        await until(stage, lambda: keeper_takes_room(stage), "a keeper pulls")
+        await asyncio.sleep(CONNECT_S[1])  # what it is connected to, it can read when the owner is dead
+        kill(stage, "worker-1")
+        await until(stage, lambda: bool(why_lost(stage)), "the player is told")
+        assert keeper_takes_room(stage)
+        await until(stage, lambda: all_free(stage), "every slot is free")
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 1
 
 
 def test_a_session_that_is_protected_no_more_takes_no_room_elsewhere() -> None:

@@ -120,18 +120,19 @@ class Protection:
     async def _guard(self, record: SessionRecord) -> None:
         """Renew a session's snapshot whenever that is due, until it has ended or is protected no more."""
         changed = self._changed[record.name]
-        while self._books.sessions.find(record.name) is record and not record.closing and not self._is_lost(record):
+        while record.protect_every and not self._has_ended(record):
             changed.clear()
-            if not record.protect_every:
-                self._let_go(record)
-                break
             if self._is_due(record):
                 await self._renew(record)
                 continue
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._books.config.protect_again_s):
                     await changed.wait()
+        self._let_go(record)  # also what a keeper is still pulling of a session that was lost meanwhile
         self._changed.pop(record.name, None)
+
+    def _has_ended(self, record: SessionRecord) -> bool:
+        return self._books.sessions.find(record.name) is not record or record.closing or self._is_lost(record)
 
     def _is_lost(self, record: SessionRecord) -> bool:
         row = self._books.desk.row(record.name)
