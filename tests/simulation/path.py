@@ -111,5 +111,7 @@ class SimChannel:
 
 
 def _flip(extents: Sequence[Extent], into: memoryview, dice: Dice) -> None:
+    if not extents:
+        return  # all of it was there already
     extent = extents[dice.below(len(extents))]
     into[extent.offset + dice.below(extent.length)] ^= 1 << dice.below(8)

@@ -97,7 +97,7 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
                 return
             if phase is CopyPhase.FOLLOWING and copy.is_spare and not tools.courtesy.allows(_takes_s(copy, tools)):
                 return  # somebody's block came first, and the time for this one is over
-            wants_digest = copy.num_digests_owed > 0 or phase is CopyPhase.RETIRED
+            wants_digest = copy.owes_digest or phase is CopyPhase.RETIRED
             final = copy.finals.append if copy.finals is not None else None
             job = partial(
                 step,
@@ -205,8 +205,8 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPha
         tools.courtesy.owner_ended(copy.name)
     tools.meter.block(stepped.compute_s)
     copy.accounts.stepped(number)
-    copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
     if number >= copy.skip_before:
+        copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
         copy.outbox.send(done)
     else:
         copy.outbox.replayed[number] = stepped.frame_sha256

@@ -147,6 +147,11 @@ class SessionCopy:
         return self.may_compute and self.inputs.get(self.next_block) is not None
 
     @property
+    def owes_digest(self) -> bool:
+        """Whether the next block carries a state digest: none does that was shown already."""
+        return self.num_digests_owed > 0 and not self.replays
+
+    @property
     def replays(self) -> bool:
         """Whether it computes blocks that were shown already."""
         return self.next_block < self.skip_before
@@ -293,9 +298,13 @@ class SessionCopy:
         self.stops_before = None
         self.enter(CopyPhase.RETIRED)
 
-    def replay(self, epoch: int, block: int) -> None:
-        """Compute up to ``block`` in silence, then play from it on, as the owner in ``epoch``."""
+    def replay(self, epoch: int, block: int, num_digests: int = 0) -> None:
+        """Compute up to ``block`` in silence, then play from it on, as the owner in ``epoch``.
+
+        A source that was in doubt by then may check what comes: ``num_digests`` blocks carry a state digest.
+        """
         self.epoch, self.num_checks_owed, self.skip_before, self.stops_before = epoch, 0, block, None
+        self.num_digests_owed = num_digests
         self.enter(CopyPhase.LIVE)
         self.outbox.send_again(epoch, block)
 

@@ -114,7 +114,7 @@ class SourceOfMove:
 
     def replay(self, epoch: int, block: int) -> None:
         if not self._copy.is_freeing:
-            self._copy.replay(epoch, block)
+            self._copy.replay(epoch, block, self._tools.check_blocks)
 
     async def acknowledged(self, block: int) -> None:
         self._copy.outbox.send_again(self._copy.epoch)
