@@ -22,7 +22,7 @@ from worldmove.serve.limits import HttpLimits, PlayLimits
 from worldmove.serve.player import CloseCode
 
 FEW = Pace(burst=20, per_s=20)
-QUICK = HttpLimits(request_s=0.3, control_frames=FEW)
+QUICK = HttpLimits(request_s=1.5, control_frames=FEW)
 QUIET = HttpLimits(max_connections=12, quiet_s=0.5)
 MASK = b"\1\2\3\4"
 PING, TEXT, CONT = 9, 1, 0

@@ -49,7 +49,7 @@ def _thaws_on_silence(phase: SourcePhase, event: SourceEvent) -> tuple[SourcePha
 
 def test_a_lost_commit_taken_for_an_abort_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "source_step", _thaws_on_silence)
-    assert "s-" in caught(range(200)).broken
+    assert "at once" in caught(range(230, 236)).broken
 
 
 def test_an_inquiry_that_only_reports_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_a_race_at_the_engine_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_failing_run_is_made_smaller_and_still_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "source_step", _thaws_on_silence)
-    failing = caught(range(200))
+    failing = caught(range(230, 236))
     shrunk = shrink(failing)
     assert shrunk.broken
     assert len(shrunk.fired) < len(failing.fired)
