@@ -1,12 +1,15 @@
 """One attempt as one of its ends sees it: what it sends, and what it takes for its own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from worldmove.move.hosts import Host
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended, sayable
 from worldmove.move.times import Times
+from worldmove.state.capture import Capture
 from worldmove.state.manifest import Manifest
+from worldmove.state.proof import MoveProof, prove
 
 
 class GaveUpError(Exception):
@@ -64,6 +67,25 @@ class Attempt:
                 attempt=self.id,
                 epoch=self.epoch,
                 **sayable(fields),
+            )
+        )
+
+    async def prove(
+        self, captured: Callable[[], Capture], *, boundary: int, nonce: bytes, layout_digest: bytes
+    ) -> MoveProof:
+        """Digest every group of a state before block ``boundary``, away from the event loop.
+
+        ``captured`` gives the state there: to resolve it may take reading it from a device.
+        """
+        return await self.host.blocking(
+            lambda: prove(
+                captured(),
+                self.host.digester,
+                attempt=self.id,
+                epoch=self.epoch,
+                boundary=boundary,
+                nonce=nonce,
+                layout_digest=layout_digest,
             )
         )
 

@@ -19,7 +19,7 @@ from worldmove.state.arena import AnyArena, Placement, extents, landed
 from worldmove.state.digest import groups
 from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
-from worldmove.state.proof import Mismatch, MoveProof, prove
+from worldmove.state.proof import Mismatch, MoveProof
 from worldmove.transport.base import Channel, Transport
 from worldmove.transport.pieces import batches
 
@@ -119,17 +119,11 @@ class Fetching:
         return True
 
     async def _differences(self, theirs: MoveProof, nonce: bytes, layout_digest: bytes) -> tuple[Mismatch, ...]:
-        host = self._attempt.host
-        ours = await host.blocking(
-            lambda: prove(
-                landed(self._manifest, self._placement, self._arena),
-                host.digester,
-                attempt=theirs.attempt,
-                epoch=theirs.epoch,
-                boundary=theirs.boundary,
-                nonce=nonce,
-                layout_digest=layout_digest,
-            )
+        ours = await self._attempt.prove(
+            lambda: landed(self._manifest, self._placement, self._arena),
+            boundary=theirs.boundary,
+            nonce=nonce,
+            layout_digest=layout_digest,
         )
         return ours.compare(theirs, self._manifest)
 

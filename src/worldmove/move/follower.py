@@ -16,12 +16,13 @@ from worldmove.move.damage import say_damage
 from worldmove.move.fetching import Fetching, FetchingConfig
 from worldmove.move.messages import CONTROLLER, Base, Begin, Fetched, Meet, Offer, Ready
 from worldmove.move.patience import Patience
+from worldmove.move.proof_fields import said_by
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
 from worldmove.state.arena import check_placement
 from worldmove.state.capture import Capture
 from worldmove.state.manifest import Manifest
-from worldmove.state.proof import MoveProof, prove
+from worldmove.state.proof import MoveProof
 from worldmove.units import bytes_text
 
 READY_S = 0.5
@@ -102,7 +103,7 @@ class Follower:
             base = await self._base
         manifest = Manifest.from_bytes(base.manifest)
         check_placement(manifest, base.placement, self._slot.arena.size)
-        theirs = self._proof_of(base)
+        theirs = said_by(base)
         with times.phase("fetch"):
             await self._fetch(base, manifest, theirs)
         with times.phase("install_base"):
@@ -134,17 +135,8 @@ class Follower:
         if capture.manifest != manifest:
             differences = manifest.difference(capture.manifest)
             raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", f"as installed, {differences[0]}")
-        host = self._attempt.host
-        ours = await host.blocking(
-            lambda: prove(
-                capture,
-                host.digester,
-                attempt=theirs.attempt,
-                epoch=theirs.epoch,
-                boundary=theirs.boundary,
-                nonce=self._offer.nonce,
-                layout_digest=self._layout.digest,
-            )
+        ours = await self._attempt.prove(
+            lambda: capture, boundary=theirs.boundary, nonce=self._offer.nonce, layout_digest=self._layout.digest
         )
         if found := ours.compare(theirs, manifest):
             said = say_damage(found, len(ours.groups), "differed as installed")
@@ -160,16 +152,6 @@ class Follower:
                     await self._told.wait()
             except TimeoutError:
                 continue
-
-    def _proof_of(self, base: Base) -> MoveProof:
-        return MoveProof(
-            attempt=base.attempt,
-            epoch=base.epoch,
-            boundary=base.block,
-            num_bytes=base.num_bytes,
-            manifest_digest=base.manifest_digest,
-            groups=base.groups,
-        )
 
     def _how_far(self) -> str:
         """Say where it stood when its time was over."""

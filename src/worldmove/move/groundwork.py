@@ -9,13 +9,15 @@ The session is played on throughout, and nothing here has a part in who owns it.
 
 import asyncio
 
-from worldmove.errors import MoveRefused, WorldMoveError
+from worldmove.errors import MoveRefused
 from worldmove.move.attempt import Attempt
 from worldmove.move.device_path import export_slot
+from worldmove.move.early import early_part
 from worldmove.move.hosts import Aside, SourceCopy
-from worldmove.move.messages import MAX_BLOB_BYTES, Abandon, AnyMoveMessage, Base, Begin, Fetched
+from worldmove.move.messages import MAX_BLOB_BYTES, AnyMoveMessage, Base, Begin, Fetched
 from worldmove.move.patience import Patience
-from worldmove.state.proof import MoveProof, prove
+from worldmove.move.proof_fields import fields_of
+from worldmove.state.proof import MoveProof
 
 MOST_SILENCE_S = 10.0
 """Between two offers of the same base, however long its fetching takes."""
@@ -54,17 +56,7 @@ class Groundwork:
 
     async def run(self) -> bool:
         """Say whether the base was fetched. If not, the attempt is given up, and whoever has a part in it was told."""
-        try:
-            async with self._patience.limit():
-                await self._lay()
-                return True
-        except TimeoutError:
-            self._give_up(*self._patience.why("the snapshot was not fetched"))
-        except MoveRefused as error:
-            self._give_up(error.reason, error.detail)
-        except WorldMoveError as error:
-            self._give_up(error.code, str(error))
-        return False
+        return await early_part(self.attempt, self._patience, self._lay(), "the snapshot was not fetched")
 
     async def _lay(self) -> None:
         times = self.attempt.times
@@ -72,7 +64,9 @@ class Groundwork:
             aside = await self._copy.snapshot()
         try:
             with times.phase("snapshot_digest"):
-                proof = await self.attempt.host.blocking(lambda: self._prove(aside))
+                proof = await self.attempt.prove(
+                    aside.capture, boundary=aside.block, nonce=self._begin.nonce, layout_digest=self._layout_digest
+                )
             ticket = await export_slot(self._transport, aside.arena)
             try:
                 await self._offer(aside, proof, ticket)
@@ -90,31 +84,13 @@ class Groundwork:
             self.attempt.send(
                 self.attempt.peer,
                 Base,
-                block=aside.block,
                 manifest=manifest,
                 placement=aside.placement,
                 ticket=ticket,
-                num_bytes=proof.num_bytes,
-                manifest_digest=proof.manifest_digest,
-                groups=proof.groups,
+                **fields_of(proof),
             )
             try:
                 async with asyncio.timeout(wait_s):
                     await self._fetched.wait()
             except TimeoutError:
                 wait_s = min(2 * wait_s, MOST_SILENCE_S)
-
-    def _prove(self, aside: Aside) -> MoveProof:
-        return prove(
-            aside.capture(),
-            self.attempt.host.digester,
-            attempt=self.attempt.id,
-            epoch=self.attempt.epoch,
-            boundary=aside.block,
-            nonce=self._begin.nonce,
-            layout_digest=self._layout_digest,
-        )
-
-    def _give_up(self, reason: str, detail: str) -> None:
-        self.attempt.send(self.attempt.peer, Abandon, reason=reason, detail=detail[:2048])
-        self.attempt.end("source", "aborted", reason, detail)

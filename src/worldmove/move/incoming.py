@@ -28,6 +28,7 @@ from worldmove.move.fetching import FetchingConfig
 from worldmove.move.follower import Follower
 from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Final, Landed, Meet, Offer, Proof, Reserved
 from worldmove.move.precopy import PrecopyConfig
+from worldmove.move.proof_fields import said_by
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
 from worldmove.move.rounds import Rounds
@@ -38,7 +39,7 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import prepare_key, state_digest
 from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
-from worldmove.state.proof import MoveProof, prove
+from worldmove.state.proof import MoveProof
 from worldmove.transport.base import Channel
 
 T = TypeVar("T")
@@ -266,30 +267,13 @@ class Incoming:
             self._give_up(f"as installed, {manifest.difference(capture.manifest)[0]}")
 
     async def _prove(self, capture: Capture, block: int) -> MoveProof:
-        host = self._attempt.host
-        return await host.blocking(
-            lambda: prove(
-                capture,
-                host.digester,
-                attempt=self._attempt.id,
-                epoch=self._attempt.epoch,
-                boundary=block,
-                nonce=self._offer.nonce,
-                layout_digest=self._layout.digest,
-            )
+        return await self._attempt.prove(
+            lambda: capture, boundary=block, nonce=self._offer.nonce, layout_digest=self._layout.digest
         )
 
     def _compare(self, ours: MoveProof, proof: Proof, capture: Capture) -> None:
         self._require_met(proof.block)
-        theirs = MoveProof(
-            attempt=proof.attempt,
-            epoch=proof.epoch,
-            boundary=proof.block,
-            num_bytes=proof.num_bytes,
-            manifest_digest=proof.manifest_digest,
-            groups=proof.groups,
-        )
-        differences = ours.compare(theirs, capture.manifest)
+        differences = ours.compare(said_by(proof), capture.manifest)
         if not differences:
             return
         what = f"arrived damaged from {self._attempt.peer} over {self._offer.transport}"

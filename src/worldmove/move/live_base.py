@@ -5,10 +5,11 @@ What is read of them meanwhile may be torn, and whoever reads it knows that. Not
 
 import asyncio
 
-from worldmove.errors import MoveRefused, WorldMoveError
+from worldmove.errors import MoveRefused
 from worldmove.move.attempt import Attempt
+from worldmove.move.early import early_part
 from worldmove.move.hosts import SourceCopy
-from worldmove.move.messages import Abandon, AnyMoveMessage, Base, Begin
+from worldmove.move.messages import AnyMoveMessage, Base, Begin
 from worldmove.move.patience import Patience
 from worldmove.move.strategy import Strategy
 from worldmove.move.streaming import tell_finals
@@ -41,20 +42,14 @@ class LiveBase:
 
     async def run(self) -> bool:
         """Go on until somebody ends it. False: it is given up, and whoever has a part in it was told."""
-        try:
-            async with self._patience.limit():
-                self._layout = await self._described()
-                self._say(self._layout)
-                if self.is_streamed:
-                    await tell_finals(self.attempt, self._copy)
-                await asyncio.get_running_loop().create_future()
-        except TimeoutError:
-            self._give_up(*self._patience.why("the destination was not ready"))
-        except MoveRefused as error:
-            self._give_up(error.reason, error.detail)
-        except WorldMoveError as error:
-            self._give_up(error.code, str(error))
-        return False
+        return await early_part(self.attempt, self._patience, self._stand_by(), "the destination was not ready")
+
+    async def _stand_by(self) -> None:
+        self._layout = await self._described()
+        self._say(self._layout)
+        if self.is_streamed:
+            await tell_finals(self.attempt, self._copy)
+        await asyncio.get_running_loop().create_future()
 
     async def _described(self) -> Layout:
         layout = await self._copy.layout()
@@ -73,7 +68,3 @@ class LiveBase:
             ticket=self._ticket,
             row_bytes=self.row_bytes,
         )
-
-    def _give_up(self, reason: str, detail: str) -> None:
-        self.attempt.send(self.attempt.peer, Abandon, reason=reason, detail=detail[:2048])
-        self.attempt.end("source", "aborted", reason, detail)

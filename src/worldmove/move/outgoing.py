@@ -18,12 +18,13 @@ from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
 from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof
+from worldmove.move.proof_fields import fields_of
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.streaming import tell_finals
 from worldmove.state.arena_rows import digests_in
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import prepare_key, state_digest
-from worldmove.state.proof import MoveProof, prove
+from worldmove.state.proof import MoveProof
 from worldmove.state.rows import rows_of
 
 
@@ -94,10 +95,7 @@ class Outgoing:
         self.attempt.send(
             self.attempt.peer,
             Proof,
-            block=self._proof.boundary,
-            num_bytes=self._proof.num_bytes,
-            manifest_digest=self._proof.manifest_digest,
-            groups=self._proof.groups,
+            **fields_of(self._proof),
         )
 
     async def take_state_digest(self) -> None:
@@ -205,16 +203,7 @@ class Outgoing:
             )
 
     async def _pass(self, frozen: Frozen, phase: str) -> MoveProof:
-        attempt = self.attempt
-        with attempt.times.phase(phase):
-            return await attempt.host.blocking(
-                lambda: prove(
-                    frozen.capture,
-                    attempt.host.digester,
-                    attempt=attempt.id,
-                    epoch=attempt.epoch,
-                    boundary=frozen.block,
-                    nonce=self._nonce,
-                    layout_digest=self._layout_digest,
-                )
+        with self.attempt.times.phase(phase):
+            return await self.attempt.prove(
+                lambda: frozen.capture, boundary=frozen.block, nonce=self._nonce, layout_digest=self._layout_digest
             )
