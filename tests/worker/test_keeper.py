@@ -9,8 +9,10 @@ import pytest
 from tests.move import virtual
 from tests.worker.bench_worker import Bench
 from tests.worker.test_move_between_workers import Pair
+from worldmove.errors import TransportError
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Gone
+from worldmove.transport.loopback import LoopbackChannel
 from worldmove.worker.messages import (
     BlockDone,
     Close,
@@ -122,6 +124,21 @@ def test_a_snapshot_that_is_not_what_its_owner_proved_is_not_kept_and_the_older_
         await pair.kept(1)
         told = await pair.kept(2, nonce=bytes(32))
         assert (told.code, pair.held(), pair.b.copies().slots_free) == ("mismatch", [("kept", 4)], 1)
+
+    on(trial)
+
+
+def test_a_path_that_does_not_let_go_of_a_slot_keeps_it_out_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def holds_on(self: LoopbackChannel) -> None:
+        raise TransportError("it is still read")
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        monkeypatch.setattr(LoopbackChannel, "close", holds_on)
+        answer = await pair.kept()
+        assert (answer.code, answer.message) == (TransportError.code, "it is still read")
+        copies = pair.b.copies()
+        assert (copies.slots_free, copies.slots_quarantined) == (1, 1)
 
     on(trial)
 

@@ -9,7 +9,7 @@ A snapshot that has changed since it was proven, or that is not installed as it 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -19,8 +19,10 @@ from worldmove.move.device_path import open_window
 from worldmove.move.hosts import Host
 from worldmove.state.arena import AnyArena, Placement, check_placement, extents, landed
 from worldmove.state.capture import Capture
+from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof, prove
+from worldmove.transport.base import Channel
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.kept import Keeping, KeptState, KeptTable
 from worldmove.worker.loop import Tools
@@ -107,11 +109,17 @@ class Keeper:
     async def _pulled(self, asked: Keep) -> KeptState:
         facts = asked.snapshot
         manifest = Manifest.from_bytes(facts.manifest)
-        slot = self._pool.take(SlotState.KEPT, manifest.num_bytes)
+        transport = self._host.transports.get(asked.transport)
+        if transport is None:
+            raise MoveRefused("transport", f"{self._host.worker} has no path named {asked.transport}")
+        slot, channel = self._pool.take(SlotState.KEPT, manifest.num_bytes), None
         self._copies.report_soon()
         try:
             check_placement(manifest, facts.placement, slot.arena.size)
-            await self._land(asked, slot, manifest)
+            await self._tools.copying(slot.arena.poison)
+            channel = await transport.connect(facts.ticket)
+            await self._land(channel, slot, extents(manifest, facts.placement))
+            await channel.close()
             theirs = MoveProof(
                 attempt=ATTEMPT,
                 epoch=facts.epoch,
@@ -122,6 +130,10 @@ class Keeper:
             )
             await self._require(lambda: landed(manifest, facts.placement, slot.arena), theirs, asked.nonce)
         except BaseException:
+            slot.enter(SlotState.QUARANTINED)
+            self._copies.report_soon()
+            if channel is not None:
+                await channel.close()  # a path that does not let go keeps the slot
             slot.enter(SlotState.FREE)
             self._copies.report_soon()
             raise
@@ -135,27 +147,19 @@ class Keeper:
             nonce=asked.nonce,
         )
 
-    async def _land(self, asked: Keep, slot: Slot, manifest: Manifest) -> None:
-        """Pull every byte, close the window, and let go of the path: then nothing of it can write here."""
-        transport = self._host.transports.get(asked.transport)
-        if transport is None:
-            raise MoveRefused("transport", f"{self._host.worker} has no path named {asked.transport}")
-        await self._tools.copying(slot.arena.poison)
-        channel = await transport.connect(asked.snapshot.ticket)
+    async def _land(self, channel: Channel, slot: Slot, wanted: Sequence[Extent]) -> None:
+        """Pull every byte, and close the window."""
+        window = open_window(slot.arena)
         try:
-            window = open_window(slot.arena)
-            try:
-                async with asyncio.timeout(PULL_S):
-                    await window.fill(channel, extents(manifest, asked.snapshot.placement))
-            except TimeoutError:
-                window.abandon()
-                raise TransportError(f"the snapshot did not arrive within {PULL_S:.0f} s") from None
-            except BaseException:
-                window.abandon()
-                raise
-            window.close()
-        finally:
-            await channel.close()
+            async with asyncio.timeout(PULL_S):
+                await window.fill(channel, wanted)
+        except TimeoutError:
+            window.abandon()
+            raise TransportError(f"the snapshot did not arrive within {PULL_S:.0f} s") from None
+        except BaseException:
+            window.abandon()
+            raise
+        window.close()
 
     async def _installed(self, state: KeptState) -> Any:
         """Make a session of what is kept; what will be played is what was proven. Raises StateRefused."""
