@@ -10,7 +10,6 @@ thread, in ms, medians; nothing else waits for Python's lock.
 import argparse
 import cProfile
 import gc
-import json
 import pstats
 import sys
 import time
@@ -21,6 +20,7 @@ from typing import Any
 import torch
 
 from bench.numbers import spread
+from bench.record import Recorder, label
 from worldmove.engine.base import Tree
 from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.config import MatrixConfig
@@ -164,6 +164,7 @@ def main() -> None:
     options = options_of(None)
     torch.set_num_threads(1)
     gc.set_threshold(50_000, 20, 100)
+    recorder = Recorder("hot_path", options)
     times = Times(samples={}, profiles={}, profiled=options.profile)
     bench = made(options.scope, scattered=options.case == "scattered")
     for number in range(options.repeats + 3):
@@ -171,7 +172,8 @@ def main() -> None:
     for profile in times.profiles.values():
         pstats.Stats(profile, stream=sys.stderr).sort_stats("tottime").print_stats(25)
     found = {name: spread(values) for name, values in times.samples.items()}
-    print(json.dumps({"scope": options.scope, "case": options.case, "parts_ms": found}, indent=1))
+    whole = [sum(parts) for parts in zip(*times.samples.values(), strict=True)]
+    recorder.write({"whole_ms": spread(whole), "parts_ms": found}, {"parts_ms": times.samples})
 
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -180,6 +182,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--repeats", type=int, default=30)
     options.add_argument("--scope", choices=("latents", "complete"), default="complete")
     options.add_argument("--case", choices=CASES, default="resident")
+    options.add_argument("--out", default=f"bench/results/hot_path-{label()}.json", help="where the result goes")
     options.add_argument("--profile", help="a part whose calls are listed, on standard error")
     return options.parse_args(arguments)
 
