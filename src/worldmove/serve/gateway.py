@@ -12,24 +12,23 @@ from typing import Any
 
 import structlog
 
-from worldmove.errors import LedgerError, UserError
+from worldmove.errors import UserError
 from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.fleet.reports import MoveReport
-from worldmove.fleet.views import WorkerView
 from worldmove.serve.containment import contained, containing
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
-from worldmove.serve.play_messages import Error, Workers
+from worldmove.serve.play_messages import Error
 from worldmove.serve.player import CloseCode
 from worldmove.serve.recover import Recovery
 from worldmove.serve.results import failover_of
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import ResumptionConfig
 from worldmove.serve.tellings import Tellings
-from worldmove.serve.unwatched import Unwatched
-from worldmove.serve.wording import owner_now, record_header, workers_now
+from worldmove.serve.upkeep import Upkeep
+from worldmove.serve.wording import owner_now, record_header
 from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Followed, Left, Opened, Replayed, StateDone
 
 FAREWELL_S = 1.0
@@ -67,8 +66,7 @@ class Gateway:
         self._metrics = metrics
         self._playing: dict[str, asyncio.Task[None]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._told: dict[str, Workers] = {}
-        self._unwatched = Unwatched(keep_s=config.keep_s, spare_s=config.spare_s)
+        self._upkeep = Upkeep(self, keep_s=config.keep_s, spare_s=config.spare_s, silent_s=config.silent_s)
         self._tellings = Tellings(
             lives=self.lives,
             fleet=fleet,
@@ -115,43 +113,24 @@ class Gateway:
 
     async def make_room(self) -> bool:
         """Close the session that nobody has watched for longest, if that is long. Says whether it did."""
-        session = self._unwatched.spare(asyncio.get_running_loop().time())
-        if session is None:
-            return False
-        await self.fleet.close(session)
-        log.info("closed: its room is needed, and nobody watched", session=session)
-        self.forget(session, "Nobody watched this world, and another one needed its room.")
-        return True
+        return await self._upkeep.make_room()
 
     def forget(self, session: str, why: str) -> None:
         """A session has ended: close its connections and play it no more. Does nothing for one not here."""
         if live := self.lives.pop(session, None):
             live.end(why)
             self._playing.pop(session).cancel()
-            self._told.pop(session, None)
-            self._unwatched.forget(session)
+            self._upkeep.forget(session)
 
     async def settled(self, session: str, report: MoveReport) -> MoveReport:
         """Wait until a move's gap is over; return its report with the gap, and with where the session is by then."""
         return await self._tellings.settled(session, report)
 
     async def run(self) -> None:
-        """Look after the sessions until cancelled: who works where, and which are kept for nobody."""
+        """Look after the sessions until cancelled."""
         while True:
             await asyncio.sleep(self.config.look_every_s)
-            workers = self.fleet.workers()
-            for session, live in tuple(self.lives.items()):
-                self._look_at(session, live, workers)
-                await self._expire(session, live)
-
-    @contained
-    def _look_at(self, session: str, live: Live, workers: Sequence[WorkerView]) -> None:
-        """Tell who works where, where that has changed, and release the keys of who is silent."""
-        message = workers_now(workers, self.fleet.owner(session))
-        if self._told.get(session) != message:
-            self._told[session] = message
-            live.audience.say(message)
-        live.controls.release_if_silent(self.config.silent_s)
+            await self._upkeep.look()
 
     async def end(self) -> None:
         """The server ends: close every connection, and stop. Idempotent."""
@@ -312,13 +291,6 @@ class Gateway:
 
     def _recovery(self, name: str) -> Recovery | None:
         return next((recovery for recovery in self.recoveries.values() if recovery.name == name), None)
-
-    async def _expire(self, session: str, live: Live) -> None:
-        if self._unwatched.look(session, asyncio.get_running_loop().time(), watched=live.watched):
-            with suppress(UserError, LedgerError):  # a move is under way, or nothing can be noted: at the next look
-                await self.fleet.close(session)
-                log.info("closed: nobody watched", session=session, seconds=self.config.keep_s)
-                self.forget(session, "Nobody watched this world for a while.")
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.pop(task, None)

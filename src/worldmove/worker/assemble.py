@@ -21,6 +21,7 @@ from worldmove.worker.keeper import Keeper
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import Meter
+from worldmove.worker.protecting import Protecting
 from worldmove.worker.slots import SlotPool
 from worldmove.worker.states import DIGESTER
 from worldmove.worker.taking import Snapshots
@@ -98,27 +99,38 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         copies=copies,
         play=lambda copy, next_block: drivers.play(copy, retired_at=next_block, waits_for_failover=True),
     )
+    protecting = Protecting(
+        copies=copies,
+        keeper=keeper,
+        snapshots=Snapshots(host=host, copies=copies),
+        background=background,
+        containment=containment,
+        send=edges.send,
+    )
     worker = Worker(
-        identity=Identity(
-            worker=config.worker,
-            incarnation=config.incarnation,
-            pid=edges.pid,
-            environment=warm.environment,
-            rates=warm.rates,
-            birth=edges.birth,
-        ),
+        identity=_identity(config, warm, edges),
         pool=pool,
         tools=tools,
         copies=copies,
         drivers=drivers,
-        keeper=keeper,
-        snapshots=Snapshots(host=host, copies=copies),
+        protecting=protecting,
         ledger=ledger,
         background=background,
         containment=containment,
         on_shutdown=edges.on_shutdown,
     )
     return Assembly(worker=worker, background=background, arenas=arenas, arena_bytes=arena_bytes, log=edges.log)
+
+
+def _identity(config: WorkerConfig, warm: WarmUp, edges: Edges) -> Identity:
+    return Identity(
+        worker=config.worker,
+        incarnation=config.incarnation,
+        pid=edges.pid,
+        environment=warm.environment,
+        rates=warm.rates,
+        birth=edges.birth,
+    )
 
 
 def _host(config: WorkerConfig, warm: WarmUp, edges: Edges, ledger: LinkLedger) -> Host:

@@ -1,9 +1,8 @@
 """One device's worker: what the server says goes to the copy, or to the driver of the move, that it concerns."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from worldmove.engine.base import KeyChange
 from worldmove.errors import EngineFailed, MessageError
@@ -14,7 +13,6 @@ from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
-from worldmove.worker.keeper import Keeper
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
 from worldmove.worker.message import said
@@ -51,9 +49,9 @@ from worldmove.worker.messages import (
 )
 from worldmove.worker.meter import HIGH
 from worldmove.worker.opening import open_session
+from worldmove.worker.protecting import Protecting
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotPool, SlotState
-from worldmove.worker.taking import Snapshots
 
 ELSEWHERE = (CopyPhase.SHADOW, CopyPhase.FOLLOWING, CopyPhase.SUPERSEDED, CopyPhase.RETIRED)
 """Phases of a copy whose session another worker plays."""
@@ -82,8 +80,7 @@ class Worker:
         tools: Tools,
         copies: CopyTable,
         drivers: Drivers,
-        keeper: Keeper,
-        snapshots: Snapshots,
+        protecting: Protecting,
         ledger: LinkLedger,
         background: Background,
         containment: Containment,
@@ -94,8 +91,7 @@ class Worker:
         self.tools = tools
         self.copies = copies
         self._drivers = drivers
-        self._keeper = keeper
-        self._snapshots = snapshots
+        self._protecting = protecting
         self._ledger = ledger
         self._background = background
         self._containment = containment
@@ -125,7 +121,7 @@ class Worker:
         self.copies.tell_what_is_held()
         self.tools.send(Reported(worker=self._identity.worker, incarnation=self._identity.incarnation))
         self.copies.send_again()
-        self._background.start("drop snapshots", self._snapshots.begin_anew())
+        self._protecting.begin_anew()
         if self._is_leaving:
             self._say_leaving()
 
@@ -164,7 +160,7 @@ class Worker:
             case TakeOver() | Refused() | SendAgain() | GiveUp() | Pass():
                 self._of_ownership(message)
             case TakeSnapshot() | DropSnapshot() | Expect() | Keep() | LetGo() | Revive():
-                self._of_protection(message)
+                self._protecting.take(message)
             case Beat() | Poll():
                 self._reply(message)
             case Shutdown():
@@ -186,29 +182,6 @@ class Worker:
             case Describe() | Save():
                 name, answer = f"answer {message.request}", self._answer(message)
                 self._background.start(name, answer, contained=lambda error: self._unanswered(message, error))
-
-    def _of_protection(self, message: TakeSnapshot | DropSnapshot | Expect | Keep | LetGo | Revive) -> None:
-        match message:
-            case TakeSnapshot(request=request):
-                self._beside(f"snapshot {request}", message.session, self._give_snapshot(message))
-            case DropSnapshot(request=request):
-                self._beside(f"drop snapshot {request}", message.session, self._drop_snapshot(request))
-            case Expect(session=session):
-                self.copies.kept.expect(session)
-            case Keep(session=session):
-                self._beside(f"keep {session}", session, self._keep(message))
-            case LetGo(session=session):
-                self.copies.kept.let_go(session)
-            case Revive(session=session):
-                self._beside(f"revive {session}", session, self._keeper.revive(message))
-
-    def _beside(self, name: str, session: str, work: Coroutine[Any, Any, None]) -> None:
-        """Protect a session beside its play. Where that fails, the play goes on."""
-
-        def contained(error: BaseException) -> None:
-            self._containment.report(name.partition(" ")[0], session, error)
-
-        self._background.start(name, work, contained=contained)
 
     def _of_ownership(self, message: TakeOver | Refused | SendAgain | GiveUp | Pass) -> None:
         match message:
@@ -296,18 +269,6 @@ class Worker:
             refusal = NotDone(session=message.session, request=message.request, code=error.code, message=said(why))
             self.tools.send(refusal)
 
-    async def _give_snapshot(self, message: TakeSnapshot) -> None:
-        self.tools.send(await self._snapshots.take(message))
-
-    async def _drop_snapshot(self, request: int) -> None:
-        await self._background.end(f"snapshot {request}")
-        await self._snapshots.drop(request)
-
-    async def _keep(self, message: Keep) -> None:
-        answer = await self._keeper.keep(message)
-        self.copies.report()  # before the answer: who hears of it asks what is kept
-        self.tools.send(answer)
-
     def _give_up(self, message: GiveUp) -> None:
         """This copy has replayed other frames than were shown: it is freed, as one whose engine has raised."""
         copy = self.copies.get(message.session)
@@ -317,9 +278,7 @@ class Worker:
         copy.end()
 
     async def _close(self, message: Close) -> None:
-        for work in ("keep", "revive"):
-            await self._background.end(f"{work} {message.session}")
-        self.copies.kept.let_go(message.session)
+        await self._protecting.close(message.session)
         copy = self.copies.get(message.session)
         if copy is not None:
             copy.end()

@@ -1,0 +1,83 @@
+"""Looking after the sessions of a gateway: tell who works where, release silent keys, close what nobody watches."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+import structlog
+
+from worldmove.errors import LedgerError, UserError
+from worldmove.fleet.ports import Fleet
+from worldmove.fleet.views import WorkerView
+from worldmove.serve.containment import Fails, containing
+from worldmove.serve.live import Live
+from worldmove.serve.play_messages import Workers
+from worldmove.serve.unwatched import Unwatched
+from worldmove.serve.wording import workers_now
+
+log = structlog.get_logger()
+
+
+class Home(Fails, Protocol):
+    """Where sessions are played."""
+
+    @property
+    def fleet(self) -> Fleet: ...
+
+    @property
+    def lives(self) -> Mapping[str, Live]: ...
+
+    def forget(self, session: str, why: str) -> None:
+        """A session has ended: close its connections."""
+        ...
+
+
+class Upkeep:
+    """One gateway's."""
+
+    def __init__(self, home: Home, *, keep_s: float, spare_s: float, silent_s: float) -> None:
+        """``keep_s``, ``spare_s``: see ``Unwatched``; ``silent_s``: after so long without a word keys are released."""
+        self._home = home
+        self._keep_s = keep_s
+        self._silent_s = silent_s
+        self._unwatched = Unwatched(keep_s=keep_s, spare_s=spare_s)
+        self._told: dict[str, Workers] = {}
+
+    async def look(self) -> None:
+        """Look at every session once."""
+        workers = self._home.fleet.workers()
+        for session, live in tuple(self._home.lives.items()):
+            with containing(self._home, "look", session):
+                self._tell(session, live, workers)
+            await self._expire(session, live)
+
+    async def make_room(self) -> bool:
+        """Close the session that nobody has watched for longest, if that is long. Says whether it did."""
+        session = self._unwatched.spare(asyncio.get_running_loop().time())
+        if session is None:
+            return False
+        await self._home.fleet.close(session)
+        log.info("closed: its room is needed, and nobody watched", session=session)
+        self._home.forget(session, "Nobody watched this world, and another one needed its room.")
+        return True
+
+    def forget(self, session: str) -> None:
+        """A session has ended."""
+        self._told.pop(session, None)
+        self._unwatched.forget(session)
+
+    def _tell(self, session: str, live: Live, workers: Sequence[WorkerView]) -> None:
+        """Tell who works where, where that has changed, and release the keys of who is silent."""
+        message = workers_now(workers, self._home.fleet.owner(session))
+        if self._told.get(session) != message:
+            self._told[session] = message
+            live.audience.say(message)
+        live.controls.release_if_silent(self._silent_s)
+
+    async def _expire(self, session: str, live: Live) -> None:
+        if self._unwatched.look(session, asyncio.get_running_loop().time(), watched=live.watched):
+            with suppress(UserError, LedgerError):  # a move is under way, or nothing can be noted: at the next look
+                await self._home.fleet.close(session)
+                log.info("closed: nobody watched", session=session, seconds=self._keep_s)
+                self._home.forget(session, "Nobody watched this world for a while.")

@@ -1,0 +1,76 @@
+"""What a worker does for the protection of sessions, beside their play: give snapshots, keep others', revive them."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from worldmove.worker.background import Background
+from worldmove.worker.containment import Containment
+from worldmove.worker.copies import CopyTable
+from worldmove.worker.keeper import Keeper
+from worldmove.worker.messages import DropSnapshot, Expect, Keep, LetGo, Revive, TakeSnapshot, ToServer
+from worldmove.worker.taking import Snapshots
+
+
+class Protecting:
+    """One worker's. Where something fails here, the play goes on."""
+
+    def __init__(
+        self,
+        *,
+        copies: CopyTable,
+        keeper: Keeper,
+        snapshots: Snapshots,
+        background: Background,
+        containment: Containment,
+        send: Callable[[ToServer], None],
+    ) -> None:
+        self._copies = copies
+        self._keeper = keeper
+        self._snapshots = snapshots
+        self._background = background
+        self._containment = containment
+        self._send = send
+
+    def take(self, message: TakeSnapshot | DropSnapshot | Expect | Keep | LetGo | Revive) -> None:
+        """Do, or begin, what a message asks for."""
+        match message:
+            case TakeSnapshot(request=request):
+                self._beside(f"snapshot {request}", message.session, self._give_snapshot(message))
+            case DropSnapshot(request=request):
+                self._beside(f"drop snapshot {request}", message.session, self._drop_snapshot(request))
+            case Expect(session=session):
+                self._copies.kept.expect(session)
+            case Keep(session=session):
+                self._beside(f"keep {session}", session, self._keep(message))
+            case LetGo(session=session):
+                self._copies.kept.let_go(session)
+            case Revive(session=session):
+                self._beside(f"revive {session}", session, self._keeper.revive(message))
+
+    def begin_anew(self) -> None:
+        """There is a new link: whoever asked for the snapshots that are held may not know of them."""
+        self._background.start("drop snapshots", self._snapshots.begin_anew())
+
+    async def close(self, session: str) -> None:
+        """The session is closed: keep nothing of it, and end what is under way for it."""
+        for work in ("keep", "revive"):
+            await self._background.end(f"{work} {session}")
+        self._copies.kept.let_go(session)
+
+    def _beside(self, name: str, session: str, work: Coroutine[Any, Any, None]) -> None:
+        def contained(error: BaseException) -> None:
+            self._containment.report(name.partition(" ")[0], session, error)
+
+        self._background.start(name, work, contained=contained)
+
+    async def _give_snapshot(self, message: TakeSnapshot) -> None:
+        self._send(await self._snapshots.take(message))
+
+    async def _drop_snapshot(self, request: int) -> None:
+        await self._background.end(f"snapshot {request}")
+        await self._snapshots.drop(request)
+
+    async def _keep(self, message: Keep) -> None:
+        answer = await self._keeper.keep(message)
+        self._copies.report()  # before the answer: who hears of it asks what is kept
+        self._send(answer)
