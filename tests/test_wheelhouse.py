@@ -9,6 +9,7 @@ from zipfile import ZipFile
 import pytest
 
 from tests.gpu import wheelhouse
+from tests.gpu.children import environment
 from tests.gpu.wheelhouse import CONTENTS, ROOT, WheelhouseError, check, installed, pins, wanted
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -92,3 +93,12 @@ def test_a_command_finds_what_the_wheels_bring(folder: Path) -> None:
         modules = [f"{name.replace('-', '_')}_of_the_wheelhouse" for name in wanted()]
         command = [sys.executable, "-c", "import " + ", ".join([*modules, "worldmove", "bench"])]
         assert subprocess.run(command, env=environment, check=False).returncode == 0
+
+
+def test_a_child_of_a_test_there_finds_what_only_its_parents_path_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "brought_in_a_wheel.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    command = [sys.executable, "-c", "import brought_in_a_wheel"]
+    subprocess.run(command, cwd=ROOT, env=environment(), check=True)

@@ -26,14 +26,16 @@ NEIGHBOUR, SEED = "s-neighbour", 3
 LIMIT_S = 60.0
 
 
-async def beside(engine: str, twin: DeviceEngine, kills_after_s: Sequence[float | None]) -> list[Outcome | None]:
+async def beside(
+    engine: str, twin: DeviceEngine, kills_after_s: Sequence[float | None], *, gpus: tuple[str, ...] = ()
+) -> list[Outcome | None]:
     """Move a world to the neighbour's worker, once for each entry: seconds until its source is killed, or None.
 
     Returns how each move ended; None where the server had no word for it. Raises AssertionError if the neighbour's
     world is not what ``twin`` makes of its lists.
     """
     worker = WorkerConfig(engine=engine, num_slots=3, log_level="error")
-    config = ServerConfig(port=0, num_workers=2, worker=worker, rest_after_s=600.0)
+    config = ServerConfig(port=0, num_workers=2, worker=worker, gpus=gpus, rest_after_s=600.0)
     async with inhabited(config, lambda _: None) as house:
         house.gateway.begin(NEIGHBOUR)
         await house.controller.open(NEIGHBOUR, SEED, "worker-2")

@@ -1,6 +1,6 @@
-"""A source in a process of its own: holds a slot on the GPU, says its handle, and writes or dies when told.
+"""A source in a process of its own: holds a slot on a GPU, says its handle, and writes or dies when told.
 
-Standard input: ``write OFFSET VALUE`` or ``busy``; standard output: one line each.
+Argument: the device. Standard input: ``write OFFSET VALUE`` or ``busy``; standard output: one line each.
 """
 
 import sys
@@ -20,20 +20,21 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    kit = kit_of("cuda")
+    device = sys.argv[1]
+    kit = kit_of(device)
     assert kit is not None
     arena = DeviceArena(SIZE, "source", kit)
-    words = torch.empty(0, dtype=torch.uint8, device="cuda").set_(
+    words = torch.empty(0, dtype=torch.uint8, device=device).set_(
         kit.storage(arena.part(0, SIZE), None), 0, (SIZE,), (1,)
     )
-    words.view(torch.int64).copy_(torch.arange(WORDS, device="cuda") * 3 + 1)
-    torch.cuda.synchronize()
+    words.view(torch.int64).copy_(torch.arange(WORDS, device=device) * 3 + 1)
+    torch.cuda.synchronize(device)
     say(arena.handle.hex())
     for line in sys.stdin:
         order, *numbers = line.split()
         if order == "write":
             words[int(numbers[0])] = int(numbers[1])
-            torch.cuda.synchronize()
+            torch.cuda.synchronize(device)
         say("done")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.gpu.children import environment
 from tests.gpu.other_process import SIZE, WORDS
 from worldmove.errors import TransportError
 from worldmove.state.device_arena import DeviceArena
@@ -20,13 +21,12 @@ ROOT = Path(__file__).parents[2]
 
 
 class Source:
-    """The other process."""
+    """The other process, on a GPU of its own if it is told one."""
 
-    def __init__(self) -> None:
-        environment = os.environ | {"PYTHONPATH": f"{ROOT}/src:{ROOT}"}
+    def __init__(self, device: str = "cuda", **variables: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.gpu.other_process"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
+            [sys.executable, "-m", "tests.gpu.other_process", device],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment() | variables,
         )  # fmt: skip
         assert self.process.stdout is not None
         self.handle = bytes.fromhex(self.process.stdout.readline())
@@ -58,7 +58,7 @@ def source() -> Iterator[Source]:
 
 
 def words_of(kit: Any, arena: DeviceArena) -> torch.Tensor:
-    whole = torch.empty(0, dtype=torch.uint8, device="cuda")
+    whole = torch.empty(0, dtype=torch.uint8, device=kit.device)
     return whole.set_(kit.storage(arena.part(0, SIZE), None), 0, (SIZE,), (1,)).view(torch.int64)
 
 

@@ -6,8 +6,9 @@ import typer
 
 from worldmove.cli.context import output_of, verbosity_of
 from worldmove.cli.exits import ExitCode, epilog
-from worldmove.cli.options import DEFAULT_ENGINE, Json, Preset, Strategy, Threads, engine_named
+from worldmove.cli.options import DEFAULT_ENGINE, Gpus, Json, Preset, Strategy, Threads, engine_named
 from worldmove.cli.start import Start, config_of, loading
+from worldmove.fleet.gpus import gpus_named
 
 HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, refused="a check failed")
 SPARE_SLOTS = 3
@@ -38,6 +39,7 @@ def bench_move(
     strategy: Strategy = None,
     check: Check = False,
     preset: Preset = DEFAULT_ENGINE,
+    gpus: Gpus = "",
     threads: Threads = 1,
     as_json: Json = False,
 ) -> int:
@@ -52,7 +54,16 @@ def bench_move(
 
     output, verbosity = output_of(context, as_json=as_json), verbosity_of(context)
     engine = engine_named(preset)
-    told = Start(host="127.0.0.1", port=0, workers=2, engine=engine, threads=threads, slots=3, keep_s=600.0)
+    told = Start(
+        host="127.0.0.1",
+        port=0,
+        workers=2,
+        engine=engine,
+        threads=threads,
+        slots=3,
+        keep_s=600.0,
+        gpus=gpus_named(gpus),
+    )
     with loading(output, verbosity) as line:
         asked = Asked(moves=moves, repeats=repeats, file_repeats=file_repeats, scattered=scattered, strategy=strategy)
         found = compare(config_of(told, verbosity), asked, line.stage)
@@ -82,6 +93,7 @@ def bench_live(
     strategy: Strategy = None,
     check: Check = False,
     preset: Preset = DEFAULT_ENGINE,
+    gpus: Gpus = "",
     threads: Threads = 1,
     as_json: Json = False,
 ) -> int:
@@ -117,6 +129,7 @@ def bench_live(
         threads=threads,
         slots=residents // 2 + SPARE_SLOTS,
         keep_s=600.0,
+        gpus=gpus_named(gpus),
         check_blocks=checks,
         account_every=account_every,
     )

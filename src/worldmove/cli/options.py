@@ -25,6 +25,9 @@ Session = Annotated[str, typer.Argument(metavar="SESSION", help="As `worldmove s
 Host = Annotated[str, typer.Option("--host", help="The address to answer at; 127.0.0.1 is this machine alone.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to answer at; 0: any free one.")]
 Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many worker processes to start.")]
+Gpus = Annotated[
+    str, typer.Option("--gpus", metavar="N,N", help="The workers' GPUs, in turn: 0,1. Left out: the first one for all.")
+]
 Threads = Annotated[int, typer.Option("--threads", min=1, help="Threads of one worker's arithmetic.")]
 State = Annotated[
     Path | None,

@@ -10,6 +10,7 @@ from worldmove.cli.exits import ExitCode, epilog
 from worldmove.cli.options import (
     DEFAULT_ENGINE,
     Engine,
+    Gpus,
     Host,
     Json,
     Keep,
@@ -23,6 +24,7 @@ from worldmove.cli.options import (
     Workers,
 )
 from worldmove.cli.start import Start, start
+from worldmove.fleet.gpus import gpus_named
 from worldmove.serve.state_folder import default_folder
 
 HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE)
@@ -41,6 +43,7 @@ def demo(
     host: Host = "127.0.0.1",
     port: Port = 8787,
     workers: Workers = 2,
+    gpus: Gpus = "",
     browser: Browser = True,
     engine: Engine = DEFAULT_ENGINE,
     threads: Threads = 1,
@@ -62,6 +65,7 @@ def demo(
             host=host,
             port=port,
             workers=workers,
+            gpus=gpus_named(gpus),
             engine=engine,
             threads=threads,
             slots=slots,
@@ -80,6 +84,7 @@ def serve(
     host: Host = "127.0.0.1",
     port: Port = 8787,
     workers: Workers = 2,
+    gpus: Gpus = "",
     browser: Browser = False,
     engine: Engine = DEFAULT_ENGINE,
     threads: Threads = 1,
@@ -103,6 +108,7 @@ def serve(
             host=host,
             port=port,
             workers=workers,
+            gpus=gpus_named(gpus),
             engine=engine,
             threads=threads,
             slots=slots,

@@ -36,6 +36,8 @@ class Start:
     """What a retired copy steps after a move."""
     account_every: int = 16
     """After how many blocks a session's owner accounts for its state."""
+    gpus: tuple[str, ...] = ()
+    """The workers' GPUs, in turn."""
     protect_every: int = 0
     """After how many blocks another worker keeps a snapshot of each world; 0: never."""
 
@@ -83,6 +85,7 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
         port=told.port,
         state=told.state,
         num_workers=told.workers,
+        gpus=told.gpus,
         worker=worker,
         keep_s=told.keep_s,
         transport=told.transport,

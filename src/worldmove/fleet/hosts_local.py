@@ -31,6 +31,8 @@ class LocalHostsConfig:
     folder: Path | None = None
     """Where the socket is; None: a private temporary folder, removed at the end."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    of_workers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The same for one worker, by its name."""
     log: Callable[[str, dict[str, object]], None] = lambda event, fields: None
     start_s: float = 120.0
     """How long a worker may take from its start to its hello."""
@@ -155,14 +157,15 @@ class LocalHosts:
             msgspec.json.encode(config).decode(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
-            env=self._environment(),
+            env=self._environment(worker),
             start_new_session=True,
         )
         return LocalProcess(process)
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, worker: str) -> dict[str, str]:
         """This process's, with this very package first on the path: a worker runs the code of its server."""
-        variables = {**os.environ, **self._config.environment}
+        own = self._config.of_workers.get(worker, {})
+        variables = {**os.environ, **self._config.environment, **own}
         paths = [str(Path(worldmove.__file__).parents[1]), variables.get("PYTHONPATH", "")]
         return variables | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 

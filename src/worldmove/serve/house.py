@@ -15,6 +15,7 @@ from worldmove.engine.base import Engine, EngineSpec
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
+from worldmove.fleet.gpus import dealt
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.ledger import SqlLedger
 from worldmove.fleet.notes import ServerNote
@@ -55,8 +56,10 @@ def controller_over(
     def say(event: str, fields: dict[str, object]) -> None:
         (log.error if event == "task_failed" else log.info)(event, **fields)
 
+    names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
+    hosts = LocalHostsConfig(worker=config.worker, folder=folder, of_workers=dealt(names, config.gpus), log=say)
     ports = ControllerPorts(
-        hosts=LocalHosts(LocalHostsConfig(worker=config.worker, folder=folder, log=say)),
+        hosts=LocalHosts(hosts),
         ledger=ledger,
         notes=ledger,
         probe=ledger.probe,
@@ -66,7 +69,6 @@ def controller_over(
         counters=Counters(metrics.registry),
         log=say,
     )
-    names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
     fleet = FleetConfig(workers=names, transport=config.transport, protect_every=config.protect_every)
     return Controller(fleet, ports)
 

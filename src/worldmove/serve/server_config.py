@@ -18,6 +18,8 @@ class ServerConfig:
     state: Path | None = None
     """The folder of the ledger and the workers' socket, for the next server too. None: one that ends with this."""
     num_workers: int = 2
+    gpus: tuple[str, ...] = ()
+    """The workers' GPUs, in turn, as CUDA_VISIBLE_DEVICES names them. Empty: each sees what this process does."""
     worker: WorkerConfig
     transport: str = "shm"
     """The path of every move: see ``fleet.config``."""

@@ -21,7 +21,6 @@ def device_fields(index: int) -> dict[str, str]:
         "device.capability": f"{properties.major}.{properties.minor}",
         "device.num_processors": str(properties.multi_processor_count),
         "device.threads_per_processor": str(properties.max_threads_per_multi_processor),
-        "device.memory_bytes": str(properties.total_memory),
         "device.driver": str(cuda_driver.version()),
         "cuda.runtime": str(torch.version.cuda),
         "cuda.cublas": _cublas(),

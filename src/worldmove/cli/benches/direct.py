@@ -14,7 +14,9 @@ from typing import Any
 
 from worldmove.cli.benches.direct_ends import destination, source
 from worldmove.cli.benches.series import median_of, summary
+from worldmove.cli.benches.surroundings import environment
 from worldmove.errors import UserError
+from worldmove.fleet.gpus import dealt
 
 ANSWER_S = 300.0
 """How long an end may take, its engine's warm-up included."""
@@ -54,18 +56,24 @@ class Direct:
         }
 
 
-def measure_direct(engine: str, threads: int, repeats: int, stage: Callable[[str], None]) -> Direct:
-    """Bring a session of an engine across so many times, each time a block later. Raises UserError."""
+def measure_direct(
+    engine: str, threads: int, repeats: int, stage: Callable[[str], None], *, gpus: Sequence[str] = ()
+) -> Direct:
+    """Bring a session of an engine across so many times, each time a block later. Raises UserError.
+
+    ``gpus``: from the first of them to the second; without any, both ends are on the one that a process takes.
+    """
     stage(f"between two processes without a server: {engine}")
     context = multiprocessing.get_context("spawn")
-    between = context.Pipe()
+    between, own = context.Pipe(), dealt((source.__name__, destination.__name__), gpus)
     ends: list[tuple[BaseProcess, Connection]] = []
     for work, link in zip((source, destination), between, strict=True):
         here, there = context.Pipe()
         process: BaseProcess = context.Process(
             target=work, args=(engine, threads, repeats, link, there), name=work.__name__
         )
-        process.start()
+        with environment(own[work.__name__]):
+            process.start()
         there.close()
         link.close()
         ends.append((process, here))

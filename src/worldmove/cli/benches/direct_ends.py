@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from worldmove.cli.benches.copies import copy_ms
+from worldmove.cli.benches.copies import copy_ms, mapped_copy_ms
 from worldmove.cli.benches.path_here import PathHere
 from worldmove.engine.base import Engine
 from worldmove.errors import WorldMoveError
@@ -53,7 +53,13 @@ def source(engine_name: str, threads: int, repeats: int, peer: Connection, paren
     """Play and freeze, and say what was frozen."""
     with _end(engine_name, threads, peer) as end:
         session, captured = open_in(end.engine, end.engine.open(1), end.arena)
-        peer.send(end.path.export(end.arena))
+        peer.send(
+            (
+                end.path.export(end.arena),
+                end.arena.handle if isinstance(end.arena, DeviceArena) else b"",
+                end.arena.size,
+            )
+        )
         clock = Clock()
         for number in range(-1, repeats):  # the first one is a trial
             end.engine.step(session, ())
@@ -66,16 +72,28 @@ def source(engine_name: str, threads: int, repeats: int, peer: Connection, paren
 def destination(engine_name: str, threads: int, repeats: int, peer: Connection, parent: Connection) -> None:
     """Take what is frozen, as often as it comes."""
     with _end(engine_name, threads, peer) as end, ThreadPoolExecutor(1) as beside:
-        end.path.connect(peer.recv())
+        ticket, handle, size = peer.recv()
+        end.path.connect(ticket)
         clock, copies = Clock(), list[float]()
         for number in range(-1, repeats):
             num_bytes = _take(end, beside, number, clock if number >= 0 else Clock())
             if number >= 0:
-                copies.append(copy_ms(num_bytes, kit_of(end.engine.spec.device)))
+                copies.append(_flat_copy_ms(end, num_bytes, handle, size))
             peer.send("next")
         end.path.disconnect()
         peer.send("end")
         parent.send({"instants": clock.instants, "copy_ms": copies})
+
+
+def _flat_copy_ms(end: End, num_bytes: int, handle: bytes, size: int) -> float:
+    """Copy as many bytes along the same way, flat: from the source's slot, if that lies on a device."""
+    if not isinstance(end.arena, DeviceArena):
+        return copy_ms(num_bytes)
+    mapped = end.arena.kit.open(handle, size)
+    try:
+        return mapped_copy_ms(num_bytes, mapped, end.arena)
+    finally:
+        mapped.release()
 
 
 def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:

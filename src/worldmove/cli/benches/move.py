@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from worldmove.cli.benches.copies import copy_ms
+from worldmove.cli.benches.copies import copy_ms, peer_copy_ms
 from worldmove.cli.benches.found import Measured, Report, measured
 from worldmove.cli.benches.player import Seen, playing
 from worldmove.cli.benches.served import served
@@ -22,10 +22,11 @@ FRAMES_BETWEEN = 8
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """How many, and what each is asked for with."""
+    """How many, what each is asked for with, and whether from one GPU to another."""
 
     count: int
     body: Mapping[str, Any]
+    between_gpus: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ async def _measure(config: ServerConfig, num_moves: int, stage: Stage, body: dic
         client = Client(url)
         opened = await asyncio.to_thread(client.post, "sessions", body={"seed": 1})
         async with playing(url, opened["session"]) as seen:
-            reports, copies = await _moves(client, opened, seen, Moves(num_moves, body), stage)
+            reports, copies = await _moves(client, opened, seen, Moves(num_moves, body, len(config.gpus) > 1), stage)
             leaves = await asyncio.to_thread(client.get, "sessions", opened["session"], "leaves")
             kit = await asyncio.to_thread(kit_of_workers, client)
     return UnderPlay(
@@ -66,12 +67,18 @@ async def _moves(
     for number in range(1, asked.count + 1):
         stage(f"move {number} of {asked.count}")
         await seen.frames_later(FRAMES_BETWEEN)
-        copies.append(await asyncio.to_thread(copy_ms, opened["num_bytes"], kit))
+        copies.append(await asyncio.to_thread(_copy_ms, opened["num_bytes"], kit, asked))
         with suppress(ServerError):  # a refused move is in the list too
             await asyncio.to_thread(client.post, "sessions", opened["session"], "move", body=asked.body)
         reports.append((await asyncio.to_thread(client.get, "moves"))["moves"][-1])
     await seen.frames_later(2 * FRAMES_BETWEEN)
     return reports, copies
+
+
+def _copy_ms(num_bytes: int, kit: MemoryKit | None, asked: Moves) -> float:
+    if asked.between_gpus and kit is not None and kit.name != DOUBLE:
+        return peer_copy_ms(num_bytes, "cuda:0", "cuda:1")
+    return copy_ms(num_bytes, kit)
 
 
 def kit_of_workers(client: Client) -> MemoryKit | None:

@@ -4,6 +4,7 @@ Needs two GPUs. The sender's clock runs until the receiver, whose device has all
 """
 
 import multiprocessing
+import os
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
@@ -57,6 +58,8 @@ def between_two(sizes: Sequence[int], backend: str, devices: tuple[str, str], re
 def _end(rank: int, sizes: list[int], group: tuple[str, str, str], repeats: int, parent: Connection) -> None:
     """``group``: backend, device of this end, file at which both meet."""
     backend, where, meeting = group
+    # Nothing here needs multicast, and to ask for it where it is shared can take a host's switches out of service.
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     device = torch.device(where)
     if device.type == "cuda":
         torch.cuda.set_device(device)

@@ -77,8 +77,7 @@ def _flat(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
 
 
 def _flat_to_another(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
-    if torch.device(device).type != "cuda" or torch.cuda.device_count() < 2:
-        raise RuntimeError("fewer than two GPUs are here")
+    _require_another(device)
     source = torch.cat(tensors)
     target = torch.empty_like(source, device="cuda:1")
     return _timed(lambda: target.copy_(source), device, repeats)
@@ -92,6 +91,22 @@ def _each(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
             target.copy_(source)
 
     return _timed(copy, device, repeats)
+
+
+def _each_to_another(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
+    _require_another(device)
+    targets = [torch.empty_like(tensor, device="cuda:1") for tensor in tensors]
+
+    def copy() -> None:
+        for target, source in zip(targets, tensors, strict=True):
+            target.copy_(source, non_blocking=True)
+
+    return _timed(copy, device, repeats)
+
+
+def _require_another(device: str) -> None:
+    if torch.device(device).type != "cuda" or torch.cuda.device_count() < 2:
+        raise RuntimeError("fewer than two GPUs are here")
 
 
 def _torch_files(tensors: list[Tensor], device: str, repeats: int) -> list[float]:
@@ -121,6 +136,7 @@ WAYS: Mapping[str, Way] = {
     "one flat copy": _flat,
     "one flat copy to another GPU": _flat_to_another,
     "one copy for each tensor": _each,
+    "one copy for each tensor, to another GPU": _each_to_another,
     "torch.save and torch.load through memory": _torch_files,
     "safetensors through memory": _safetensors_files,
 }

@@ -37,7 +37,7 @@ class Arithmetic:
         self.device = torch.device(device)
         self._stream: torch.cuda.Stream | None = None
         if self.device.type == "cuda":
-            self.device = _prepare_cuda()
+            self.device = _prepare_cuda(self.device.index)
             self._stream = torch.cuda.Stream(self.device)
 
     @contextmanager
@@ -71,8 +71,11 @@ class Arithmetic:
             self._stream.synchronize()
 
 
-def _prepare_cuda() -> torch.device:
-    """Make the current CUDA device ready. The workspace must be named before cuBLAS is used for the first time."""
+def _prepare_cuda(index: int | None) -> torch.device:
+    """Make a CUDA device ready, the current one where none is named.
+
+    The workspace must be named before cuBLAS is used for the first time.
+    """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)
     if not torch.cuda.is_available():
         raise UserError("This preset computes on a CUDA device, and torch finds none here.")
@@ -89,4 +92,4 @@ def _prepare_cuda() -> torch.device:
     torch.use_deterministic_algorithms(mode=True)
     # Nothing here reads memory that it has not written.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cuda", torch.cuda.current_device() if index is None else index)
