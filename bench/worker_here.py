@@ -15,6 +15,7 @@ from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.messages import Acknowledge, BlockDone, Change, Failed, Inputs, Open, Opened
+from worldmove.worker.picture_threads import PictureThreads, picture_threads
 from worldmove.worker.threads import OneThread
 from worldmove.worker.warm_up import warm_up
 from worldmove.worker.worker import Worker
@@ -85,6 +86,7 @@ class WorkerHere:
 async def worker_here(engine_name: str, threads: int) -> AsyncIterator[WorkerHere]:
     """Give a worker while inside."""
     engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
+    taking = PictureThreads(picture_threads())
     ours, theirs = socketpair()
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     drain_reader, drain_writer = await asyncio.open_unix_connection(sock=theirs)
@@ -104,6 +106,7 @@ async def worker_here(engine_name: str, threads: int) -> AsyncIterator[WorkerHer
         on_fault=_fail,
         on_failure=_fail,
         on_shutdown=_no_log,
+        taking=taking,
     )
     config = WorkerConfig(worker="worker-1", engine=engine_name, num_threads=threads)
     assembly = assemble(config, engine, warm, edges)
@@ -117,6 +120,7 @@ async def worker_here(engine_name: str, threads: int) -> AsyncIterator[WorkerHer
         drain_writer.close()
         engine_thread.close()
         copy_thread.close()
+        taking.close()
 
 
 async def _drain(reader: asyncio.StreamReader) -> None:

@@ -112,8 +112,10 @@ EDGES: Mapping[str, str] = {
     "serve/server.py": "a server's process: its clocks, its end",
     "serve/signals.py": "the signals that end it",
     "serve/spool.py": "saved worlds on this host's disk, written and read by threads",
+    "worker/picture_threads.py": "hashes pictures by several threads",
     "worker/process.py": "a worker's process: its clock, its link, its signals, its exit status",
     "worker/process_log.py": "a worker's log: standard error, and when a line was said",
+    "worker/room.py": "asks the kernel for room in a socket",
     "worker/threads.py": "runs blocking work on one thread",
 }
 

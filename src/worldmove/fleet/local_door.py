@@ -9,6 +9,7 @@ from pathlib import Path
 from worldmove.errors import MessageError
 from worldmove.worker.link import WorkerEnd, worker_end
 from worldmove.worker.messages import Hello
+from worldmove.worker.room import READ_BYTES, widen
 
 SOCKET = "server.sock"
 Log = Callable[[str, dict[str, object]], None]
@@ -42,7 +43,7 @@ class LocalDoor:
             # mkdtemp makes it 0700
             self._run_dir = self._folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
             _sweep(self._run_dir, frozenset(alive))
-            self._server = await asyncio.start_unix_server(self._joined, self._run_dir / SOCKET)
+            self._server = await asyncio.start_unix_server(self._joined, self._run_dir / SOCKET, limit=READ_BYTES)
             (self._run_dir / SOCKET).chmod(0o600)
         return self._run_dir / SOCKET
 
@@ -59,6 +60,7 @@ class LocalDoor:
 
     async def _joined(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection, once it has said hello."""
+        widen(writer)
         link = worker_end(reader, writer)
         try:
             async with asyncio.timeout(self._hello_s):

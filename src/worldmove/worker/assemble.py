@@ -21,6 +21,7 @@ from worldmove.worker.keeper import Keeper
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import Meter
+from worldmove.worker.pictures import Taking, taken
 from worldmove.worker.protecting import Protecting
 from worldmove.worker.slots import SlotPool
 from worldmove.worker.states import DIGESTER
@@ -58,6 +59,8 @@ class Edges:
     on_fault: Callable[[str, BaseException], None]
     """Hears of each failure in one session's conduct, which ends nothing else."""
     on_shutdown: Callable[[], None]
+    taking: Taking = taken
+    """How a block's pictures are copied and hashed."""
     birth: str = ""
     """What tells this process from a later one with its pid."""
 
@@ -78,6 +81,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         clock=edges.clock,
         meter=Meter(warm.rates),
         check_blocks=config.check_blocks,
+        taking=edges.taking,
     )
     background = Background(edges.on_failure)
     containment = Containment(background, send=edges.send, on_fault=edges.on_fault)

@@ -12,7 +12,6 @@ Rules:
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +27,7 @@ from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.message import Notes
 from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, Replayed, StateDone, ToServer
 from worldmove.worker.meter import HIGH, Meter
+from worldmove.worker.pictures import Taking, taken
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import Account, account_of, digest_of, engine_asked, engine_trusted
 from worldmove.worker.turns import Turn, Turns
@@ -52,6 +52,8 @@ class Tools:
     """Seconds, monotonic, for block times."""
     meter: Meter
     check_blocks: int
+    taking: Taking = taken
+    """How a block's pictures are copied and hashed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,7 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
                 tools.clock,
                 wants_digest=wants_digest,
                 final=final,
+                taking=tools.taking,
             )
             stepped = await engine_thread(job)
         _record(copy, tools, stepped, phase)
@@ -144,6 +147,7 @@ def step(
     *,
     wants_digest: bool,
     final: Callable[[str], None] | None = None,
+    taking: Taking = taken,
 ) -> Stepped:
     """Step one block and take its digests. Runs in the engine's thread. Raises EngineFailed.
 
@@ -156,13 +160,13 @@ def step(
         else:
             block = engine.step(session, changes)
         compute_s = clock() - begin
-        frames = block.frames.tobytes()
-        if len(frames) > MAX_BLOB_BYTES:
-            raise EngineFailed(f"a block has {len(frames):,} bytes of pictures, more than {MAX_BLOB_BYTES:,}")
+        if block.frames.nbytes > MAX_BLOB_BYTES:
+            raise EngineFailed(f"a block has {block.frames.nbytes:,} bytes of pictures, more than {MAX_BLOB_BYTES:,}")
+        frames, frame_sha256 = taking(block.frames)
         return Stepped(
             notes=notes_of(block),
             frames=frames,
-            frame_sha256=tuple(hashlib.sha256(frame.data).digest() for frame in block.frames),
+            frame_sha256=frame_sha256,
             compute_s=compute_s,
             state_digest=_digest(engine, session) if wants_digest else "",
         )

@@ -30,7 +30,9 @@ from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.path_notes import read_notes, trusted
 from worldmove.worker.path_rates import path_rates
+from worldmove.worker.picture_threads import PictureThreads, picture_threads
 from worldmove.worker.process_log import Unbreakable, configure_log
+from worldmove.worker.room import READ_BYTES, widen
 from worldmove.worker.silence import until_silent
 from worldmove.worker.threads import OneThread
 from worldmove.worker.transports import LocalTransports
@@ -88,6 +90,7 @@ async def serve(config: WorkerConfig) -> int:
 
     engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
     spare_thread = OneThread("spare", niceness=SPARE_NICENESS)
+    taking = PictureThreads(picture_threads())
     engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
     kit = kit_of(engine.spec.device)
@@ -108,6 +111,7 @@ async def serve(config: WorkerConfig) -> int:
         on_failure=on_failure,
         on_fault=on_fault,
         on_shutdown=stop.set,
+        taking=taking,
         birth=birth_of(os.getpid()) or "",
     )
     assembly = assemble(config, engine, warm, edges)
@@ -118,7 +122,7 @@ async def serve(config: WorkerConfig) -> int:
     await stop.wait()
     await assembly.background.stop()
     await transports.close()
-    for thread in (engine_thread, spare_thread, copy_thread):
+    for thread in (engine_thread, spare_thread, copy_thread, taking):
         thread.close()
     log.info("worker_ended", clean=not failed)
     return 1 if failed else 0
@@ -175,10 +179,11 @@ async def stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, 
     gone_since = loop.time()
     while loop.time() - gone_since < config.keep_s:
         try:
-            reader, writer = await asyncio.open_unix_connection(config.socket_path)
+            reader, writer = await asyncio.open_unix_connection(config.socket_path, limit=READ_BYTES)
         except OSError:
             await asyncio.sleep(RECONNECT_S)
             continue
+        widen(writer)
         link = server_link(reader, writer)
         uplink.connection, joined_at = link, loop.time()
         listening = asyncio.create_task(_cut_when_silent(link, config.silence_s, assembly.log))
