@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -55,3 +55,18 @@ def other_process_by_tcp() -> Iterator[OtherProcess]:
     process = OtherProcess("tcp", "127.0.0.1")
     yield process
     process.join()
+
+
+@pytest.fixture(scope="session")
+def other_process_by_ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OtherProcess]:
+    process = OtherProcess("staged", str(tmp_path_factory.mktemp("exporter") / "source.ring"))
+    yield process
+    process.join()
+
+
+@pytest.fixture(scope="session")
+def others(
+    other_process: OtherProcess, other_process_by_tcp: OtherProcess, other_process_by_ring: OtherProcess
+) -> Mapping[str, OtherProcess]:
+    """By the path that each exports by."""
+    return {"shm": other_process, "tcp": other_process_by_tcp, "staged": other_process_by_ring}

@@ -1,6 +1,6 @@
 """A process that exports one arena by the path it is told, and does what it is told on its standard input.
 
-    exporter.py shm SOCKET SIZE | exporter.py tcp ADDRESS SIZE
+    exporter.py shm SOCKET SIZE | exporter.py tcp ADDRESS SIZE | exporter.py staged SOCKET SIZE
 
 Takes ``export``, ``write OFFSET HEX``, ``withdraw``; answers each with a line; ends with its input.
 """
@@ -10,12 +10,27 @@ import functools
 import sys
 from pathlib import Path
 
-from worldmove.state.arena import Arena
+import numpy as np
+
+from worldmove.move.device_path import export_slot
+from worldmove.state.arena import AnyArena, Arena
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.kit_double import DoubleKit
+from worldmove.transport.ring import RingShape
 from worldmove.transport.shm import SharedMemory, ShmConfig
+from worldmove.transport.staged import Staged
+from worldmove.transport.staged_serving import StagedConfig
 from worldmove.transport.tcp import Tcp, TcpConfig
+from worldmove.units import PAGE_BYTES
+from worldmove.worker.threads import OneThread
+
+KIT = DoubleKit()
 
 
-def path_of(kind: str, where: str) -> SharedMemory | Tcp:
+AnyPath = SharedMemory | Tcp | Staged
+
+
+def path_of(kind: str, where: str) -> AnyPath:
     """The path of a name."""
 
     async def inline(function):  # type: ignore[no-untyped-def]
@@ -28,13 +43,15 @@ def path_of(kind: str, where: str) -> SharedMemory | Tcp:
 
     if kind == "tcp":
         return Tcp(config=TcpConfig(host=where), tokens=token)
+    if kind == "staged":
+        return Staged(config=staged_config(where), kit=KIT, new_thread=OneThread, tokens=token)
     return SharedMemory(config=ShmConfig(path=Path(where)), blocking=inline, tokens=token)
 
 
 async def main(kind: str, where: str, size: int) -> None:
-    arena = Arena(size, "exported")
-    arena.buffer[:] = pattern(arena.size)
     path = path_of(kind, where)
+    arena: AnyArena = DeviceArena(size, "exported", KIT) if kind == "staged" else Arena(size, "exported")
+    write(arena, 0, pattern(arena.size))
     await path.start()
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
@@ -42,10 +59,10 @@ async def main(kind: str, where: str, size: int) -> None:
     while words := (await reader.readline()).decode().split():
         match words:
             case ["export"]:
-                tickets.append(await path.export(arena))
+                tickets.append(await export_slot(path, arena))
                 answer = tickets[-1].hex()
             case ["write", offset, data]:
-                arena.buffer[int(offset) : int(offset) + len(data) // 2] = bytes.fromhex(data)
+                write(arena, int(offset), bytes.fromhex(data))
                 answer = "written"
             case ["withdraw"]:
                 await path.withdraw(tickets[-1])
@@ -53,6 +70,19 @@ async def main(kind: str, where: str, size: int) -> None:
         sys.stdout.write(answer + "\n")
         sys.stdout.flush()
     await path.close()
+
+
+def staged_config(where: str) -> StagedConfig:
+    """Of a ring that is small against what is pulled: every buffer is used many times."""
+    return StagedConfig(path=Path(where), shape=RingShape(buffer_bytes=PAGE_BYTES, num_buffers=3))
+
+
+def write(arena: AnyArena, offset: int, data: bytes) -> None:
+    """Write into a slot."""
+    if isinstance(arena, DeviceArena):
+        arena.write(offset, np.frombuffer(data, dtype=np.uint8))
+    else:
+        arena.buffer[offset : offset + len(data)] = data
 
 
 @functools.cache

@@ -1,22 +1,28 @@
 """The conformance suite over every path."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.transport import exporter
 from tests.transport.conformance import SIZE, SUITE, Bench
 from tests.transport.conftest import OtherProcess
 from tests.transport.exporter import pattern
-from worldmove.state.arena import Arena
+from tests.transport.on_device import KIT, OnDevice
+from worldmove.move.device_path import export_slot
+from worldmove.state.arena import AnyArena, Arena
+from worldmove.state.device_arena import DeviceArena
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
 from worldmove.transport.lossy import LossPlan, Lossy
+from worldmove.transport.peer import Peer
 from worldmove.transport.shm import SharedMemory, ShmConfig
 from worldmove.transport.slow import Delay, Slow
+from worldmove.transport.staged import Staged
 from worldmove.transport.tcp import Tcp, TcpConfig
 from worldmove.transport.throttled import Throttled, WithThrottled
 from worldmove.worker.threads import OneThread
@@ -35,21 +41,22 @@ class Tokens:
 
 def here(transport: Transport) -> Bench:
     """A bench whose source is in this process."""
-    arena = Arena(SIZE, "source")
-    arena.buffer[:] = pattern(SIZE)
+    on_device = isinstance(transport, OnDevice)
+    arena: AnyArena = DeviceArena(SIZE, "source", KIT) if on_device else Arena(SIZE, "source")
+    exporter.write(arena, 0, pattern(SIZE))
     tickets: list[bytes] = []
 
     async def export() -> bytes:
-        tickets.append(await transport.export(arena))
+        tickets.append(await export_slot(transport, arena))
         return tickets[-1]
 
     async def withdraw() -> None:
         await transport.withdraw(tickets[-1])
 
     async def write(offset: int, data: bytes) -> None:
-        arena.buffer[offset : offset + len(data)] = data
+        exporter.write(arena, offset, data)
 
-    return Bench(transport=transport, export=export, withdraw=withdraw, write=write)
+    return Bench(transport=transport, export=export, withdraw=withdraw, write=write, joins=on_device)
 
 
 def there(transport: Transport, other: OtherProcess) -> Bench:
@@ -65,7 +72,8 @@ def there(transport: Transport, other: OtherProcess) -> Bench:
     async def write(offset: int, data: bytes) -> None:
         other.ask(f"write {offset} {data.hex()}")
 
-    return Bench(transport=transport, export=export, withdraw=withdraw, write=write)
+    joins = isinstance(transport, OnDevice)
+    return Bench(transport=transport, export=export, withdraw=withdraw, write=write, joins=joins)
 
 
 @asynccontextmanager
@@ -74,17 +82,21 @@ async def path_of(kind: str, folder: Path) -> AsyncIterator[Transport]:
     thread = OneThread("copy")
     shared = SharedMemory(config=ShmConfig(path=folder / "own.sock"), blocking=thread, tokens=Tokens(1 << 40))
     tcp = Tcp(config=TcpConfig(), tokens=Tokens(1 << 40))
-    await shared.start()
-    await tcp.start()
+    config = exporter.staged_config(str(folder / "own.ring"))
+    staged = Staged(config=config, kit=KIT, new_thread=OneThread, tokens=Tokens(1 << 40))
+    listening = (shared, tcp, staged)
+    for path in listening:
+        await path.start()
     *wrapped, last = kind.split()
     loopback = Loopback(blocking=thread, tokens=Tokens(0))
-    paths: dict[str, Transport] = {"loopback": loopback, "shm": shared, "tcp": tcp}
-    inner = paths[last]
+    peer = Peer(kit=KIT, cards=shared, blocking=thread)
+    paths: dict[str, Transport] = {each.name: each for each in (*listening, loopback, peer)}
+    inner = WRAPPERS[wrapped[0]](paths[last]) if wrapped else paths[last]
     try:
-        yield WRAPPERS[wrapped[0]](inner) if wrapped else inner
+        yield OnDevice(inner) if last in ("peer", "staged") else inner
     finally:
-        await tcp.close()
-        await shared.close()
+        for path in listening:
+            await path.close()
         thread.close()
 
 
@@ -109,6 +121,11 @@ PATHS = (
     ("throttled tcp", "two processes"),
     ("lucky-lossy tcp", "two processes"),
     ("slow tcp", "two processes"),
+    ("peer", "one process"),
+    ("staged", "one process"),
+    ("staged", "two processes"),
+    ("throttled staged", "two processes"),
+    ("lucky-lossy staged", "two processes"),
 )
 
 
@@ -119,13 +136,11 @@ def test_a_path(
     kind: str,
     where: str,
     tmp_path: Path,
-    other_process: OtherProcess,
-    other_process_by_tcp: OtherProcess,
+    others: Mapping[str, OtherProcess],
 ) -> None:
-    other = other_process_by_tcp if kind.endswith("tcp") else other_process
-
     async def story() -> None:
         async with path_of(kind, tmp_path) as path:
-            await behaviour(there(path, other) if where == "two processes" else here(path))
+            two = where == "two processes"
+            await behaviour(there(path, others[kind.rpartition(" ")[2]]) if two else here(path))
 
     asyncio.run(story())

@@ -15,6 +15,7 @@ class PathName(StrEnum):
     SHM = "shm"
     TCP = "tcp"
     PEER = "peer"
+    STAGED = "staged"
 
 
 Json = Annotated[bool, typer.Option("--json", help="Write JSON on standard output, errors too.")]

@@ -5,13 +5,13 @@ state arrived as others than were sent), never by its name or by what a device s
 the time is over. Every move is verified whichever path it takes, so a path that has none to follow it goes on serving.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
-FALLBACKS: Mapping[str, str] = MappingProxyType({"shm": "tcp", "peer": "tcp"})
+FALLBACKS: Mapping[str, str] = MappingProxyType({"shm": "tcp", "peer": "staged", "staged": "tcp"})
 """What is tried instead: through more hands, and through none of those that lied."""
 
-ORDER = ("peer", "shm", "tcp")
+ORDER = ("peer", "shm", "staged", "tcp")
 """The paths of this version, the fastest first."""
 
 Pair = tuple[str, str]
@@ -23,8 +23,13 @@ def available(wanted: str, here: Mapping[str, float], there: Mapping[str, float]
     A worker measures what it has before its hello: ``here`` and ``there`` are its rates. A slot on a device has no
     shared memory, and one in host memory no peer.
     """
-    both = [name for name in ORDER if f"{name}_bytes_per_s" in here and f"{name}_bytes_per_s" in there]
+    both = measured(here, there)
     return wanted if wanted in both or wanted not in ORDER or not both else both[0]
+
+
+def measured(here: Mapping[str, float], there: Mapping[str, float]) -> list[str]:
+    """Return the paths that both workers have measured, the fastest kind first."""
+    return [name for name in ORDER if f"{name}_bytes_per_s" in here and f"{name}_bytes_per_s" in there]
 
 
 class PathHealth:
@@ -34,10 +39,15 @@ class PathHealth:
         self._quarantine_s = quarantine_s
         self._until: dict[tuple[Pair, str], float] = {}
 
-    def choose(self, pair: Pair, transport: str, now: float) -> str:
-        """Return the path to take from the first worker of a pair to the second."""
+    def choose(self, pair: Pair, transport: str, now: float, both: Collection[str] = ()) -> str:
+        """Return the path to take from the first worker of a pair to the second.
+
+        ``both``: those that both have measured. What follows a path that lied is one of them, where any is known.
+        """
         chosen = transport
-        while self.is_quarantined(pair, chosen, now) and chosen in FALLBACKS:
+        while chosen in FALLBACKS and (
+            self.is_quarantined(pair, chosen, now) or (both and chosen != transport and chosen not in both)
+        ):
             chosen = FALLBACKS[chosen]
         return chosen
 

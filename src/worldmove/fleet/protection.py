@@ -19,7 +19,7 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.asking import Asking
 from worldmove.fleet.books import Books
 from worldmove.fleet.holders import Holders
-from worldmove.fleet.path_health import PathHealth, available
+from worldmove.fleet.path_health import PathHealth, available, measured
 from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
@@ -252,7 +252,8 @@ class Protection:
     def _transport(self, owner: WorkerRecord, keeper: WorkerRecord) -> str:
         rates = [worker.hello.rates if worker.hello else {} for worker in (owner, keeper)]
         wanted = available(self._books.config.transport, *rates)
-        return self._paths.choose((owner.name, keeper.name), wanted, asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        return self._paths.choose((owner.name, keeper.name), wanted, now, measured(*rates))
 
     def _let_go(self, record: SessionRecord, but: WorkerRecord | None = None) -> None:
         """Have nobody keep a snapshot any more, but for one."""

@@ -1,6 +1,6 @@
 """Which path the next move takes between two workers: the configured one, or what both have, or what has not lied."""
 
-from worldmove.fleet.path_health import PathHealth, available
+from worldmove.fleet.path_health import PathHealth, available, measured
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.wish import Wish
 from worldmove.fleet.workers import WorkerRecord
@@ -20,7 +20,7 @@ class Routes:
         """Return the transport's name."""
         rates = [worker.hello.rates if worker.hello else {} for worker in (source, destination)]
         wanted = available(self._transport, *rates)
-        chosen = self._paths.choose((source.name, destination.name), wanted, now)
+        chosen = self._paths.choose((source.name, destination.name), wanted, now, measured(*rates))
         if wish.damage:
             return CORRUPTING + chosen
         return chosen if wish.link is None else throttled_name(wish.link, chosen)

@@ -15,6 +15,7 @@ from worldmove.errors import TransportError
 
 OUT_OF_MEMORY = 2
 IPC_BYTES = 64
+_PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for every context of this process
 _LAZY_PEER_ACCESS = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
 
@@ -80,6 +81,18 @@ def copy_all(device: int, pieces: Iterable[tuple[int, int, int]], stream: int) -
     with InContext(device):
         for source, destination, length in pieces:
             call(driver.cuMemcpyAsync, destination, source, length, stream)
+
+
+def register(device: int, address: int, num_bytes: int) -> None:
+    """Fix host memory where it lies, for the device to read and write by itself. Raises DriverError."""
+    with InContext(device):
+        call(driver.cuMemHostRegister, address, num_bytes, _PORTABLE)
+
+
+def unregister(device: int, address: int) -> None:
+    """End that. Raises DriverError."""
+    with InContext(device):
+        call(driver.cuMemHostUnregister, address)
 
 
 def version() -> int:

@@ -42,9 +42,18 @@ class DeviceWindow:
         for extent in joined(extents):
             self._check(extent)
             pieces.append(Piece(source + extent.offset, part.address + extent.offset, extent.length))
-        pending = self.kit.start_copy(pieces)
-        self._started = [other for other in self._started if not other.is_done()] + [pending]
-        return pending
+        return self._noted(self.kit.start_copy(pieces))
+
+    def start_copy_in(self, runs: Sequence[tuple[int, Extent]]) -> PendingCopy:
+        """Begin to copy pinned host memory, from an address for each extent, to the extents' places here.
+
+        Raises TransportError.
+        """
+        part = self._open()
+        for _, extent in runs:
+            self._check(extent)
+        pieces = [Piece(address, part.address + extent.offset, extent.length) for address, extent in runs]
+        return self._noted(self.kit.start_copy_in(pieces))
 
     def read(self, extent: Extent) -> HostBytes:
         """Return what lies there, copied to host memory."""
@@ -61,6 +70,10 @@ class DeviceWindow:
         part, self._part = self._part, None
         if part is not None and not all(copy.is_done() for copy in self._started):
             raise TransportError("the path still copies into the memory that it was given to write to")
+
+    def _noted(self, pending: PendingCopy) -> PendingCopy:
+        self._started = [other for other in self._started if not other.is_done()] + [pending]
+        return pending
 
     def _check(self, extent: Extent) -> None:
         if extent.offset < 0 or extent.length < 0 or extent.end > self._open().length:

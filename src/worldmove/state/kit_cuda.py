@@ -83,6 +83,8 @@ class CudaKit:
         self._index = index
         self._lock = threading.RLock()  # the copy thread and the engine's both come here
         self._stream = torch.cuda.Stream(self.device)
+        self._out, self._in = torch.cuda.Stream(self.device), torch.cuda.Stream(self.device)
+        """For copies out of the device and into it: the link carries both at once, beside all other work."""
         self._own: dict[bytes, DeviceMemory] = {}
         self._fingerprints = Fingerprints(self.device)
         self._copies = self._fingerprints.copies
@@ -158,6 +160,27 @@ class CudaKit:
                 plan = self._scattered = self._copies.pointed(self._scattered, pieces)
                 self._copies.launch(plan, stream=self._stream)
             return self._finished(plan)
+
+    def pin(self, part: Part) -> Callable[[], None]:
+        """Register host memory with the driver. Raises TransportError."""
+        cuda_driver.register(self._index, part.address, part.length)
+        held = [part.address]
+
+        def release() -> None:
+            if held:
+                cuda_driver.unregister(self._index, held.pop())
+
+        return release
+
+    def start_copy_out(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy, on a stream for this alone."""
+        cuda_driver.copy_all(self._index, pieces, self._out.cuda_stream)
+        return _finished(self._out)
+
+    def start_copy_in(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy, on a stream for this alone."""
+        cuda_driver.copy_all(self._index, pieces, self._in.cuda_stream)
+        return _finished(self._in)
 
     def read(self, part: Part) -> HostBytes:
         """Copy to host memory."""
@@ -246,6 +269,10 @@ class CudaKit:
         return torch.as_tensor(_Window(part, owner), device=self.device)
 
     def _finished(self, kept: object) -> CudaCopy:
-        event = torch.cuda.Event()
-        event.record(self._stream)
-        return CudaCopy(event, kept)
+        return _finished(self._stream, kept)
+
+
+def _finished(stream: torch.cuda.Stream, kept: object = None) -> CudaCopy:
+    event = torch.cuda.Event()
+    event.record(stream)
+    return CudaCopy(event, kept)

@@ -6,7 +6,7 @@ are memory files, which another process of the same user opens by this one's des
 
 import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -113,6 +113,18 @@ class DoubleKit:
             source = raw_memory(piece.source, piece.length, [])
             np.copyto(_writable(Part(piece.destination, piece.length)), source)
         return Done()
+
+    def pin(self, part: Part) -> Callable[[], None]:
+        """Do nothing: all of its memory is host memory."""
+        return lambda: None
+
+    def start_copy_out(self, pieces: Sequence[Piece]) -> Done:
+        """Copy, at once."""
+        return self.start_copy(pieces)
+
+    def start_copy_in(self, pieces: Sequence[Piece]) -> Done:
+        """Copy, at once."""
+        return self.start_copy(pieces)
 
     def read(self, part: Part) -> HostBytes:
         """Copy to host memory."""

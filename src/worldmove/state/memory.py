@@ -120,6 +120,21 @@ class MemoryKit(Protocol):
         """
         ...
 
+    def pin(self, part: Part) -> Callable[[], None]:
+        """Fix host memory where it lies, so that the device reads and writes it by itself; return what ends that.
+
+        Raises TransportError. It takes milliseconds, and so does the end.
+        """
+        ...
+
+    def start_copy_out(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy from the device to pinned host memory, beside everything else that it does."""
+        ...
+
+    def start_copy_in(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy from pinned host memory to the device, beside everything else that it does."""
+        ...
+
     def read(self, part: Part) -> HostBytes:
         """Return device bytes, copied to host memory."""
         ...

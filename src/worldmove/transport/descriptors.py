@@ -21,12 +21,16 @@ _SEAL_SHRINK, _SEAL_WRITE, _SEAL_FUTURE_WRITE = 0x02, 0x08, 0x10
 _MADV_POPULATE_READ = 22
 
 
-def check_peer(connection: socket.socket) -> None:
-    """Raise TransportError unless the process at the other end runs as this one's user. The kernel says so."""
+def check_peer(connection: socket.socket) -> int:
+    """Return the process at the other end. Raises TransportError unless it runs as this one's user.
+
+    The kernel says so.
+    """
     data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
-    _, user, _ = _PEER.unpack(data)
+    process, user, _ = _PEER.unpack(data)
     if user != os.geteuid():
         raise TransportError(f"the other end runs as user {user}, not as {os.geteuid()}")
+    return int(process)
 
 
 async def receive_token(connection: socket.socket) -> bytes:
@@ -45,7 +49,7 @@ async def fetch(path: str, token: bytes, answer_s: float) -> int:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(0)
             async with asyncio.timeout(answer_s):
-                descriptors = await _exchange(connection, path, token)
+                _, descriptors = await exchange(connection, path, token, 1)
     except TimeoutError as error:
         raise TransportError(f"no answer at {path} within {answer_s:g} s") from error
     except OSError as error:
@@ -55,7 +59,8 @@ async def fetch(path: str, token: bytes, answer_s: float) -> int:
     return descriptors[0]
 
 
-async def _exchange(connection: socket.socket, path: str, token: bytes) -> list[int]:
+async def exchange(connection: socket.socket, path: str, token: bytes, most: int) -> tuple[bytes, list[int]]:
+    """Connect, say a token, and return the answer, of ``most`` bytes, with its descriptor. Raises OSError."""
     loop = asyncio.get_running_loop()
     await loop.sock_connect(connection, path)
     check_peer(connection)
@@ -66,8 +71,8 @@ async def _exchange(connection: socket.socket, path: str, token: bytes) -> list[
         await readable.wait()
     finally:
         loop.remove_reader(connection)
-    _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
-    return descriptors
+    said, descriptors, _, _ = socket.recv_fds(connection, most, 1)
+    return said, descriptors
 
 
 def map_sealed(descriptor: int, size: int) -> mmap.mmap:

@@ -25,7 +25,7 @@ from worldmove.state.extent import Extent
 from worldmove.transport.base import Blocking
 from worldmove.transport.descriptors import TOKEN_BYTES
 from worldmove.transport.pieces import check_extents
-from worldmove.transport.staged import receive_runs
+from worldmove.transport.tcp_device import receive_runs
 from worldmove.transport.tcp_serving import Serving
 from worldmove.transport.tcp_stream import Stream
 from worldmove.transport.tcp_words import NUMBER_BYTES, hello, number_of, requests

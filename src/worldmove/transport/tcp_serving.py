@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from worldmove.errors import TransportError
 from worldmove.state.arena import AnyArena, Arena
 from worldmove.transport.base import Blocking
-from worldmove.transport.staged import send_runs
+from worldmove.transport.tcp_device import send_runs
 from worldmove.transport.tcp_stream import Stream
 from worldmove.transport.tcp_words import (
     HELLO_BYTES,

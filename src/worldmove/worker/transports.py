@@ -12,13 +12,16 @@ from worldmove.transport.lossy import Lossy
 from worldmove.transport.peer import Peer
 from worldmove.transport.shm import SharedMemory, ShmConfig
 from worldmove.transport.slow import Slow
+from worldmove.transport.staged import Staged
+from worldmove.transport.staged_serving import StagedConfig
 from worldmove.transport.tcp import Tcp, TcpConfig
 from worldmove.transport.throttled import WithThrottled
 from worldmove.transport.wrappers import Corrupting
+from worldmove.worker.threads import OneThread
 
 
 class LocalTransports:
-    """Shared memory and TCP; and each of them damaging, breaking now and then, slow, or of a set speed."""
+    """Shared memory and TCP, and for a device its own two; each of them damaging, breaking, slow, or of a set speed."""
 
     def __init__(
         self,
@@ -33,12 +36,16 @@ class LocalTransports:
         def token() -> bytes:
             return random_bytes(TOKEN_BYTES)
 
-        self._shm = SharedMemory(config=ShmConfig(path=socket_path), blocking=copy_thread, tokens=token)
-        self._tcp = Tcp(config=tcp, tokens=token, blocking=None if kit is None else copy_thread)
-        paths: list[Transport] = []
-        bases: list[Transport] = [self._shm, self._tcp]
+        shm = SharedMemory(config=ShmConfig(path=socket_path), blocking=copy_thread, tokens=token)
+        tcp_path = Tcp(config=tcp, tokens=token, blocking=None if kit is None else copy_thread)
+        self._listening: list[SharedMemory | Tcp | Staged] = [shm, tcp_path]
+        bases: list[Transport] = [shm, tcp_path]
         if kit is not None:
-            bases.append(Peer(kit=kit, cards=self._shm, blocking=copy_thread))
+            config = StagedConfig(path=socket_path.with_suffix(".ring"))
+            staged = Staged(config=config, kit=kit, new_thread=OneThread, tokens=token)
+            self._listening.append(staged)
+            bases += [Peer(kit=kit, cards=shm, blocking=copy_thread), staged]
+        paths: list[Transport] = []
         for path in bases:
             paths += [path, Corrupting(path, rng=rng), Lossy(path, rng=rng), Slow(path, rng=rng)]
         self.by_name: Mapping[str, Transport] = WithThrottled({path.name: path for path in paths})
@@ -46,14 +53,14 @@ class LocalTransports:
 
     async def start(self) -> None:
         """Let arenas be had. Raises TransportError."""
-        await self._shm.start()
         try:
-            await self._tcp.start()
+            for path in self._listening:
+                await path.start()
         except TransportError:
-            await self._shm.close()
+            await self.close()
             raise
 
     async def close(self) -> None:
         """End every export."""
-        await self._tcp.close()
-        await self._shm.close()
+        for path in reversed(self._listening):
+            await path.close()
