@@ -38,7 +38,14 @@ class NoHosts:
     async def close(self) -> None: ...
 
 
-def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05, faults: list[str] | None = None) -> Mover:
+def mover_of(
+    server: Server,
+    salts: list[str],
+    prepare_s: float = 0.05,
+    faults: list[str] | None = None,
+    *,
+    transport: str = "shm",
+) -> Mover:
     """Return a mover whose attempts get these salts, over workers that never answer."""
     sessions = SessionTable()
     sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
@@ -52,7 +59,7 @@ def mover_of(server: Server, salts: list[str], prepare_s: float = 0.05, faults: 
         log=lambda event, fields: None if faults is None or event != "task_failed" else faults.append(event),
     )
     return Mover(
-        config=FleetConfig(workers=("a", "b"), prepare_s=prepare_s, owner_s=0.3),
+        config=FleetConfig(workers=("a", "b"), prepare_s=prepare_s, owner_s=0.3, transport=transport),
         ports=ports,
         workers=server.workers,
         sessions=sessions,
@@ -195,3 +202,24 @@ def test_a_path_that_lied_is_left_by_the_next_move_and_a_trial_blames_nobody(mon
         return LyingPath.taken
 
     assert virtual.run(run()) == ["corrupting-shm"] * 3 + ["shm", "tcp", "tcp"]
+
+
+def test_a_session_on_a_device_is_moved_through_host_memory_after_its_peer_path_lied_and_by_tcp_after_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("worldmove.fleet.mover.Attempt", LyingPath)
+    LyingPath.taken.clear()
+
+    async def run() -> list[str]:
+        server = await server_of("a", "b")
+        for name in ("a", "b"):
+            hello = server.workers.get(name).hello
+            assert hello is not None
+            hello.rates.clear()
+            hello.rates.update({f"{path}_bytes_per_s": 1e9 for path in ("tcp", "staged", "peer")})
+        mover = mover_of(server, [f"s{number}" for number in range(9)], transport="peer")
+        for _ in range(4):
+            await mover.move("s", "b", damage=False)
+        return LyingPath.taken
+
+    assert virtual.run(run()) == ["peer", "staged", "tcp", "tcp"]

@@ -19,8 +19,18 @@ def test_the_last_path_of_all_goes_on_serving_for_every_move_over_it_is_verified
     assert not health.lied(HERE, "tcp", 0)
     assert health.is_quarantined(HERE, "tcp", 1)
     assert health.choose(HERE, "tcp", 1) == "tcp"
-    health.lied(HERE, "peer", 0)
-    assert health.choose(HERE, "peer", 1) == "tcp"
+
+
+def test_a_device_falls_back_to_host_memory_and_from_there_to_tcp_and_never_to_what_was_not_measured() -> None:
+    health = PathHealth(quarantine_s=10)
+    assert health.lied(HERE, "peer", 0)
+    assert health.choose(HERE, "peer", 1) == "staged"
+    assert health.choose(HERE, "peer", 1, ("peer", "tcp")) == "tcp"
+    assert health.choose(BACK, "peer", 1, ("peer", "tcp")) == "peer"
+    assert health.lied(HERE, "staged", 2)
+    assert health.choose(HERE, "peer", 3, ("peer", "staged", "tcp")) == "tcp"
+    assert health.choose(HERE, "peer", 11, ("peer", "staged", "tcp")) == "peer"
+    assert health.choose(HERE, "staged", 11, ("peer", "staged", "tcp")) == "tcp"
 
 
 def test_the_path_taken_is_one_that_both_workers_have_measured() -> None:
@@ -29,6 +39,8 @@ def test_the_path_taken_is_one_that_both_workers_have_measured() -> None:
     assert available("shm", host, host) == "shm"
     assert available("tcp", host, host) == "tcp"
     assert available("shm", device, device) == "peer"
+    no_peer = {"staged_bytes_per_s": 1.0, "tcp_bytes_per_s": 1.0}
+    assert available("peer", {**device, **no_peer}, no_peer) == "staged"
     assert available("peer", host, host) == "shm"
     assert available("shm", host, device) == "tcp"
     assert available("shm", {}, host) == "shm"

@@ -17,7 +17,7 @@ WORKER = WorkerConfig(engine="python:tests.worker.device_engine:build", arena_by
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", ["peer", "tcp"])
+@pytest.mark.parametrize("transport", ["peer", "staged", "tcp"])
 def test_worlds_on_a_device_move_and_one_that_is_damaged_on_its_way_stays_where_it_is(
     nursed: Nursed, transport: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""The path that a worker would take between two slots, for who has no loop: ``peer`` on a device, else ``shm``."""
+"""A path of a worker between two slots, for who has no loop: ``peer`` on a device, else ``shm``, or the one named."""
 
 import asyncio
 import os
@@ -24,11 +24,11 @@ T = TypeVar("T")
 class PathHere:
     """One process's end of a path; its sockets are served by a thread while it is entered."""
 
-    def __init__(self, socket: Path, kit: MemoryKit | None, rng: random.Random) -> None:
+    def __init__(self, socket: Path, kit: MemoryKit | None, rng: random.Random, name: str | None = None) -> None:
         self._paths = LocalTransports(
             socket, inline, tcp=TcpConfig(host="127.0.0.1"), kit=kit, random_bytes=os.urandom, rng=rng
         )
-        self._path: Transport = self._paths.by_name["shm" if kit is None else "peer"]
+        self._path: Transport = self._paths.by_name[name or ("shm" if kit is None else "peer")]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="path", daemon=True)
         self._channel: Channel | None = None
