@@ -29,11 +29,11 @@ from worldmove.state import wmf1
 from worldmove.state.arena import check_placement, extents, foreseen, gather
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import Xxh3Digester, carry_over, prepare, prepare_key
+from worldmove.state.digest import Xxh3Digester, prepare, prepare_key
 from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Plan, Tuning
 from worldmove.state.kit_double import Done, DoubleKit
 from worldmove.state.manifest import Layout, Manifest
-from worldmove.state.memory import Part, Piece, Shift
+from worldmove.state.memory import Part, Piece, Shifts
 from worldmove.state.proof import MoveProof, prove
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.state.rehearsal import Rehearsal, rehearse
@@ -82,7 +82,7 @@ class OrdersOnly(DoubleKit):
         """Lay the groups out for launches."""
         return self._prints.plan(groups)
 
-    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
+    def replan(self, plan: object, shifts: Shifts) -> object:
         """Give some groups other addresses."""
         assert isinstance(plan, Plan)
         plan.shift(shifts)
@@ -246,9 +246,7 @@ def _arrive(
 
 
 def _frozen(known: Known, state: Tree) -> Capture:
-    captured = recapture(known, state).capture
-    carry_over(known.capture, captured)
-    return captured
+    return recapture(known, state).capture
 
 
 def _proof(captured: Capture, layout: Layout) -> MoveProof:

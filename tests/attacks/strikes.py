@@ -31,6 +31,7 @@ from worldmove.move.messages import (
 )
 from worldmove.state import Manifest, Placement
 from worldmove.state.arena import Extent
+from worldmove.state.digest import split
 from worldmove.transport.base import Channel
 
 USUAL_S = 0.0005
@@ -406,19 +407,19 @@ def digests(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, str
     def deliver(message: AnyMoveMessage) -> Deliveries:
         if not isinstance(message, Proof):
             return [(USUAL_S, message)]
-        groups = list(message.groups)
+        groups = list(split(message.groups))
         at = int(case.target.rpartition(" ")[2]) % len(groups)
         earlier = fleet.earlier.get(Proof)
-        stale = earlier.groups[at % len(earlier.groups)] if isinstance(earlier, Proof) else bytes(16)
+        stale = split(earlier.groups)[at % (len(earlier.groups) // 16)] if isinstance(earlier, Proof) else bytes(16)
         groups[at] = {
             "of an earlier attempt": stale,
             "zeros": bytes(16),
             "of another group": groups[(at + 1) % len(groups)],
             "flipped": bytes([groups[at][0] ^ 1 << rng.randrange(8), *groups[at][1:]]),
         }[case.how]
-        if groups[at] != message.groups[at]:
+        if b"".join(groups) != message.groups:
             struck.times += 1
-        return [(USUAL_S, msgspec.structs.replace(message, groups=tuple(groups)))]
+        return [(USUAL_S, msgspec.structs.replace(message, groups=b"".join(groups)))]
 
     fleet.deliver = deliver
 

@@ -98,7 +98,8 @@ def test_a_session_from_a_slot_plays_as_one_that_never_left_torchs_memory(engine
     frames = []
     for block in range(9):
         if block % 2:
-            captured, placement = freeze_in(engine, session, arenas[0])
+            still = freeze_in(engine, session, arenas[0])
+            captured, placement = still.capture, still.placement
             arenas[1].poison()
             kit = kit_of_engine(engine)
             into = arenas[1].lend()

@@ -36,7 +36,7 @@ PROOF: dict[str, Any] = {
     "block": 3,
     "num_bytes": 4,
     "manifest_digest": bytes(32),
-    "groups": (bytes(16),),
+    "groups": bytes(16),
 }
 
 
@@ -80,7 +80,9 @@ def test_a_field_beyond_its_bound_is_refused(changed: dict[str, Any]) -> None:
     refused(Ended, {**ENDED, **changed})
 
 
-@pytest.mark.parametrize("changed", [{"groups": (bytes(15),)}, {"manifest_digest": bytes(15)}, {"groups": bytes(16)}])
+@pytest.mark.parametrize(
+    "changed", [{"groups": (bytes(16),)}, {"manifest_digest": bytes(15)}, {"groups": "text"}]
+)
 def test_a_digest_of_another_length_is_refused(changed: dict[str, Any]) -> None:
     refused(Proof, {**PROOF, **changed})
 

@@ -480,7 +480,7 @@ def test_a_follower_that_has_stepped_past_the_meeting_gives_up_and_the_source_pl
 
 
 def test_a_wrong_proof_of_the_snapshot_or_a_manifest_that_is_none_ends_the_move_and_nothing_else() -> None:
-    for changes in ({"groups": (bytes(16),)}, {"manifest": b"none"}, {"placement": (0,)}):
+    for changes in ({"groups": bytes(16)}, {"manifest": b"none"}, {"placement": (0,)}):
 
         async def story(fleet: Fleet, changes: dict[str, Any] = changes) -> None:
             fleet.change = lambda message: (

@@ -144,10 +144,10 @@ class Wire:
         self.on_protection_message: Callable[[str], None] = lambda worker: None
 
 
-def _damaged(groups: tuple[bytes, ...], bit: int) -> tuple[bytes, ...]:
-    first = bytearray(groups[0])
-    first[bit // 8] ^= 1 << bit % 8
-    return (bytes(first), *groups[1:])
+def _damaged(groups: bytes, bit: int) -> bytes:
+    damaged = bytearray(groups)
+    damaged[bit // 8] ^= 1 << bit % 8
+    return bytes(damaged)
 
 
 def _said(message: Any) -> dict[str, object]:

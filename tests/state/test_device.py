@@ -161,7 +161,7 @@ def test_runs_that_lie_near_to_each_other_are_copied_as_one_and_far_ones_are_not
         Extent(offset=9000, length=1),
         Extent(offset=9001, length=0),
     ]
-    assert joined(runs) == [Extent(offset=0, length=264), Extent(offset=9000, length=1)]
+    assert joined(runs) == (Extent(offset=0, length=264), Extent(offset=9000, length=1))
 
 
 def test_a_closed_window_takes_nothing_and_one_that_is_open_nothing_outside() -> None:

@@ -26,7 +26,8 @@ def frozen(engine: CountingEngine, arena: Arena) -> Callable[[], object]:
 
 def installed(engine: CountingEngine, arena: Arena) -> Callable[[], object]:
     session, _ = open_in(engine, engine.open(1), arena)
-    captured, placement = freeze_in(engine, session, arena)
+    still = freeze_in(engine, session, arena)
+    captured, placement = still.capture, still.placement
     return lambda: install_in(engine, captured.manifest, placement, arena)
 
 

@@ -149,6 +149,16 @@ class Rolls(Protocol[StreamedT_contra]):
 
 
 @runtime_checkable
+class InstallsUnread(Protocol):
+    """An engine that may be given a state while its bytes are still landing."""
+
+    @property
+    def installs_unread(self) -> bool:
+        """Whether a fresh ``install`` reads no byte of any tensor or array, and begins no work that would."""
+        ...
+
+
+@runtime_checkable
 class Streams(Protocol[StreamedT_contra]):
     """An engine that says during a step which leaves are final: they may be carried off while the rest is computed.
 

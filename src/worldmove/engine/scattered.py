@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from worldmove.engine.base import Block, Engine, EngineSpec, KeyChange, Tree
+from worldmove.engine.base import Block, Engine, EngineSpec, InstallsUnread, KeyChange, Tree
 from worldmove.state.tree import flatten, rebuild
 
 
@@ -34,6 +34,10 @@ class ScatteredEngine:
     @property
     def state_types(self) -> Mapping[str, type]:
         return self._inner.state_types
+
+    @property
+    def installs_unread(self) -> bool:
+        return isinstance(self._inner, InstallsUnread) and self._inner.installs_unread
 
     def warm_up(self) -> None:
         self._inner.warm_up()

@@ -9,7 +9,8 @@ from worldmove.state.arena import AnyArena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
-from worldmove.transport.base import Channel, DeviceChannel, DeviceTransport, Transport
+from worldmove.state.memory import PendingCopy
+from worldmove.transport.base import Channel, DeviceChannel, DeviceTransport, PromptChannel, Transport
 
 
 async def export_slot(transport: Transport, arena: AnyArena) -> bytes:
@@ -32,6 +33,17 @@ class DeviceWriteWindow:
         if not isinstance(channel, DeviceChannel):
             raise TransportError("this path brings nothing to a device")
         await channel.pull_to_device(extents, self._window)
+
+    def start(self, channel: Channel, extents: Sequence[Extent]) -> PendingCopy | None:
+        """Let a path start all of it at once, and nothing after that; None where it cannot. Raises TransportError.
+
+        What this device's kit is asked to begin next comes after it.
+        """
+        if not isinstance(channel, PromptChannel):
+            return None
+        pending = channel.start_to_device(extents, self._window)
+        self._window.seal()
+        return pending
 
     def close(self) -> None:
         """Take the loan back. Raises TransportError if the path still copies."""

@@ -76,7 +76,7 @@ class Fetching:
                     return
                 wrong = [difference.group for difference in differences if difference.group is not None]
                 if again == self._config.num_again or len(wrong) < len(differences):
-                    self._give_up(differences, len(theirs.groups))
+                    self._give_up(differences, theirs.num_groups)
                 await self.pull(self._extents_of(wrong))
         finally:
             await self.release()

@@ -139,7 +139,7 @@ class Follower:
             lambda: capture, boundary=theirs.boundary, nonce=self._offer.nonce, layout_digest=self._layout.digest
         )
         if found := ours.compare(theirs, manifest):
-            said = say_damage(found, len(ours.groups), "differed as installed")
+            said = say_damage(found, ours.num_groups, "differed as installed")
             raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", said)
 
     async def _say_ready(self) -> None:

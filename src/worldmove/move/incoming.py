@@ -143,7 +143,7 @@ class Incoming:
         with times.phase("wait_proof"):
             proof = await self._heard(self._proof, "the source's proof did not come in time")
         self._compare(ours, proof, capture)
-        self.verified = Verified(block=block, capture=capture, num_groups=len(ours.groups))
+        self.verified = Verified(block=block, capture=capture, num_groups=ours.num_groups)
 
     async def take_state_digest(self) -> None:
         """Digest the verified state under the published seed, once, if it is not too large for that."""
@@ -281,7 +281,7 @@ class Incoming:
             if self._boundary.done():
                 self._require_same(Manifest.from_bytes(self._boundary.result().manifest), capture)
             what = "came out otherwise where they were computed a second time"
-        self._give_up(say_damage(differences, len(ours.groups), what))
+        self._give_up(say_damage(differences, ours.num_groups, what))
 
     def _give_up(self, said: str) -> NoReturn:
         """What is installed is not what was frozen: a path lied, or an engine does not repeat itself."""

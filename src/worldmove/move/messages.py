@@ -34,7 +34,6 @@ from worldmove.move.ledger_messages import AttemptId, Count, Name
 
 Text = Annotated[str, msgspec.Meta(max_length=2048)]
 Nonce = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
-Digest = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 MAX_BLOB_BYTES = 16 << 20
 Blob = Annotated[bytes, msgspec.Meta(max_length=MAX_BLOB_BYTES)]
 Ticket = Annotated[bytes, msgspec.Meta(max_length=512)]
@@ -42,8 +41,8 @@ Fields = Annotated[dict[Name, Text], msgspec.Meta(max_length=512)]
 """An environment's."""
 Placement = Annotated[tuple[Count, ...], msgspec.Meta(max_length=1 << 17)]
 """A storage for each leaf that there may be."""
-Groups = Annotated[tuple[Digest, ...], msgspec.Meta(max_length=1 << 20)]
-"""Of 1 MiB each: a state of a tebibyte."""
+Groups = Annotated[bytes, msgspec.Meta(max_length=16 << 20)]
+"""16 bytes of each, one after the other; of 1 MiB each: a state of a tebibyte."""
 Seconds = Annotated[float, msgspec.Meta(ge=-1e12, le=1e12)]
 """A number: what is none, or endless, could be waited for or added up by nobody."""
 MAX_ROLLED = 1 << 16
@@ -158,7 +157,7 @@ class Base(MoveMessage, frozen=True, kw_only=True, tag="base"):
     ticket: Ticket
     num_bytes: Count = 0
     manifest_digest: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
-    groups: Groups = ()
+    groups: Groups = b""
     """A proof of it, as ``Proof`` has it. Without one it is played on, and what is pulled may be torn."""
     row_bytes: RowBytes | None = None
     """How finely what is pulled is looked at: ``state.rows``."""

@@ -121,7 +121,7 @@ class Outgoing:
             reason,
             detail,
             manifest=self._frozen.capture.manifest if self._frozen else None,
-            num_groups=len(self._proof.groups) if self._proof else 0,
+            num_groups=self._proof.num_groups if self._proof else 0,
             state_digest=self._state_digest if outcome == "committed" else "",
         )
 

@@ -12,7 +12,7 @@ class ProofFields(TypedDict):
     block: int
     num_bytes: int
     manifest_digest: bytes
-    groups: tuple[bytes, ...]
+    groups: bytes
 
 
 def fields_of(proof: MoveProof) -> ProofFields:

@@ -23,7 +23,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
-from worldmove.state.memory import MemoryKit, Piece
+from worldmove.state.memory import MemoryKit, PendingCopy, Piece
 from worldmove.state.room import Room
 from worldmove.state.storage import StorageRecord
 from worldmove.state.tree import NO_TYPES
@@ -33,9 +33,11 @@ __all__ = [
     "AnyArena",
     "Arena",
     "Extent",
+    "Gathered",
     "Landing",
     "Placement",
     "adopt",
+    "begin_gather",
     "check_placement",
     "extents",
     "foreseen",
@@ -120,10 +122,35 @@ def gather(capture: Capture, arena: AnyArena) -> Placement:
     whose arena is a device's never lies in it: it is *staged* there, anew each time, and its session goes on with it
     where it is.
     """
+    gathered = begin_gather(capture, arena)
+    gathered.wait()
+    return gathered.placement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What is brought into an arena, or will be when the copies that have begun are over."""
+
+    placement: Placement
+    started: Sequence[PendingCopy] = ()
+
+    def wait(self) -> None:
+        """Return when all of it is there. Raises TransportError if the device has failed."""
+        for copy in self.started:
+            copy.wait()
+
+
+def begin_gather(capture: Capture, arena: AnyArena) -> Gathered:
+    """Begin what ``gather`` does; on a device, whatever its kit begins after this comes after it. Raises ArenaFull."""
     placement, moving = _placed(capture, arena)
-    if moving:
-        _bring([(capture.storages[index], placement[index]) for index in moving], arena)
-    return placement
+    moves = [(capture.storages[index], placement[index]) for index in moving]
+    if not moves:
+        return Gathered(placement=placement)
+    if isinstance(arena, DeviceArena):
+        return Gathered(placement=placement, started=_copy_to_device(moves, arena))
+    for storage, place in moves:
+        _copy(storage, arena, place)
+    return Gathered(placement=placement)
 
 
 def foreseen(capture: Capture, arena: AnyArena) -> Placement:
@@ -154,14 +181,6 @@ def _found(kept: tuple[tuple[int, int], ...], wanted: tuple[tuple[int, int], ...
     for index in sorted(range(len(wanted)), key=lambda index: -wanted[index][0]):
         places[index] = room.take(*wanted[index])
     return tuple(places)
-
-
-def _bring(moves: Sequence[tuple[Storage, int]], arena: AnyArena) -> None:
-    if isinstance(arena, DeviceArena):
-        _copy_to_device(moves, arena)
-    else:
-        for storage, place in moves:
-            _copy(storage, arena, place)
 
 
 def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
@@ -248,8 +267,8 @@ def _aligned(num_bytes: int, remainder: int) -> Memory:
     return memory[begin : begin + num_bytes]
 
 
-def _copy_to_device(moves: Sequence[tuple[Storage, int]], arena: DeviceArena) -> None:
-    """Copy device memory by one launch for all of it, and stage what lies in host memory."""
+def _copy_to_device(moves: Sequence[tuple[Storage, int]], arena: DeviceArena) -> list[PendingCopy]:
+    """Begin to copy device memory by one launch for all of it, and stage what lies in host memory."""
     pieces, staged, begin = [], [], arena.address
     for storage, place in moves:
         for extent in storage.used:
@@ -261,8 +280,7 @@ def _copy_to_device(moves: Sequence[tuple[Storage, int]], arena: DeviceArena) ->
     started = [arena.kit.start_copy(pieces)] if pieces else []
     if staged:
         arena.kit.write_all(staged)
-    for copy in started:
-        copy.wait()
+    return started
 
 
 def _copy(storage: Storage, arena: Arena, place: int) -> None:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -52,9 +52,11 @@ class HostStorage:
         return self.memory[extent.offset : extent.end].data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceStorage:
-    """One piece of device memory that leaves view. Lives as long as this object; its bytes stay the engine's."""
+class DeviceStorage(NamedTuple):
+    """One piece of device memory that leaves view. Lives as long as this object; its bytes stay the engine's.
+
+    A tuple: of a state that is bound anew at each block, hundreds are made in the pause of a move.
+    """
 
     address: int
     num_bytes: int
@@ -123,7 +125,7 @@ def storage_at(
         return HostStorage(memory=array.raw_memory(address, num_bytes, owners), used=record.used)
     if kit is None:
         raise StateRefused("", "some of it lies in the memory of a device, and here is none")
-    return DeviceStorage(address=address, num_bytes=num_bytes, used=record.used, kit=kit, owner=owners)
+    return DeviceStorage(address, num_bytes, record.used, kit, owners)
 
 
 @dataclass(slots=True)

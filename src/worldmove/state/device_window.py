@@ -1,8 +1,10 @@
 """What a path is lent of a device slot's memory: it may start copies into it, and never learns where it lies."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from worldmove.errors import TransportError
+from worldmove.state.by_id import ById
 from worldmove.state.extent import Extent
 from worldmove.state.memory import HostBytes, MemoryKit, Part, PendingCopy, Piece
 
@@ -11,15 +13,25 @@ GAP_BYTES = 4096
 megabytes is faster than hundreds that leave some bytes out."""
 
 
-def joined(extents: Sequence[Extent]) -> list[Extent]:
+def joined(extents: Sequence[Extent]) -> tuple[Extent, ...]:
     """Return runs in order, those that lie near to each other as one. Empty ones are left out."""
+    return _joined_once(ById(extents)) if isinstance(extents, tuple) else _joined_now(extents)
+
+
+# Asked for when an offer is prepared for, and again inside the pause.
+@lru_cache(maxsize=8)
+def _joined_once(extents: ById[tuple[Extent, ...]]) -> tuple[Extent, ...]:
+    return _joined_now(extents.value)
+
+
+def _joined_now(extents: Sequence[Extent]) -> tuple[Extent, ...]:
     found: list[Extent] = []
     for extent in extents:
         if found and 0 <= extent.offset - found[-1].end <= GAP_BYTES and extent.length:
             found[-1] = Extent(offset=found[-1].offset, length=extent.end - found[-1].offset)
         elif extent.length:
             found.append(extent)
-    return found
+    return tuple(found)
 
 
 class DeviceWindow:
@@ -29,6 +41,7 @@ class DeviceWindow:
         self.kit = kit
         self._part: Part | None = part
         self._started: list[PendingCopy] = []
+        self._is_sealed = False
 
     @property
     def size(self) -> int:
@@ -55,6 +68,12 @@ class DeviceWindow:
         pieces = [Piece(address, part.address + extent.offset, extent.length) for address, extent in runs]
         return self._noted(self.kit.start_copy_in(pieces))
 
+    def seal(self) -> None:
+        """From now on nothing more may be started, written or read. What was started goes on, and comes before whatever
+        the kit is asked to begin next.
+        """
+        self._is_sealed = True
+
     def read(self, extent: Extent) -> HostBytes:
         """Return what lies there, copied to host memory."""
         self._check(extent)
@@ -80,6 +99,6 @@ class DeviceWindow:
             raise TransportError(f"bytes {extent.offset} to {extent.end} are not all in the slot")
 
     def _open(self) -> Part:
-        if self._part is None:
+        if self._part is None or self._is_sealed:
             raise TransportError("the window is closed: nothing more may be written")
         return self._part

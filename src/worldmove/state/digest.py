@@ -13,7 +13,9 @@ from functools import lru_cache
 from itertools import count
 from typing import Protocol
 
+import numpy as np
 import xxhash
+from numpy.typing import NDArray
 
 from worldmove.state import wmf1
 from worldmove.state.by_id import ById
@@ -22,7 +24,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
-from worldmove.state.memory import MemoryKit, Part, Shift
+from worldmove.state.memory import MemoryKit, Part, PendingDigests
 from worldmove.state.storage import StorageRecord, leaf_runs
 
 GROUP_BYTES = 1 << 20
@@ -102,11 +104,51 @@ def group_paths(manifest: Manifest, group: Group) -> tuple[str, ...]:
 
 def group_digests(capture: Capture, digester: Digester, nonce: bytes, layout_digest: bytes) -> tuple[bytes, ...]:
     """Return the digest of every group, in order. Those on a device are read by one launch, beside the others."""
-    return _all_groups(
-        capture,
-        lambda group: digester.digest(_group_bytes(capture, group), _group_seed(group, nonce, layout_digest)),
-        wmf1.proof_key(nonce, layout_digest),
-    )
+    return split(Pass(capture, digester, nonce, layout_digest).joined())
+
+
+def split(joined: bytes) -> tuple[bytes, ...]:
+    """Return digests one by one."""
+    return tuple([joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)])
+
+
+class Pass:
+    """One pass over a state, begun: a device's groups are read beside whatever comes next, after what was started
+    before. Host memory is read when the digests are asked for.
+    """
+
+    def __init__(self, capture: Capture, digester: Digester, nonce: bytes, layout_digest: bytes) -> None:
+        """Begin it, under an attempt's nonce."""
+        self._capture = capture
+        self._of_host: Callable[[Group], bytes] = lambda group: digester.digest(
+            _group_bytes(capture, group), _group_seed(group, nonce, layout_digest)
+        )
+        self._key = wmf1.proof_key(nonce, layout_digest)
+        self._pending: PendingDigests | None = None
+        self.plan: object = None
+        """That of the device's digests, where there is a device."""
+        if capture.kit is not None and capture.manifest.on_device:
+            prepare(capture)  # once: both passes of a source read the same memory
+            self.plan = capture.plans[0]
+            self._pending = capture.kit.begin_fingerprints(self.plan, self._key)
+
+    def joined(self) -> bytes:
+        """Wait, and return the digest of every group, 16 bytes each. Once. Raises TransportError."""
+        device = self._device()
+        mine = _host_groups(ById(self._capture.manifest.storages))
+        if not mine:
+            return device
+        found, begin = list[bytes](), 0
+        for number, group in enumerate(mine):  # the device's groups lie in between, in order
+            end = (group.index - number) * DIGEST_BYTES
+            found += (device[begin:end], self._of_host(group))
+            begin = end
+        return b"".join((*found, device[begin:]))
+
+    def _device(self) -> bytes:
+        if self._pending is not None:
+            return self._pending.joined()
+        return b"".join(_device_digests(self._capture, self._key)) if self._capture.manifest.on_device else b""
 
 
 def state_digest(capture: Capture, digester: Digester) -> StateDigest:
@@ -145,16 +187,15 @@ def prepare(capture: Capture) -> None:
         capture.plans.append(capture.kit.plan(_device_parts(capture)))
 
 
-def carry_over(before: Capture, after: Capture) -> None:
-    """Take over what was prepared for an earlier capture, which is of no use any more, with the new addresses."""
-    if after.plans or not before.plans or after.kit is None or after.manifest.storages is not before.manifest.storages:
-        return
-    places, shifts = _device_places(ById(after.manifest.storages)), []
-    for index, (old, new) in enumerate(zip(before.storages, after.storages, strict=True)):
-        if old is not new and isinstance(new, DeviceStorage) and isinstance(old, DeviceStorage):
-            first, end = places[index]
-            shifts.append(Shift(first, end, new.address - old.address))
-    after.plans.append(after.kit.replan(before.plans.pop(), shifts))
+def carried_over(before: Capture, shifts: NDArray[np.int64]) -> list[object]:
+    """Take what was prepared for an earlier capture, which is of no use any more, for one whose storages lie so many
+    bytes further. Returns what its ``plans`` are.
+    """
+    if not before.plans or before.kit is None:
+        return []
+    places = _device_places(ById(before.manifest.storages))
+    moved = np.flatnonzero((shifts != 0) & (places[:, 1] > places[:, 0]))
+    return [before.kit.replan(before.plans.pop(), np.column_stack((places[moved], shifts[moved])))]
 
 
 def prepare_key(kit: MemoryKit, nonce: bytes, layout_digest: bytes) -> None:
@@ -179,14 +220,12 @@ def _host_groups(storages: ById[tuple[StorageRecord, ...]]) -> tuple[Group, ...]
 
 
 @lru_cache(maxsize=8)
-def _device_places(storages: ById[tuple[StorageRecord, ...]]) -> tuple[tuple[int, int], ...]:
+def _device_places(storages: ById[tuple[StorageRecord, ...]]) -> NDArray[np.int64]:
     """Return, for each storage, which of the device's groups are its: from the first to before the second."""
-    found, end = [], 0
     num_groups = Counter(group.storage for group in _groups(storages))
-    for index, storage in enumerate(storages.value):
-        first, end = end, end + (num_groups[index] if storage.on_device else 0)
-        found.append((first, end))
-    return tuple(found)
+    counts = [num_groups[index] if storage.on_device else 0 for index, storage in enumerate(storages.value)]
+    ends = np.cumsum(counts, dtype=np.int64)
+    return np.stack((ends - counts, ends), axis=1)
 
 
 def _device_parts(capture: Capture) -> list[list[Part]]:

@@ -18,13 +18,14 @@ import torch
 from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
-from worldmove.state.kernels import CopyPlan, Fingerprints, Plan
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece, Shift
+from worldmove.state.kernels import CopyPlan, Fingerprints, Pending, Plan
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece, Shifts
 from worldmove.state.wmf1 import Table
 
 FLAT_PIECES = 64
 """Up to so many pieces are copied one by one: planning a launch costs as much."""
 TILE_BYTES = 1 << 26
+DIGEST_BYTES = 16
 
 GiveBack = Callable[[int, int], None]
 
@@ -48,6 +49,20 @@ class CudaCopy:
         try:
             self._event.synchronize()
         except RuntimeError as error:
+            raise TransportError(f"the device has failed: {error}") from error
+
+
+class CudaDigests:
+    """Digests on the kit's stream. It keeps the plan, which the device reads and writes until they are there."""
+
+    def __init__(self, pending: Pending) -> None:
+        self._pending = pending
+
+    def joined(self) -> bytes:
+        """Wait, and return them; others run meanwhile. Raises TransportError if the device has failed."""
+        try:
+            return self._pending.joined()
+        except torch.AcceleratorError as error:
             raise TransportError(f"the device has failed: {error}") from error
 
 
@@ -222,21 +237,25 @@ class CudaKit:
         with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
             return self._fingerprints.plan(groups)
 
-    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
+    def replan(self, plan: object, shifts: Shifts) -> object:
         """Give some groups other addresses."""
         assert isinstance(plan, Plan)
-        if shifts:
+        if len(shifts):
             with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
                 plan.shift(shifts)
         return plan
 
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Launch once, and wait for the digests."""
+        joined = self.begin_fingerprints(plan, key).joined()
+        return tuple([joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)])
+
+    def begin_fingerprints(self, plan: object, key: bytes) -> "CudaDigests":
+        """Launch once, in the order of the kit's stream: after the copies that were started before."""
         assert isinstance(plan, Plan)
         try:
             with self._lock, torch.cuda.device(self.device):
-                pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
-            return pending.result()
+                return CudaDigests(self._fingerprints.launch(plan, Table.of(key), stream=self._stream))
         except torch.AcceleratorError as error:
             raise TransportError(f"the device has failed: {error}") from error
 

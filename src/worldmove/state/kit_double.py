@@ -14,7 +14,7 @@ import torch
 from worldmove.errors import ArenaFull, TransportError
 from worldmove.state import wmf1
 from worldmove.state.array import raw_memory
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, Piece, Shift
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, Piece, Shifts
 
 NAME = "double"
 _GOLDEN, _LOW_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x0101010101010101)
@@ -28,6 +28,16 @@ class Done:
 
     def wait(self) -> None:
         return
+
+
+class Digested:
+    """Digests that are there."""
+
+    def __init__(self, digests: bytes) -> None:
+        self._digests = digests
+
+    def joined(self) -> bytes:
+        return self._digests
 
 
 class DoubleKit:
@@ -147,11 +157,11 @@ class DoubleKit:
         """Keep the groups."""
         return tuple(tuple(group) for group in groups)
 
-    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
+    def replan(self, plan: object, shifts: Shifts) -> object:
         """Exchange some of the groups."""
         assert isinstance(plan, tuple)
         groups = list(plan)
-        for first, end, by in shifts:
+        for first, end, by in shifts.tolist():
             groups[first:end] = [tuple(Part(at + by, length) for at, length in group) for group in groups[first:end]]
         return tuple(groups)
 
@@ -160,6 +170,10 @@ class DoubleKit:
         assert isinstance(plan, tuple)
         table = wmf1.Table.of(key)
         return tuple(wmf1.group_digest(table, _joined(group), index) for index, group in enumerate(plan))
+
+    def begin_fingerprints(self, plan: object, key: bytes) -> Digested:
+        """Take them, at once."""
+        return Digested(b"".join(self.fingerprints(plan, key)))
 
     def prepare_key(self, key: bytes) -> None:
         """Draw a key's coefficients; the last few stay ready."""

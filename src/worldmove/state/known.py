@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from worldmove.state.amended import Parts
 from worldmove.state.capture import Capture
 from worldmove.state.geometry import bounds
 from worldmove.state.leaf import ArrayLeaf, GeneratorLeaf, TensorLeaf
@@ -20,11 +22,29 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One container of the walk: where it is among the nodes, its type, and its keys or its length."""
+    """The containers of one type at one depth of the walk: which nodes they are, and their lengths.
 
-    at: int
+    Of dicts, all keys in a row; of records, none.
+    """
+
+    of: "Pick"
     kind: type
+    lengths: list[int]
     keys: tuple[Any, ...]
+
+
+class Pick:
+    """Takes the items at some places out of a sequence, in C."""
+
+    __slots__ = ("_get", "places")
+
+    def __init__(self, places: Sequence[int]) -> None:
+        self.places = tuple(places)
+        self._get = itemgetter(*self.places) if len(self.places) > 1 else None
+
+    def __call__(self, items: Sequence[Any]) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = tuple([items[at] for at in self.places]) if self._get is None else self._get(items)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +54,19 @@ class Known:
     capture: Capture
     types: Mapping[str, type]
     steps: tuple[Step, ...]
-    mutable: tuple[int, ...]
-    order: tuple[int, ...]
+    num_nodes: int
+    mutable: Pick
+    order: Pick
     """Where among the nodes each leaf is."""
     values: tuple[Any, ...]
     value_types: tuple[type, ...]
-    tensors: tuple[int, ...]
+    tensors: Pick
     """Which leaves are tensors, and so on."""
-    arrays: tuple[int, ...]
-    generators: tuple[int, ...]
-    others: tuple[int, ...]
+    arrays: Pick
+    views: Pick
+    """Tensors, then arrays."""
+    generators: Pick
+    others: Pick
     facts: Facts
     num_bytes: list[int]
     """Of each tensor's own storage."""
@@ -57,20 +80,14 @@ class Known:
     first: Places
     viewed_by: tuple[tuple[int, ...], ...]
     """Of each storage, the leaves that view it."""
-    structure: bytes
-    chunks: tuple[bytes, ...]
-    """The containers, and each leaf, encoded."""
-
-    @property
-    def views(self) -> tuple[int, ...]:
-        """Tensors, then arrays."""
-        return self.tensors + self.arrays
+    parts: Parts
+    """The manifest, encoded leaf by leaf."""
 
 
 def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
     """Return what makes the next capture of a session cheap. ``tree`` is the one that was captured."""
     steps, order, nodes = _program(tree)
-    values = tuple(nodes[at] for at in order)
+    values = tuple([nodes[at] for at in order])
     leaves = [leaf.content for leaf in state.manifest.leaves]
     tensors = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorLeaf))
     arrays = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, ArrayLeaf))
@@ -79,21 +96,22 @@ def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
     live = [values[i] for i in tensors]
     storages = [tensor.untyped_storage() for tensor in live]
     begins = [s.data_ptr() for s in storages] + [array_begin(values[i]) for i in arrays]
-    encode = msgspec.msgpack.Encoder().encode
     storage_of = [leaves[i].storage for i in (*tensors, *arrays)]  # type: ignore[union-attr]
     owner = np.array([-1 if which is None else which for which in storage_of], dtype=np.int64)
     return Known(
         capture=state,
         types=types,
         steps=tuple(steps),
-        mutable=tuple(step.at for step in steps if not issubclass(step.kind, tuple)),
-        order=tuple(order),
+        num_nodes=len(nodes),
+        mutable=Pick([at for step in steps if not issubclass(step.kind, tuple) for at in step.of.places]),
+        order=Pick(order),
         values=values,
         value_types=tuple(map(type, values)),
-        tensors=tensors,
-        arrays=arrays,
-        generators=generators,
-        others=tuple(i for i in range(len(values)) if i not in read),
+        tensors=Pick(tensors),
+        arrays=Pick(arrays),
+        views=Pick((*tensors, *arrays)),
+        generators=Pick(generators),
+        others=Pick([i for i in range(len(values)) if i not in read]),
         facts=facts_of(live),
         num_bytes=[s.nbytes() for s in storages],
         begins=np.array(begins, dtype=np.int64),
@@ -102,8 +120,7 @@ def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
         lengths=np.array([storage.num_bytes for storage in state.storages], dtype=np.int64),
         first=np.array([storage_of.index(which) for which in range(len(state.storages))], dtype=np.int64),
         viewed_by=_viewed_by(zip((*tensors, *arrays), storage_of, strict=True), len(state.storages)),
-        structure=encode(state.manifest.structure),
-        chunks=tuple(encode(leaf) for leaf in leaves),
+        parts=Parts.of(state.manifest),
     )
 
 
@@ -116,14 +133,21 @@ def _viewed_by(pairs: Iterable[tuple[int, int | None]], num_storages: int) -> tu
 
 
 def _program(tree: Any) -> tuple[list[Step], list[int], list[Any]]:
-    """Return the containers level by level, where the leaves are in the order of ``flatten``, and all nodes."""
-    nodes, steps, first = [tree], [], {}
-    for at, node in enumerate(nodes):
-        if is_container(type(node)):
-            keys, items = _opened(node)
-            steps.append(Step(at=at, kind=type(node), keys=keys))
-            first[at] = range(len(nodes), len(nodes) + len(items))
-            nodes.extend(items)
+    """Return the containers depth by depth and kind by kind, where the leaves are in the order of ``flatten``, and all
+    nodes.
+    """
+    nodes, steps, first, level = [tree], [], {}, range(1)
+    while level:
+        begin = len(nodes)
+        for kind in dict.fromkeys(type(nodes[at]) for at in level if is_container(type(nodes[at]))):
+            of = Pick([at for at in level if type(nodes[at]) is kind])
+            found = items_of(kind, of(nodes))
+            lengths = list(map(len, found))
+            for at, items in zip(of.places, found, strict=True):
+                first[at] = range(len(nodes), len(nodes) + len(items))
+                nodes.extend(items)
+            steps.append(Step(of=of, kind=kind, lengths=lengths, keys=keys_of(kind, of(nodes))))
+        level = range(begin, len(nodes))
     return steps, list(_leaves(0, first)), nodes
 
 
@@ -135,13 +159,18 @@ def _leaves(at: int, first: Mapping[int, range]) -> Iterator[int]:
         yield from _leaves(child, first)
 
 
-def _opened(node: Any) -> tuple[tuple[Any, ...], Sequence[Any]]:
-    if type(node) is dict:
-        return tuple(node), list(node.values())
-    if type(node) in (list, tuple):
-        return (None,) * len(node), node
-    fields = read_fields("", node)
-    return tuple(name for name, _ in fields), [item for _, item in fields]
+def items_of(kind: type, containers: Sequence[Any]) -> Sequence[Any]:
+    """Return what is in each of some containers of one type. Raises StateRefused for a record with more than fields."""
+    if kind is dict:
+        return list(map(dict.values, containers))
+    if kind is list or kind is tuple:
+        return containers
+    return [[item for _, item in read_fields("", record)] for record in containers]
+
+
+def keys_of(kind: type, containers: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the keys of dicts, all in a row."""
+    return tuple(chain.from_iterable(containers)) if kind is dict else ()
 
 
 def array_begin(live: Any) -> int:

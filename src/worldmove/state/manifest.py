@@ -104,7 +104,7 @@ class Manifest:
         ``like`` is one that it probably resembles: what is equal in both was checked there, and is not again.
         """
         version = DEVICE_VERSION if peek(data)[1] == DEVICE_VERSION else VERSION
-        body = _decode(_ManifestBody, unframe(MANIFEST_MAGIC, version, data, MAX_MANIFEST_BYTES))
+        body = decoded(_ManifestBody, unframe(MANIFEST_MAGIC, version, data, MAX_MANIFEST_BYTES))
         if like is not None and body.structure == like.structure:
             similar = _similar(body, like, data)
             if similar is not None:
@@ -127,7 +127,7 @@ class Manifest:
     @property
     def digest(self) -> bytes:
         """SHA-256 of the canonical bytes."""
-        return hashlib.sha256(self.encoded).digest()
+        return _sha256(ById(self.encoded))
 
     @property
     def on_device(self) -> bool:
@@ -196,7 +196,7 @@ class Layout:
     @classmethod
     def from_bytes(cls, data: bytes) -> "Layout":
         """Return the layout. Raises ManifestError for anything but the canonical bytes of one."""
-        body = _decode(_LayoutBody, unframe(LAYOUT_MAGIC, LAYOUT_VERSION, data, MAX_LAYOUT_BYTES))
+        body = decoded(_LayoutBody, unframe(LAYOUT_MAGIC, LAYOUT_VERSION, data, MAX_LAYOUT_BYTES))
         sizes = [body.arena_bytes, *body.storages, *body.places, *(size for leaf in body.leaves for size in leaf.shape)]
         if not body.arena_bytes or any(not 0 <= size <= MAX_STORAGE_BYTES for size in sizes):
             raise ManifestError("a size in a layout is out of range")
@@ -258,7 +258,13 @@ def _num_used_bytes(storages: ById[tuple[StorageRecord, ...]]) -> int:
     return sum(storage.num_used_bytes for storage in storages.value)
 
 
-def _decode(kind: type[T], body: bytes) -> T:
+@lru_cache(maxsize=8)
+def _sha256(data: ById[bytes]) -> bytes:
+    return hashlib.sha256(data.value).digest()
+
+
+def decoded(kind: type[T], body: bytes) -> T:
+    """Return what msgpack says. Raises ManifestError for anything but its canonical bytes."""
     try:
         value = msgspec.msgpack.decode(body, type=kind)
         again = msgspec.msgpack.encode(value)

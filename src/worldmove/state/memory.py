@@ -35,12 +35,8 @@ class Part(NamedTuple):
     length: int
 
 
-class Shift(NamedTuple):
-    """The groups of a plan from ``first`` to before ``end`` have come to lie ``by`` bytes further."""
-
-    first: int
-    end: int
-    by: int
+Shifts = NDArray[np.int64]
+"""Lines of [first, end, by]: the groups of a plan from ``first`` to before ``end`` lie ``by`` bytes further."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +60,17 @@ class PendingCopy(Protocol):
 
     def wait(self) -> None:
         """Return when every byte has landed. Raises TransportError."""
+        ...
+
+
+class PendingDigests(Protocol):
+    """Digests under way."""
+
+    def joined(self) -> bytes:
+        """Wait, and return all of them, 16 bytes each, one after the other. Raises TransportError if the device failed.
+
+        Once, and before the plan is launched again.
+        """
         ...
 
 
@@ -155,7 +162,7 @@ class MemoryKit(Protocol):
         """Prepare to read groups of parts, numbered from 0, as often as is wanted."""
         ...
 
-    def replan(self, plan: object, shifts: Sequence[Shift]) -> object:
+    def replan(self, plan: object, shifts: Shifts) -> object:
         """Return a plan of which some groups lie elsewhere; the old one is of no use any more."""
         ...
 
@@ -164,6 +171,10 @@ class MemoryKit(Protocol):
 
         Raises TransportError if the device has failed.
         """
+        ...
+
+    def begin_fingerprints(self, plan: object, key: bytes) -> PendingDigests:
+        """Begin what ``fingerprints`` returns, after every copy that was started before, and return at once."""
         ...
 
     def prepare_key(self, key: bytes) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from worldmove.state.capture import Capture
-from worldmove.state.digest import Digester, group_digests, group_paths, groups
+from worldmove.state.digest import DIGEST_BYTES, Digester, Pass, group_paths, groups, split
 from worldmove.state.manifest import Manifest
 
 
@@ -31,13 +31,19 @@ class MoveProof:
     boundary: int
     num_bytes: int
     manifest_digest: bytes
-    groups: tuple[bytes, ...]
+    groups: bytes
+    """The digest of every group, one after the other."""
+
+    @property
+    def num_groups(self) -> int:
+        """How many digests there are; one that is cut off counts."""
+        return -(-len(self.groups) // DIGEST_BYTES)
 
     def compare(self, other: "MoveProof", manifest: Manifest) -> tuple[Mismatch, ...]:
         """Compare everything, all groups included, and return every difference. ``manifest`` is that of ``self``."""
         fields = ("attempt", "epoch", "boundary", "num_bytes", "manifest_digest")
         found = [_mismatch(name, getattr(self, name), getattr(other, name)) for name in fields]
-        found.append(_mismatch("number of groups", len(self.groups), len(other.groups)))
+        found.append(_mismatch("number of groups", self.num_groups, other.num_groups))
         found += _group_mismatches(self, other, manifest)
         return tuple(mismatch for mismatch in found if mismatch is not None)
 
@@ -51,15 +57,20 @@ def prove(
     boundary: int,
     nonce: bytes,
     layout_digest: bytes,
+    begun: Pass | None = None,
 ) -> MoveProof:
-    """Read every used byte of the state and return the proof under the attempt's nonce."""
+    """Read every used byte of the state and return the proof under the attempt's nonce.
+
+    ``begun``: the pass over this very memory under this nonce, where it has begun already.
+    """
+    reading = begun or Pass(capture, digester, nonce, layout_digest)
     return MoveProof(
         attempt=attempt,
         epoch=epoch,
         boundary=boundary,
         num_bytes=capture.num_bytes,
         manifest_digest=capture.manifest.digest,
-        groups=group_digests(capture, digester, nonce, layout_digest),
+        groups=reading.joined(),
     )
 
 
@@ -76,7 +87,7 @@ def _group_mismatches(here: MoveProof, there: MoveProof, manifest: Manifest) -> 
         return []
     known = groups(manifest)
     found = []
-    for index, (ours, theirs) in enumerate(zip(here.groups, there.groups, strict=False)):
+    for index, (ours, theirs) in enumerate(zip(split(here.groups), split(there.groups), strict=False)):
         if ours != theirs:
             paths = group_paths(manifest, known[index]) if index < len(known) else ()
             found.append(Mismatch(what=f"group {index}", here=ours.hex(), there=theirs.hex(), group=index, paths=paths))

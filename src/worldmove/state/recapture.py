@@ -4,31 +4,37 @@ From one boundary to the next a session's tree keeps its shape: cursors move, so
 leaves are the same objects over the same memory. What is remembered of the capture before is compared in a few passes
 that run in C; a leaf that changed is read anew. Whatever else differs (another container, shape, stride, dtype, or
 anything that would be refused) is left to ``capture`` itself, so that there is one account of what a state is.
+
+Its memory is found first: whoever has work to begin on it need not wait until the values are read.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from operator import is_
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, compress
+from operator import is_, is_not
+from typing import Any, TypeVar
 
-import msgspec
 import numpy as np
 import torch
 
 from worldmove.errors import StateRefused
 from worldmove.state import array
-from worldmove.state.capture import Capture, Reader, Storage, capture, storage_at
-from worldmove.state.frame import frame, peek
-from worldmove.state.known import Known, Places, array_begin, known_of
-from worldmove.state.leaf import ArrayLeaf, GeneratorRecord, Leaf
+from worldmove.state.capture import Capture, DeviceStorage, Reader, Storage, capture, storage_at
+from worldmove.state.digest import carried_over
+from worldmove.state.known import Known, Places, Step, array_begin, items_of, keys_of, known_of
+from worldmove.state.leaf import ArrayLeaf, Leaf
 from worldmove.state.leaf_record import LeafRecord
-from worldmove.state.manifest import MANIFEST_MAGIC, MAX_MANIFEST_BYTES, Manifest
 from worldmove.state.memory import MemoryKit
-from worldmove.state.record import read_fields
-from worldmove.state.tensor_facts import are_as_before, are_plain
+from worldmove.state.tensor_facts import are_bare, are_plain, lie_as_before
 from worldmove.state.tree import NO_TYPES
 
-__all__ = ["Known", "recapture", "remember"]
+__all__ = ["Early", "Known", "recapture", "remember"]
+
+T = TypeVar("T")
+Early = Callable[[Capture], None]
+"""Is given a state whose memory is found and whose values are those of before. What follows may find it of no use: it
+is of use if the plan of the digests, ``plans``, is that of the capture in the end.
+"""
 
 
 def remember(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | None = None) -> Known:
@@ -36,14 +42,34 @@ def remember(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | N
     return known_of(capture(tree, types, kit), tree, types)
 
 
-def recapture(known: Known, tree: Any) -> Known:
-    """Return exactly what ``remember`` would. Raises StateRefused."""
+def recapture(known: Known, tree: Any, early: Early | None = None) -> Known:
+    """Return exactly what ``remember`` would; what was prepared of ``known`` for digests goes over.
+
+    ``early`` is called as soon as all memory is found; not, where all is read anew. Raises StateRefused.
+    """
     kit, types = known.capture.kit, known.types
-    try:
-        found = _Again(known, tree).found()
-    except (StateRefused, RuntimeError, NotImplementedError, TypeError, AttributeError):
-        found = None  # it is for capture to say what is wrong
+    again = _Again(known, tree)
+    found = None
+    if _asked(again.memory) is not None:
+        if early is not None:
+            early(again.capture)
+        found = _asked(again.found)
     return remember(tree, types, kit) if found is None else found
+
+
+def _asked(question: Callable[[], T | None]) -> T | None:
+    try:
+        return question()
+    except (StateRefused, RuntimeError, NotImplementedError, TypeError, AttributeError):
+        return None  # it is for capture to say what is wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    """Where everything lies now."""
+
+    begins: Places
+    addresses: Places
 
 
 class _Again:
@@ -52,88 +78,89 @@ class _Again:
     def __init__(self, known: Known, tree: Any) -> None:
         self._known = known
         self._tree = tree
+        self._values: tuple[Any, ...] = ()
+        self._live: tuple[torch.Tensor, ...] = ()
+        self._memory: _Memory | None = None
         self._reader = Reader(enums={kind: name for name, kind in known.types.items()}, kit=known.capture.kit)
+        self.capture = known.capture
 
-    def found(self) -> Known | None:
+    def memory(self) -> Capture | None:
+        """Find all memory again: set ``capture`` to a state that has it, and the values of before."""
         known = self._known
-        values = self._values()
+        values = _leaves(known, self._tree)
         if values is None or tuple(map(type, values)) != known.value_types:
             return None
-        begins = self._begins(values)
+        self._values, self._live = values, known.tensors(values)
+        begins = self._begins()
         if begins is None:
             return None
-        live = self._storages(values, begins)
-        changed = self._changed(values)
-        if live is None or changed is None:
+        kept = list(map(is_, known.views(values), known.views(known.values)))
+        if all(kept) and np.array_equal(begins, known.begins):
+            self._memory = _Memory(begins=begins, addresses=known.addresses)
+            return self.capture
+        bases = self._bases(begins)
+        if bases is None:
+            return None
+        storages = self._storages(bases, np.array(kept, dtype=bool))
+        self.capture = replace(known.capture, storages=storages, plans=[])
+        self.capture.plans.extend(carried_over(known.capture, bases - known.addresses))
+        self._memory = _Memory(begins=begins, addresses=bases)
+        return self.capture
+
+    def found(self) -> Known | None:
+        """Read the values, and return everything. After ``memory``."""
+        known, changed = self._known, self._changed()
+        assert self._memory is not None
+        if changed is None or not are_bare(self._live):
             return None
         records = tuple(self._reader.records)
         if [r.kind for r in records] != [r.kind for r in known.capture.manifest.generators]:
             return None
-        return self._told(values, begins, live, self._manifest(changed, records), changed)
-
-    def _values(self) -> tuple[Any, ...] | None:
-        """Walk the tree; None where a container is not as it was."""
-        nodes: list[Any] = [self._tree]
-        for step in self._known.steps:
-            node, kind, keys = nodes[step.at], step.kind, step.keys
-            found: type = type(node)
-            if found is not kind:
-                return None
-            if kind is dict:
-                if len(node) != len(keys) or not (all(map(is_, node, keys)) or _are_equal(tuple(node), keys)):
-                    return None
-                nodes.extend(node.values())
-            elif kind is list or kind is tuple:
-                if len(node) != len(keys):
-                    return None
-                nodes.extend(node)
-            else:
-                nodes.extend(item for _, item in read_fields("", node))
-        mutable = [id(nodes[at]) for at in self._known.mutable]
-        if len(frozenset(mutable)) != len(mutable) or len(nodes) <= max(self._known.order, default=0):
+        parts = known.parts.amended(changed, records)
+        if parts is None:
             return None
-        return tuple([nodes[at] for at in self._known.order])
+        return replace(
+            known,
+            capture=replace(self.capture, manifest=parts.manifest),
+            values=self._values,
+            begins=self._memory.begins,
+            addresses=self._memory.addresses,
+            parts=parts,
+        )
 
-    def _begins(self, values: Sequence[Any]) -> Places | None:
+    def _begins(self) -> Places | None:
         """Return where the memory of each tensor and array begins; None where one is not as it was."""
-        known = self._known
-        live = [values[i] for i in known.tensors]
-        arrays = [(values[i], known.capture.manifest.leaves[i]) for i in known.arrays]
+        known, live = self._known, self._live
+        leaves = known.capture.manifest.leaves
+        arrays = list(zip(known.arrays(self._values), known.arrays(leaves), strict=True))
         storages = list(map(torch.Tensor.untyped_storage, live))
+        new = list(compress(live, map(is_not, live, known.tensors(known.values))))
         is_as_it_was = (
-            are_as_before(live, known.facts)
-            and are_plain([values[i] for i in known.tensors if values[i] is not known.values[i]])
+            lie_as_before(live, known.facts)
+            and (not new or known.facts.guard is not None or are_plain(new))
             and list(map(torch.UntypedStorage.nbytes, storages)) == known.num_bytes
-            and all(self._is_same_array(array, record) for array, record in arrays)
+            and all(_is_same_array(array, record) for array, record in arrays)
         )
         if not is_as_it_was:
             return None
         begins = list(map(torch.UntypedStorage.data_ptr, storages)) + [array_begin(array) for array, _ in arrays]
         return np.array(begins, dtype=np.int64)
 
-    def _is_same_array(self, live: Any, record: LeafRecord) -> bool:
-        leaf = record.content
-        assert isinstance(leaf, ArrayLeaf)
-        return array.array_leaf(array.check_array(record.path, live), live, leaf.storage, leaf.offset) == leaf
-
-    def _storages(self, values: Sequence[Any], begins: Places) -> tuple[tuple[Storage, ...], Places] | None:
-        """Return the live storages, and where they begin; None where memory is shared otherwise than before."""
-        known = self._known
-        kept = list(map(is_, [values[i] for i in known.views], [known.values[i] for i in known.views]))
-        if all(kept) and np.array_equal(begins, known.begins):
-            return known.capture.storages, known.addresses
-        bases = self._bases(begins)
-        if bases is None:
-            return None
+    def _storages(self, bases: Places, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[Storage, ...]:
+        """Return the live storages; those that have moved, or have new views, are other objects than before."""
+        known, values, kit = self._known, self._values, self._known.capture.kit
         touched = bases != known.addresses
-        new = known.owner[~np.array(kept, dtype=bool)]
+        new = known.owner[~kept]
         touched[new[new >= 0]] = True
         storages = list(known.capture.storages)
+        records, addresses = known.capture.manifest.storages, bases.tolist()
         for which in np.flatnonzero(touched).tolist():
-            owners = [values[i] for i in known.viewed_by[which]]
-            record = known.capture.manifest.storages[which]
-            storages[which] = storage_at(int(bases[which]), record.num_bytes, owners, record, known.capture.kit)
-        return tuple(storages), bases
+            record, owners = records[which], [values[i] for i in known.viewed_by[which]]
+            if record.on_device and kit is not None:
+                storages[which] = DeviceStorage(addresses[which], record.num_bytes, record.used, kit, owners)
+            else:
+                storages[which] = storage_at(addresses[which], record.num_bytes, owners, record, kit)
+        return tuple(storages)
 
     def _bases(self, begins: Places) -> Places | None:
         """Return where each storage begins, if all its views moved together and none has come to lie over another."""
@@ -146,72 +173,46 @@ class _Again:
         apart = bool((bases[order][1:] >= (bases + known.lengths)[order][:-1]).all())
         return bases if apart else None
 
-    def _changed(self, values: Sequence[Any]) -> dict[int, Leaf] | None:
+    def _changed(self) -> dict[int, Leaf] | None:
         """Read every generator, and each scalar that is another object; return the leaves that are not as they were."""
-        known, changed = self._known, {}
+        known, values, changed = self._known, self._values, {}
         leaves = known.capture.manifest.leaves
-        for i in known.others:
-            if values[i] is not known.values[i]:
-                leaf = self._reader.part(leaves[i].path, values[i])
-                if leaf != leaves[i].content:
-                    changed[i] = leaf
-        for i in known.generators:
+        for i in compress(known.others.places, map(is_not, known.others(values), known.others(known.values))):
+            leaf = self._reader.part(leaves[i].path, values[i])
+            if leaf != leaves[i].content:
+                changed[i] = leaf
+        for i in known.generators.places:
             if self._reader.part(leaves[i].path, values[i]) != leaves[i].content:
                 return None
         return changed  # type: ignore[return-value]
 
-    def _manifest(self, changed: Mapping[int, Leaf], records: tuple[GeneratorRecord, ...]) -> Manifest | None:
-        before = self._known.capture.manifest
-        if not changed and records == before.generators:
-            return before
-        leaves, chunks = list(before.leaves), list(self._known.chunks)
-        encode = msgspec.msgpack.Encoder().encode
-        for i, leaf in changed.items():
-            leaves[i] = LeafRecord(path=leaves[i].path, content=leaf)
-            chunks[i] = encode(leaf)
-        head = b"\x93", self._known.structure, _array_head(len(chunks))
-        body = b"".join((*head, *chunks, encode(records)))
-        encoded = frame(MANIFEST_MAGIC, peek(before.encoded)[1], body)
-        if len(encoded) > MAX_MANIFEST_BYTES:
+
+def _leaves(known: Known, tree: Any) -> tuple[Any, ...] | None:
+    """Walk the tree; None where a container is not as it was."""
+    nodes: list[Any] = [tree]
+    for step in known.steps:
+        containers = step.of(nodes)
+        if list(map(type, containers)).count(step.kind) != len(containers):
             return None
-        return Manifest(
-            structure=before.structure,
-            leaves=tuple(leaves),
-            storages=before.storages,
-            generators=records,
-            encoded=encoded,
-        )
-
-    def _told(
-        self,
-        values: tuple[Any, ...],
-        begins: Places,
-        live: tuple[tuple[Storage, ...], Places],
-        manifest: Manifest | None,
-        changed: Mapping[int, Leaf],
-    ) -> Known | None:
-        known = self._known
-        if manifest is None:
+        items = items_of(step.kind, containers)
+        if list(map(len, items)) != step.lengths or not _has_keys(step, containers):
             return None
-        chunks = known.chunks
-        if changed:
-            encode = msgspec.msgpack.Encoder().encode
-            chunks = tuple([encode(changed[i]) if i in changed else chunk for i, chunk in enumerate(chunks)])
-        storages, addresses = live
-        kept = storages is known.capture.storages
-        state = Capture(
-            manifest=manifest, storages=storages, kit=known.capture.kit, plans=known.capture.plans if kept else []
-        )
-        return replace(known, capture=state, values=values, begins=begins, addresses=addresses, chunks=chunks)
+        nodes.extend(chain.from_iterable(items))
+    mutable = list(map(id, known.mutable(nodes)))
+    if len(frozenset(mutable)) != len(mutable) or len(nodes) != known.num_nodes:
+        return None
+    return known.order(nodes)
 
 
-def _are_equal(keys: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Compare keys: ``True`` and ``1`` are not the same one."""
-    return keys == others and tuple(map(type, keys)) == tuple(map(type, others))
+def _has_keys(step: Step, containers: Sequence[Any]) -> bool:
+    """Compare keys in their order: ``True`` and ``1`` are not the same one."""
+    keys = keys_of(step.kind, containers)
+    return all(map(is_, keys, step.keys)) or (
+        keys == step.keys and tuple(map(type, keys)) == tuple(map(type, step.keys))
+    )
 
 
-def _array_head(count: int) -> bytes:
-    """Return what msgpack writes before an array's items."""
-    if count < 16:
-        return bytes([0x90 | count])
-    return b"\xdc" + count.to_bytes(2, "big") if count < 1 << 16 else b"\xdd" + count.to_bytes(4, "big")
+def _is_same_array(live: Any, record: LeafRecord) -> bool:
+    leaf = record.content
+    assert isinstance(leaf, ArrayLeaf)
+    return array.array_leaf(array.check_array(record.path, live), live, leaf.storage, leaf.offset) == leaf

@@ -38,7 +38,7 @@ class Rehearsal:
         if not is_like or tuple(placement) != self.placement:
             return None
         pairs = enumerate(zip(manifest.leaves, self.manifest.leaves, strict=True))
-        changed = [i for i, (leaf, before) in pairs if leaf.content != before.content]
+        changed = [i for i, (a, b) in pairs if a is not b and a.content != b.content]
         values = make_changed(replace(self.landing.capture, manifest=manifest), types, changed)
         holders = [(self.holders[i], value) for i, value in values.items()]
         if all(holder is not None for holder, _ in holders):

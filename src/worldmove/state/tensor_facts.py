@@ -1,45 +1,64 @@
 """What of a tensor may have changed since the last boundary, asked of hundreds at once in passes that run in C."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
 
-Facts = tuple[list[Any], ...]
-"""Of some tensors, one list a fact."""
-
 _tensor = torch.Tensor
+_offset: Callable[[torch.Tensor], int] = torch.Tensor.storage_offset  # type: ignore[assignment]
 _FACTS: tuple[Callable[[torch.Tensor], Any], ...] = (
     _tensor.size,
     _tensor.stride,
-    _tensor.storage_offset,
     _tensor.is_neg,
     _tensor.is_conj,
     attrgetter("dtype"),
     attrgetter("device"),
+    attrgetter("requires_grad"),
 )
-"""What can change about a tensor that is the same object as before, but for where its storage lies: whoever sets its
+"""What can change about a tensor that is the same object as before, but for where its memory lies: whoever sets its
 ``data`` exchanges all of it."""
 _EMPTY = (
-    *map(attrgetter, ("requires_grad", "__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")),
+    *map(attrgetter, ("__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")),
     *filter(None, [getattr(_tensor, "has_names", None)]),  # torch 2.13 has no named tensors any more
 )
 """What no tensor of a state has. Not compared with what was: the objects are the same, and may have been filled."""
 _gradient, _layout, _is_nested = map(attrgetter, ("grad", "layout", "is_nested"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Of some tensors, what is compared later."""
+
+    guard: Callable[..., bool] | None
+    """Says of as many tensors whether they are as these, in one call; None where torch has no such comparison."""
+    lists: tuple[list[Any], ...]
+    """Without it, one list a fact."""
+    offsets: list[int]
+
+
 def facts_of(tensors: Sequence[torch.Tensor]) -> Facts:
     """Return what is compared of tensors later."""
-    return tuple([list(map(fact, tensors)) for fact in _FACTS])
+    guard = _guard_of(tensors)
+    lists = () if guard is not None else tuple([list(map(fact, tensors)) for fact in _FACTS])
+    return Facts(guard=guard, lists=lists, offsets=list(map(_offset, tensors)))
 
 
-def are_as_before(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
-    """Say whether tensors have the facts that they had, and still nothing that no tensor of a state has."""
+def lie_as_before(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
+    """Say whether tensors view their storages as they did: shape, stride, offset, dtype, device, bits and layout."""
+    if facts.guard is not None and not facts.guard(*tensors):
+        return False
+    as_before = all(list(map(fact, tensors)) == before for fact, before in zip(_FACTS, facts.lists, strict=False))
+    return as_before and list(map(_offset, tensors)) == facts.offsets
+
+
+def are_bare(tensors: Sequence[torch.Tensor]) -> bool:
+    """Say whether tensors that lie as before have nothing that no tensor of a state has."""
     return (
-        all(list(map(fact, tensors)) == before for fact, before in zip(_FACTS, facts, strict=True))
-        and not any(any(map(fact, tensors)) for fact in _EMPTY)
+        not any(any(map(fact, tensors)) for fact in _EMPTY)
         and list(map(_gradient, tensors)).count(None) == len(tensors)
         and forward_ad._current_level < 0  # only within a level may a tensor have a tangent
     )
@@ -54,3 +73,18 @@ def are_plain(tensors: Sequence[torch.Tensor]) -> bool:
         and not any(map(_is_nested, tensors))
         and not any(map(_tensor._is_zerotensor, tensors))
     )
+
+
+def _guard_of(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
+    """Return torch's comparison of type, dispatch keys (conjugate, negative, layout, nested...), dtype, device,
+    gradient, shape and stride. It is not a public one: without it, or where a tensor stands twice, each is asked.
+    """
+    kind = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "TensorGuards", None)
+    if kind is None or len(frozenset(map(id, tensors))) != len(tensors):
+        return None
+    sizes, strides = [list(tensor.size()) for tensor in tensors], [list(tensor.stride()) for tensor in tensors]
+    try:
+        check: Callable[..., bool] = kind(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+        return check if check(*tensors) else None
+    except (RuntimeError, TypeError):
+        return None

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 from worldmove.state.arena import Arena, Extent
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
+from worldmove.state.memory import PendingCopy
 
 MAX_TICKET_BYTES = 512
 
@@ -57,6 +58,15 @@ class DeviceChannel(Protocol):
 
         When it returns, or raises, or is cancelled, nothing of it writes any more.
         """
+        ...
+
+
+@runtime_checkable
+class PromptChannel(Protocol):
+    """A channel that starts all copies at once, by the device's own kit, and returns before they are over."""
+
+    def start_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> PendingCopy:
+        """Begin what ``pull_to_device`` does. Raises TransportError."""
         ...
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.device_window import DeviceWindow
+from worldmove.state.device_window import DeviceWindow, joined
 from worldmove.state.extent import Extent
-from worldmove.state.memory import HANDLE_BYTES, DeviceMemory, MemoryKit
+from worldmove.state.memory import HANDLE_BYTES, DeviceMemory, MemoryKit, PendingCopy
 from worldmove.transport.base import Blocking, Transport
 from worldmove.transport.pieces import check_extents
 from worldmove.units import PAGE_BYTES
@@ -98,6 +98,7 @@ class PeerChannel:
     def __init__(self, memory: DeviceMemory, blocking: Blocking) -> None:
         self._memory: DeviceMemory | None = memory
         self._blocking = blocking
+        self._last: PendingCopy | None = None
 
     async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
         """Refuse: raises TransportError."""
@@ -105,15 +106,27 @@ class PeerChannel:
 
     async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
         """Copy each extent to the same offset of ``into``, by one launch, off the loop. Raises TransportError."""
+        # In one hop, and not cancelled in between: a launch cannot be taken back, only waited for.
+        await self._blocking(lambda: self.start_to_device(extents, into).wait())
+
+    def start_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> PendingCopy:
+        """Begin to copy each extent to the same offset of ``into``, by one launch. Raises TransportError."""
         memory = self._memory
         if memory is None:
             raise TransportError("the channel is closed")
-        check_extents(extents, memory.num_bytes, into.size)
-        # In one hop, and not cancelled in between: a launch cannot be taken back, only waited for.
-        await self._blocking(lambda: into.start_copy(memory.address, extents).wait())
+        check_extents(joined(extents), memory.num_bytes, into.size)
+        self._last = into.start_copy(memory.address, extents)
+        return self._last
 
     async def close(self) -> None:
-        """Unmap it. Idempotent."""
+        """Unmap it, once nothing reads it any more. Idempotent."""
         memory, self._memory = self._memory, None
         if memory is not None:
-            await self._blocking(memory.release)
+            await self._blocking(lambda: self._let_go(memory))
+
+    def _let_go(self, memory: DeviceMemory) -> None:
+        try:
+            if self._last is not None:
+                self._last.wait()
+        finally:
+            memory.release()

@@ -190,7 +190,7 @@ class Keeper:
         ours, manifest = await self._host.blocking(proven)
         differences = ours.compare(theirs, manifest)
         if differences:
-            raise MoveRefused("mismatch", say_damage(differences, len(ours.groups), "of the snapshot"))
+            raise MoveRefused("mismatch", say_damage(differences, ours.num_groups, "of the snapshot"))
 
 
 def _install(tools: Tools, manifest: Manifest, placement: Placement, arena: AnyArena) -> tuple[Any, Capture]:

@@ -94,10 +94,14 @@ class SourceOfMove:
         async with self._used(Turn.BOUNDARY) as engine_thread:
             session, arena = self._copy.engine_session, self._copy.slot.arena
             job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=is_pulled)
-            captured, placement = await engine_thread(job)
+            still = await engine_thread(job)
             rolled = await engine_thread(partial(rolled_in, self._tools.engine, session)) if is_pulled else {}
         return Frozen(
-            block=self._copy.next_block, capture=captured, placement=placement, rolled=rolled, stopped_at=asked_at
+            block=self._copy.next_block,
+            capture=still.capture,
+            placement=still.placement,
+            rolled=rolled,
+            stopped_at=asked_at,
         )
 
     def thaw(self, epoch: int) -> None:

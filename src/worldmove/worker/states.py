@@ -5,23 +5,24 @@ arena, and installed. So a session that was never moved plays from the same kind
 """
 
 from asyncio import CancelledError
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from worldmove.engine.base import Engine, Rolls, Tree
+from worldmove.engine.base import Engine, InstallsUnread, Rolls, Tree
 from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
 from worldmove.move.messages import MAX_COUNT, MAX_ROLLED
 from worldmove.move.streaming import can_be_said
-from worldmove.state.arena import AnyArena, Landing, Placement, adopt, foreseen, gather, landing
+from worldmove.state.arena import AnyArena, Gathered, Landing, Placement, adopt, begin_gather, foreseen, landing
 from worldmove.state.capture import Capture, capture
-from worldmove.state.digest import Xxh3Digester, carry_over, prepare, state_digest
+from worldmove.state.digest import Pass, Xxh3Digester, prepare, state_digest
 from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.materialise import build
+from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.state.rehearsal import Rehearsal, rehearse
 
@@ -67,23 +68,30 @@ def tree_in(
 
 def rehearse_in(engine: Engine[Any], layout: Layout, arena: AnyArena) -> Rehearsal | None:
     """Make ready for a state that is offered: all of it that will not change. None where the offer does not tell it."""
-    if not layout.preview:
+    preview = Preview.of(layout)
+    if preview is None:
         return None
     with engine_asked("be given its state"):
-        return rehearse(Manifest.from_bytes(layout.preview), layout.places, arena, engine.state_types)
+        return rehearse(preview.manifest, preview.places, arena, engine.state_types)
+
+
+def installs_ahead(engine: Engine[Any], built: Built) -> bool:
+    """Say whether a tree may be installed while its bytes are landing: nobody reads one of them until they have."""
+    return isinstance(engine, InstallsUnread) and engine.installs_unread and not built.landing.staged
 
 
 def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
-    """Make a session of a tree whose bytes have landed; return it, and its state as it will be played."""
+    """Make a session of a tree whose bytes have landed; return it, and its state as it will be played.
+
+    They may still be landing where ``installs_ahead`` says so.
+    """
     with engine_asked("install"):
         built.landing.settle()
         session = engine.install(built.tree)
         engine.quiesce(session)
         if built.known is None:
             return session, captured_of(engine, session)
-        captured = recapture(built.known, engine.state(session)).capture
-        carry_over(built.known.capture, captured)
-        return session, captured
+        return session, recapture(built.known, engine.state(session)).capture
 
 
 def captured_of(engine: Engine[Any], session: Any) -> Capture:
@@ -104,18 +112,67 @@ def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layou
         return Layout.of(known.capture.manifest, arena_bytes=arena.size, places=places), known
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Still:
+    """A session's state, resolved while nothing writes it."""
+
+    capture: Capture
+    placement: Placement
+    """Where in the arena it lies; () where it is not to be pulled."""
+    first: Pass | None
+    """The first pass over it, which has begun, where one was asked for."""
+
+
 def freeze_in(
-    engine: Engine[Any], session: Any, arena: AnyArena, known: Known | None = None, *, is_pulled: bool = True
-) -> tuple[Capture, Placement]:
-    """Quiesce a session, resolve its state, and bring into the arena what has left it, if that is to be pulled."""
+    engine: Engine[Any],
+    session: Any,
+    arena: AnyArena,
+    known: Known | None = None,
+    *,
+    is_pulled: bool = True,
+    begin: Callable[[Capture], Pass] | None = None,
+) -> Still:
+    """Quiesce a session, resolve its state, and bring into the arena what has left it, if that is to be pulled.
+
+    ``begin`` begins a pass: as soon as it is known where everything lies, while the values are still read.
+    """
+    freezing = _Freezing(arena if is_pulled else None, begin)
     with engine_asked("give away its state"):
         engine.quiesce(session)
         if known is None:
             captured = captured_of(engine, session)
         else:
-            captured = recapture(known, engine.state(session)).capture
-            carry_over(known.capture, captured)
-        return captured, gather(captured, arena) if is_pulled else ()
+            captured = recapture(known, engine.state(session), freezing.found).capture
+        return freezing.still(captured)
+
+
+class _Freezing:
+    """What is begun of a freeze before all of the state is read, and what of it holds in the end."""
+
+    def __init__(self, arena: AnyArena | None, begin: Callable[[Capture], Pass] | None) -> None:
+        self._arena = arena
+        self._begin = begin
+        self._storages: object = None
+        self._gathered = Gathered(placement=())
+        self._first: Pass | None = None
+
+    def found(self, capture: Capture) -> None:
+        """Begin: first what the other end waits for."""
+        self._storages = capture.storages
+        if self._arena is not None:
+            self._gathered = begin_gather(capture, self._arena)
+        if self._begin is not None:
+            self._first = self._begin(capture)
+
+    def still(self, capture: Capture) -> Still:
+        """Return what holds of this state; what was begun for other memory is waited for, and begun anew."""
+        if capture.storages is not self._storages:
+            self._gathered.wait()
+            if self._first is not None:
+                self._first.joined()
+            self.found(capture)
+        self._gathered.wait()
+        return Still(capture=capture, placement=self._gathered.placement, first=self._first)
 
 
 def rolled_in(engine: Engine[Any], session: Any) -> Mapping[str, tuple[int, int, int]]:

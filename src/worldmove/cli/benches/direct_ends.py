@@ -3,10 +3,11 @@
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,15 +17,26 @@ from worldmove.cli.benches.copies import copy_ms, mapped_copy_ms
 from worldmove.cli.benches.path_here import PathHere
 from worldmove.engine.base import Engine
 from worldmove.errors import WorldMoveError
-from worldmove.state.arena import AnyArena, Placement, check_placement, extents, new_arena
+from worldmove.state.arena import AnyArena, check_placement, extents, new_arena
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import prepare_key
+from worldmove.state.digest import Pass, prepare_key
+from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.manifest import Layout
+from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
 from worldmove.worker.engines import build_engine
-from worldmove.worker.states import DIGESTER, freeze_in, install_tree, layout_in, open_in, rehearse_in, tree_in
+from worldmove.worker.states import (
+    DIGESTER,
+    freeze_in,
+    install_tree,
+    installs_ahead,
+    layout_in,
+    open_in,
+    rehearse_in,
+    tree_in,
+)
 from worldmove.worker.warm_up import warm_up
 
 
@@ -100,17 +112,20 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     """Move once: offer, freeze, two passes, proof. Raises WorldMoveError if the two passes differ."""
     nonce = os.urandom(32)
     layout, known = layout_in(end.engine, session, end.arena)
-    _prepare_key(end, nonce, layout)
+    preview, digest = Preview.of(layout, known.parts), layout.digest
+    _prepare_key(end, nonce, digest)
     end.peer.send((layout.to_bytes(), nonce))
     end.peer.recv()
     clock.mark("begin")
-    captured, placement = freeze_in(end.engine, session, end.arena, known)
+    begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)
+    still = freeze_in(end.engine, session, end.arena, known, begin=begin)
+    captured = still.capture
     clock.mark("frozen")
-    end.peer.send((captured.manifest.to_bytes(), placement))
-    first = _proof(captured, nonce, layout, number)
+    end.peer.send(tell(preview, captured.manifest, still.placement))
+    first = _proof(captured, nonce, digest, number, still.first)
     clock.mark("digested")
     end.peer.recv()
-    second = _proof(captured, nonce, layout, number)
+    second = _proof(captured, nonce, digest, number)
     clock.mark("digested again")
     if first.compare(second, captured.manifest):
         raise WorldMoveError("the engine wrote after its block boundary")
@@ -125,21 +140,25 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
     layout = Layout.from_bytes(encoded)
     end.arena.poison()
     rehearsal = rehearse_in(end.engine, layout, end.arena)
-    preview = Manifest.from_bytes(layout.preview) if layout.preview else None
-    _prepare_key(end, nonce, layout)
+    preview, digest = Preview.of(layout), layout.digest
+    _prepare_key(end, nonce, digest)
     end.peer.send("ready")
-    told, placement = end.peer.recv()
+    told = end.peer.recv()
     clock.mark("told")
-    manifest = Manifest.from_bytes(told, preview)
-    check_placement(manifest, placement, end.arena.size)
+    manifest, placement = hear(preview, *told)
+    if preview is None or placement != preview.places:
+        check_placement(manifest, placement, end.arena.size)
     clock.mark("read")
-    landing = beside.submit(_land, end, manifest, placement, clock)
+    arrival = Arrival(end, beside, extents(manifest, placement), clock)
     built = tree_in(end.engine, manifest, placement, end.arena, rehearsal)
     clock.mark("built")
-    landing.result()
+    if not (arrival.is_started and installs_ahead(end.engine, built)):
+        arrival.landed()
     _, captured = install_tree(end.engine, built)
     clock.mark("installed")
-    ours = _proof(captured, nonce, layout, number)
+    begun = Pass(captured, DIGESTER, nonce, digest)
+    arrival.landed()
+    ours = _proof(captured, nonce, digest, number, begun)
     clock.mark("verified")
     theirs: MoveProof = end.peer.recv()
     clock.mark("proof came")
@@ -150,10 +169,25 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
     return captured.num_bytes
 
 
-def _land(end: End, manifest: Manifest, placement: Placement, clock: Clock) -> None:
-    end.path.pull(extents(manifest, placement), end.arena)
-    clock.mark("landed")
-    end.peer.send("landed")
+class Arrival:
+    """Bytes on their way: begun at once where the path can, else brought by a thread."""
+
+    def __init__(self, end: End, beside: ThreadPoolExecutor, wanted: Sequence[Extent], clock: Clock) -> None:
+        self._end = end
+        self._clock = clock
+        started = end.path.start_pull(wanted, end.arena)
+        self.is_started = started is not None
+        """What the device is asked to begin comes after it."""
+        self._wait = started or beside.submit(end.path.pull, wanted, end.arena).result
+        self._is_over = False
+
+    def landed(self) -> None:
+        """Return when every byte is there, and say so, once."""
+        if not self._is_over:
+            self._wait()
+            self._is_over = True
+            self._clock.mark("landed")
+            self._end.peer.send("landed")
 
 
 @contextmanager
@@ -169,12 +203,12 @@ def _end(engine_name: str, threads: int, peer: Connection) -> Iterator[End]:
         yield End(engine=engine, arena=arena, path=path, peer=peer)
 
 
-def _prepare_key(end: End, nonce: bytes, layout: Layout) -> None:
+def _prepare_key(end: End, nonce: bytes, layout_digest: bytes) -> None:
     if isinstance(end.arena, DeviceArena):
-        prepare_key(end.arena.kit, nonce, layout.digest)
+        prepare_key(end.arena.kit, nonce, layout_digest)
 
 
-def _proof(captured: Capture, nonce: bytes, layout: Layout, number: int) -> MoveProof:
+def _proof(captured: Capture, nonce: bytes, layout_digest: bytes, number: int, begun: Pass | None = None) -> MoveProof:
     return prove(
         captured,
         DIGESTER,
@@ -182,5 +216,6 @@ def _proof(captured: Capture, nonce: bytes, layout: Layout, number: int) -> Move
         epoch=1,
         boundary=number + 1,
         nonce=nonce,
-        layout_digest=layout.digest,
+        layout_digest=layout_digest,
+        begun=begun,
     )

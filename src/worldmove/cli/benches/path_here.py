@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from worldmove.errors import TransportError
-from worldmove.move.device_path import export_slot, open_window
+from worldmove.move.device_path import DeviceWriteWindow, export_slot, open_window
 from worldmove.state.arena import AnyArena
 from worldmove.state.extent import Extent
 from worldmove.state.memory import MemoryKit
@@ -61,6 +61,24 @@ class PathHere:
         window = open_window(arena)
         self._do(window.fill(self._channel, extents))
         window.close()
+
+    def start_pull(self, extents: Sequence[Extent], arena: AnyArena) -> Callable[[], None] | None:
+        """Begin to bring extents into a slot, through a window through which nothing more comes; return what waits.
+
+        None where the path cannot begin without waiting. Raises TransportError.
+        """
+        window = open_window(arena)
+        started = None
+        if self._channel is not None and isinstance(window, DeviceWriteWindow):
+            started = window.start(self._channel, extents)
+        if started is None:
+            return None
+
+        def landed() -> None:
+            started.wait()
+            window.close()
+
+        return landed
 
     def disconnect(self) -> None:
         """Let go of the other slot. Idempotent."""

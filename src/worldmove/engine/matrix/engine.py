@@ -61,6 +61,11 @@ class MatrixEngine:
         """None: a state is made of dicts, lists and tuples."""
         return {}
 
+    @property
+    def installs_unread(self) -> bool:
+        """It looks at shapes, dtypes and places."""
+        return True
+
     def warm_up(self) -> None:
         scratch = self.open(0)
         for _ in range(WARM_UP_BLOCKS):

@@ -65,7 +65,7 @@ class Plan:
         """How many bytes a launch reads."""
         return int(self._num_bytes.sum())
 
-    def shift(self, shifts: Sequence[tuple[int, int, int]]) -> None:
+    def shift(self, shifts: Sequence[tuple[int, int, int]] | Numbers) -> None:
         """Let groups, from the first place to before the second, lie so many bytes further.
 
         Allocates nothing while the same groups are read where they lie.
@@ -174,9 +174,9 @@ class _Extents:
         np.add.at(found, self._group, self._table[:, 2])
         return found
 
-    def shift(self, shifts: Sequence[tuple[int, int, int]]) -> None:
+    def shift(self, shifts: Sequence[tuple[int, int, int]] | Numbers) -> None:
         """Add to the addresses of runs of groups."""
-        first, end, by = np.array(shifts, dtype=np.int64).reshape(-1, 3).T
+        first, end, by = np.asarray(shifts, dtype=np.int64).reshape(-1, 3).T
         steps = np.zeros(len(self._counts) + 1, dtype=np.int64)
         np.add.at(steps, first, by)
         np.add.at(steps, end, -by)
