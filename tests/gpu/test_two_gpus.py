@@ -62,7 +62,8 @@ def test_a_state_is_worth_the_same_on_either_gpu_and_goes_on_alike() -> None:
         arenas = [DeviceArena(64 << 20, name, kit) for name in "ab"]
         session, _ = open_in(engine, engine.open(7), arenas[0])
         engine.step(session, ())
-        captured, placement = freeze_in(engine, session, arenas[0])
+        still = freeze_in(engine, session, arenas[0])
+        captured, placement = still.capture, still.placement
         window = arenas[1].lend()
         window.start_copy(arenas[0].address, [Extent(offset=0, length=arenas[0].size)]).wait()
         window.close()

@@ -80,9 +80,7 @@ def test_a_field_beyond_its_bound_is_refused(changed: dict[str, Any]) -> None:
     refused(Ended, {**ENDED, **changed})
 
 
-@pytest.mark.parametrize(
-    "changed", [{"groups": (bytes(16),)}, {"manifest_digest": bytes(15)}, {"groups": "text"}]
-)
+@pytest.mark.parametrize("changed", [{"groups": (bytes(16),)}, {"manifest_digest": bytes(15)}, {"groups": "text"}])
 def test_a_digest_of_another_length_is_refused(changed: dict[str, Any]) -> None:
     refused(Proof, {**PROOF, **changed})
 

@@ -86,5 +86,5 @@ def _guard_of(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
     try:
         check: Callable[..., bool] = kind(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
         return check if check(*tensors) else None
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, ValueError):
         return None
