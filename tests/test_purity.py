@@ -115,6 +115,7 @@ EDGES: Mapping[str, str] = {
     "worker/picture_threads.py": "hashes pictures by several threads",
     "worker/process.py": "a worker's process: its clock, its link, its signals, its exit status",
     "worker/process_log.py": "a worker's log: standard error, and when a line was said",
+    "worker/profile.py": "looks into the threads, for a bench",
     "worker/room.py": "asks the kernel for room in a socket",
     "worker/threads.py": "runs blocking work on one thread",
 }

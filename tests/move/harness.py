@@ -15,7 +15,7 @@ from tests.move.toy import Toy, frames_of_a_world_that_never_moved, install
 from tests.move.virtual import inline
 from worldmove.errors import MoveRefused
 from worldmove.move.destination import Destination, DestinationConfig
-from worldmove.move.hosts import Frozen, Host
+from worldmove.move.hosts import Frozen, Host, WhenReady
 from worldmove.move.ledger_rules import (
     Answer,
     CloseAttempt,
@@ -141,7 +141,9 @@ class Copy:
         self.stops_before = block
         tell(block)
 
-    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
+    async def freeze(self, *, is_pulled: bool = True, ready: WhenReady | None = None) -> Frozen:
+        if ready is not None and self.worker.fleet.waits_for_ready:
+            await ready()
         self.plays = Plays.FROZEN
         captured = self.world.capture()
         placement = gather(captured, self.arena) if is_pulled else ()
@@ -207,6 +209,9 @@ class Copy:
 
     async def poison(self) -> None:
         self.arena.poison()
+
+    async def clear(self) -> None:
+        """Nothing else is computed here."""
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         self.landing = manifest, placement
@@ -516,6 +521,8 @@ class Fleet:
         self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
         self.on_follow: Callable[[Copy], None] = lambda copy: None
         self.holds_follower = False
+        self.waits_for_ready = False
+        """Whether a source freezes only once its destination says that it is ready for it."""
         self.rolled: dict[str, tuple[int, int, int]] = {}
         self.finals: Callable[[Copy], tuple[str, ...]] = lambda copy: ()
         self.has_no_room_aside = False

@@ -80,7 +80,7 @@ def test_the_pause_is_the_freeze_the_copy_and_one_pass_and_not_their_sum() -> No
         assert source is not None
         assert destination is not None
         assert {name for name, _, _ in source.phases} == {
-            *("freeze", "boundary", "acknowledge", "digest", "second_digest", "doubt", "state_digest")
+            *("settle", "freeze", "boundary", "acknowledge", "digest", "second_digest", "doubt", "state_digest")
         }
         assert {name for name, _, _ in destination.phases} == {
             *("reserve", "build", "land", "install", "verify", "wait_proof", "commit", "state_digest", "promote")

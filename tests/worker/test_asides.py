@@ -212,6 +212,7 @@ def test_what_cannot_be_met_is_answered_and_leaves_no_file(tmp_path: Path) -> No
         assert copy is not None
         await SourceOfMove(copy, trial.worker.tools, trial.worker.copies.snapshot).freeze()
         trial.worker.take(Describe(session="s-1", request=3))
+        await asyncio.sleep(trial.engine.spec.period_s)  # while it is frozen nobody else has a turn, for a while
 
     trial = opened(run)
     assert [(answer.request, answer.code) for answer in trial.of(NotDone)] == [

@@ -50,9 +50,9 @@ def test_after_an_owner_rests_it_begins() -> None:
 def test_while_a_shadow_waits_for_its_session_none_begins() -> None:
     async def run() -> tuple[bool, bool]:
         courtesy = Courtesy(PERIOD_S)
-        courtesy.shadow_reserved()
+        courtesy.hold_back()
         held = await permitted(courtesy, 3 * PERIOD_S)
-        courtesy.shadow_ended()
+        courtesy.let_go_on()
         return held, await permitted(courtesy, 0.001)
 
     assert virtual.run(run()) == (False, True)
@@ -61,7 +61,7 @@ def test_while_a_shadow_waits_for_its_session_none_begins() -> None:
 def test_whoever_has_nothing_to_step_any_more_is_let_go() -> None:
     async def run() -> bool:
         courtesy, over = Courtesy(PERIOD_S), [False]
-        courtesy.shadow_reserved()
+        courtesy.hold_back()
         waiting = asyncio.create_task(courtesy.permission(unless=lambda: over[0]))
         await asyncio.sleep(0)
         over[0] = True

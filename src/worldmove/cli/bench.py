@@ -13,6 +13,9 @@ from worldmove.fleet.gpus import gpus_named
 HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, refused="a check failed")
 SPARE_SLOTS = 3
 """Beside half of the residents: the moved world's, its shadow's and its retired copy's."""
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Look into the workers' threads, too: JSON tells where. It slows them down.")
+]
 Check = Annotated[bool, typer.Option("--check", help="End with 3 where a figure misses its goal.")]
 
 
@@ -37,6 +40,7 @@ def bench_move(
         bool, typer.Option(help="Move a session, too, none of whose tensors lies in its slot.")
     ] = True,
     strategy: Strategy = None,
+    profile: Profile = False,
     check: Check = False,
     preset: Preset = DEFAULT_ENGINE,
     gpus: Gpus = "",
@@ -51,6 +55,7 @@ def bench_move(
     """
     # torch takes seconds to import: only the commands that compute pay for it.
     from worldmove.cli.benches.comparison import Asked, compare  # noqa: PLC0415
+    from worldmove.cli.benches.profiles import looking  # noqa: PLC0415
 
     output, verbosity = output_of(context, as_json=as_json), verbosity_of(context)
     engine = engine_named(preset)
@@ -64,10 +69,11 @@ def bench_move(
         keep_s=600.0,
         gpus=gpus_named(gpus),
     )
-    with loading(output, verbosity) as line:
+    with loading(output, verbosity) as line, looking(config_of(told, verbosity), wanted=profile) as (config, looked):
         asked = Asked(moves=moves, repeats=repeats, file_repeats=file_repeats, scattered=scattered, strategy=strategy)
-        found = compare(config_of(told, verbosity), asked, line.stage)
-    output.document("bench.move", found.fields())
+        found = compare(config, asked, line.stage)
+        seen = looked()
+    output.document("bench.move", {**found.fields(), **seen})
     output.table(("", "MEDIAN", "P90", "MAX"), found.rows(), nothing="Nothing was measured.")
     output.note(found.sentence())
     return ExitCode.REFUSED if check and found.misses() else ExitCode.DONE
@@ -91,6 +97,7 @@ def bench_live(
         int, typer.Option("--account-every", min=0, help="Blocks between two states that the replay is compared with.")
     ] = 16,
     strategy: Strategy = None,
+    profile: Profile = False,
     check: Check = False,
     preset: Preset = DEFAULT_ENGINE,
     gpus: Gpus = "",
@@ -110,6 +117,7 @@ def bench_live(
     from worldmove.cli.benches.live import LiveAsked, run_live  # noqa: PLC0415
     from worldmove.cli.benches.live_found import LiveFound  # noqa: PLC0415
     from worldmove.cli.benches.machine import head  # noqa: PLC0415
+    from worldmove.cli.benches.profiles import looking  # noqa: PLC0415
 
     output, verbosity = output_of(context, as_json=as_json), verbosity_of(context)
     asked = LiveAsked(
@@ -134,10 +142,11 @@ def bench_live(
         account_every=account_every,
     )
     begin = head()
-    with loading(output, verbosity) as line:
-        run = run_live(config_of(told, verbosity), asked, line.stage)
+    with loading(output, verbosity) as line, looking(config_of(told, verbosity), wanted=profile) as (config, looked):
+        run = run_live(config, asked, line.stage)
+        seen = looked()
     found = LiveFound(run=run, check_blocks=checks, head=begin)
-    output.document("bench.live", {**found.fields(), "engine": told.engine})
+    output.document("bench.live", {**found.fields(), **seen, "engine": told.engine})
     output.table(("", "MEDIAN", "P99", "MAX"), found.rows(), nothing="Nothing was measured.")
     output.note(found.sentence())
     return ExitCode.REFUSED if check and found.misses() else ExitCode.DONE

@@ -36,6 +36,8 @@ class Start:
     """What a retired copy steps after a move."""
     account_every: int = 16
     """After how many blocks a session's owner accounts for its state."""
+    profile: str = ""
+    """The folder for what is seen of the workers' threads."""
     gpus: tuple[str, ...] = ()
     """The workers' GPUs, in turn."""
     protect_every: int = 0
@@ -78,6 +80,7 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
         num_slots=told.slots,
         check_blocks=told.check_blocks,
         path_notes=str(path_notes_file(os.environ)),
+        profile=told.profile,
         log_level=level,
     )
     return ServerConfig(

@@ -4,9 +4,9 @@ A worker holds *copies* of sessions, each in a slot of its own. A driver orders 
 computes, and on which thread, is the worker's business.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.messages import AnyMoveMessage
@@ -17,7 +17,18 @@ from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.transport.base import Blocking, Transport
 
-__all__ = ["Aside", "Blocking", "Frozen", "Host", "LedgerClient", "Post", "ShadowSlot", "Slots", "SourceCopy"]
+__all__ = [
+    "Aside",
+    "Blocking",
+    "Frozen",
+    "Host",
+    "LedgerClient",
+    "Post",
+    "ShadowSlot",
+    "Slots",
+    "SourceCopy",
+    "WhenReady",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +81,10 @@ class LedgerClient(Protocol):
         ...
 
 
+WhenReady = Callable[[], Coroutine[Any, Any, None]]
+"""Returns when the other end waits for the freeze, and computes nothing meanwhile; it may never. Asked again, anew."""
+
+
 class SourceCopy(Protocol):
     """A session's copy that is played, or was, as its driver sees it."""
 
@@ -116,9 +131,11 @@ class SourceCopy(Protocol):
         """
         ...
 
-    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
-        """Stop at the next block boundary, quiesce the engine, resolve and gather the state.
+    async def freeze(self, *, is_pulled: bool = True, ready: WhenReady | None = None) -> Frozen:
+        """Stop at a block boundary, quiesce the engine, resolve and gather the state.
 
+        At the next one at which both ends are quiet (``ready``) before the list of a further block is here; if there is
+        none among the next few, at the last of them.
         Nothing is gathered of a state that is not pulled. Raises StateRefused or ArenaFull; then, or cancelled,
         ``thaw`` follows.
         """
@@ -164,6 +181,10 @@ class ShadowSlot(Protocol):
 
     async def poison(self) -> None:
         """Fill the arena so that nothing in it can be right by luck, and touch its pages."""
+        ...
+
+    async def clear(self) -> None:
+        """Return when nothing else computes here. For a little while after that nothing else begins."""
         ...
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:

@@ -26,7 +26,19 @@ from worldmove.move.damage import say_damage
 from worldmove.move.device_path import open_window
 from worldmove.move.fetching import FetchingConfig
 from worldmove.move.follower import Follower
-from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Final, Landed, Meet, Offer, Proof, Reserved
+from worldmove.move.messages import (
+    CONTROLLER,
+    Base,
+    Begin,
+    Boundary,
+    Final,
+    Landed,
+    Meet,
+    Offer,
+    Proof,
+    Ready,
+    Reserved,
+)
 from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.proof_fields import said_by
 from worldmove.move.protocol import DestinationEvent
@@ -89,6 +101,7 @@ class Incoming:
             self._follower = Follower(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
         self._boundary: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
         self._proof: asyncio.Future[Proof] = asyncio.get_running_loop().create_future()
+        self._freeze_is_near = asyncio.Event()
         self._preview: Manifest | None = None
         self._reserved = False
         self._landed = False
@@ -118,7 +131,9 @@ class Incoming:
         """Word of what comes before the boundary."""
         if self._follower is not None and not isinstance(message, Final):
             self._follower.take(message)
-        elif self._rounds is not None and not isinstance(message, Meet):
+        elif isinstance(message, Meet):
+            self._freeze_is_near.set()
+        elif self._rounds is not None:
             self._rounds.take(message)
 
     def take_proof(self, proof: Proof) -> None:
@@ -200,9 +215,12 @@ class Incoming:
 
     async def _pulled(self) -> tuple[int, Capture]:
         """Bring over the state, or what is not there of it, and install it. Return the next block, and the state."""
-        if self._rounds is not None:
-            await self._rounds.run()
-        boundary = await self._heard(self._boundary, "the session was not frozen in time")
+        async with asyncio.TaskGroup() as beside:
+            clearing = beside.create_task(self._clear())
+            if self._rounds is not None:
+                await self._rounds.run()
+            boundary = await self._heard(self._boundary, "the session was not frozen in time")
+            clearing.cancel()
         manifest, placement = Manifest.from_bytes(boundary.manifest, self._preview), boundary.placement
         check_placement(manifest, placement, self._slot.arena.size)
         async with asyncio.TaskGroup() as beside:
@@ -247,6 +265,14 @@ class Incoming:
                 raise
             window.close()
         self._tell_landed()
+
+    async def _clear(self) -> None:
+        """Whenever the freeze is near, let nothing else be computed here, and say so."""
+        while True:
+            await self._freeze_is_near.wait()
+            self._freeze_is_near.clear()
+            await self._slot.clear()
+            self._attempt.send(self._attempt.peer, Ready)
 
     def _tell_landed(self) -> None:
         self._landed = True

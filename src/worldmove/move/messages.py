@@ -9,6 +9,7 @@
     destination -> source       Fetched      the base is here: it is read no more
     source -> destination       Final        these leaves are final for this block
     destination -> controller   Ready        nothing more can be done before the boundary
+      -> source                              nothing else is computed there: it waits for the freeze
     controller -> source        Start        the ledger has opened the attempt: freeze at the next boundary
     source -> destination       Meet         I shall freeze before this block
     source -> destination       Boundary     the exact manifest; the bytes may be pulled
@@ -174,7 +175,10 @@ class Final(MoveMessage, frozen=True, kw_only=True, tag="final"):
 
 
 class Ready(MoveMessage, frozen=True, kw_only=True, tag="ready"):
-    """Nothing more can be done before the boundary. Sent again until there is word of one."""
+    """Nothing more can be done before the boundary. Sent again until there is word of one.
+
+    To the source, once, in answer to its Meet: nothing else is computed where the session goes, for a little while.
+    """
 
 
 class Meet(MoveMessage, frozen=True, kw_only=True, tag="meet"):

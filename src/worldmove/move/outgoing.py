@@ -1,5 +1,6 @@
 """The source's half of a boundary copy: freeze, let the bytes be read, prove that they were still.
 
+    settle      ...|                     the play goes on, until neither end computes
     freeze         |-----|
     boundary             |---- the destination pulls ----|
     digest               |-- first pass --|
@@ -52,6 +53,8 @@ class Outgoing:
         self.is_followed = is_followed
         self.landed = asyncio.Event()
         """Set when the destination has said so."""
+        self.ready = asyncio.Event()
+        """Set when the destination has said that it computes nothing else."""
         self.num_proofs = 0
         """How often the proof was sent."""
         self._copy = copy
@@ -136,15 +139,24 @@ class Outgoing:
         asked = self.attempt.host.clock()
         telling = asyncio.create_task(tell_finals(self.attempt, self._copy)) if self._is_streamed else None
         try:
-            frozen = await self._copy.freeze(is_pulled=not self.is_followed)
+            ready = None if self.is_followed else self._destination_ready
+            frozen = await self._copy.freeze(is_pulled=not self.is_followed, ready=ready)
         finally:
             if telling is not None:
                 telling.cancel()
         stopped = asked if frozen.stopped_at is None else frozen.stopped_at
         times.begin_at(stopped)
+        times.start("settle", at=asked)
+        times.stop("settle", at=stopped)
         times.start("freeze", at=stopped)
         times.stop("freeze")
         return frozen
+
+    async def _destination_ready(self) -> None:
+        """Say that the freeze is near, and wait for word that nothing else is computed there. It may never come."""
+        self.ready.clear()
+        self.attempt.send(self.attempt.peer, Meet, block=self._copy.reach[1])
+        await self.ready.wait()
 
     async def _acknowledged(self, block: int) -> None:
         with self.attempt.times.phase("acknowledge"):

@@ -132,9 +132,11 @@ class Source:
         self._log.write()  # the world plays on until its block boundary
         out, failure = self._move.out, None
         if out.is_followed:
-            failure = await until_given_up(out.meet(), self._inbox.frozen(out.attempt, out.landed), self._config.meet_s)
+            failure = await until_given_up(
+                out.meet(), self._inbox.frozen(out.attempt, out.ready, out.landed), self._config.meet_s
+            )
         if failure is None:
-            listening = self._inbox.frozen(out.attempt, out.landed)
+            listening = self._inbox.frozen(out.attempt, out.ready, out.landed)
             failure = await until_given_up(out.run(), listening, self._config.frozen_s)
         if failure is None:
             return SourceEvent.READY

@@ -8,7 +8,18 @@ from collections import deque
 from dataclasses import dataclass
 
 from worldmove.move.attempt import Attempt, GaveUpError
-from worldmove.move.messages import Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Inquire, Landed, Prepare, Start
+from worldmove.move.messages import (
+    Abandon,
+    AnyMoveMessage,
+    Begin,
+    Cancel,
+    Fetched,
+    Inquire,
+    Landed,
+    Prepare,
+    Ready,
+    Start,
+)
 from worldmove.move.protocol import SourceEvent
 
 NO_ATTEMPT = "00000000-none"
@@ -82,10 +93,15 @@ class SourceInbox:
                 case Refused() as refused if refused.epoch > self.epoch:
                     return refused
 
-    async def frozen(self, attempt: Attempt, landed: asyncio.Event) -> None:
-        """Set ``landed`` when the bytes are over; raise GaveUpError when there is a reason to."""
+    async def frozen(self, attempt: Attempt, ready: asyncio.Event, landed: asyncio.Event) -> None:
+        """Set ``ready`` when the other end waits for the freeze, ``landed`` when the bytes are over.
+
+        Raises GaveUpError when there is a reason to.
+        """
         while True:
             match await self._items.get():
+                case Ready() as message if attempt.owns(message):
+                    ready.set()
                 case Landed() as message if attempt.owns(message):
                     landed.set()
                 case Cancel() as message if attempt.owns(message):

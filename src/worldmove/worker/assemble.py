@@ -21,6 +21,7 @@ from worldmove.worker.keeper import Keeper
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import Meter
+from worldmove.worker.on_their_way import OnTheirWay
 from worldmove.worker.pictures import Taking, taken
 from worldmove.worker.protecting import Protecting
 from worldmove.worker.slots import SlotPool
@@ -81,6 +82,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         clock=edges.clock,
         meter=Meter(warm.rates),
         check_blocks=config.check_blocks,
+        on_their_way=OnTheirWay(),
         taking=edges.taking,
     )
     background = Background(edges.on_failure)

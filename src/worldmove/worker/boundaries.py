@@ -18,6 +18,11 @@ async def next_boundary(copy: SessionCopy, period_s: float) -> None:
     since_s = asyncio.get_running_loop().time() - copy.ended_at
     if since_s < FRESH * period_s or (since_s > RESTING * period_s and not copy.stepping):
         return
+    await boundary_after(copy, period_s)
+
+
+async def boundary_after(copy: SessionCopy, period_s: float) -> None:
+    """Wait for the end of a step, however fresh the boundary is; not for ever where the session rests."""
     try:
         async with asyncio.timeout(RESTING * period_s):
             await copy.step_ended()

@@ -34,4 +34,6 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The address of this machine at which other workers reach its arenas over TCP."""
     path_notes: str = ""
     """The file of what a probe of this host's paths has found (``worker.path_notes``). Empty: none."""
+    profile: str = ""
+    """The folder in which each worker leaves what a bench wants to see of its threads. Empty: nobody looks."""
     log_level: str = "info"

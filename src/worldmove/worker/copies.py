@@ -133,6 +133,7 @@ class CopyTable:
             copy.slot.enter(SlotState.FREE)
         copy.ended.set()
         del self._copies[copy.name], self._playing[copy.name]
+        self._tools.on_their_way.forget(copy.name)
         self._changed(copy)
 
     def tell_what_is_held(self) -> None:

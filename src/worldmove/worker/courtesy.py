@@ -24,7 +24,7 @@ class Courtesy:
         self._begun: dict[str, float] = {}
         """By session that is played here: when its newest list came."""
         self._in_hand: dict[str, None] = {}
-        self._shadows = 0
+        self._num_holds = 0
         self._change = asyncio.Event()
 
     def owner_began(self, session: str) -> None:
@@ -46,13 +46,13 @@ class Courtesy:
             del self._in_hand[session]
             self._change.set()
 
-    def shadow_reserved(self) -> None:
-        """A slot waits for a session."""
-        self._shadows += 1
+    def hold_back(self) -> None:
+        """A slot waits for a session, or a session is about to leave."""
+        self._num_holds += 1
 
-    def shadow_ended(self) -> None:
-        """It waits no more: the session is played, or was discarded."""
-        self._shadows -= 1
+    def let_go_on(self) -> None:
+        """No more: the session is played, or was discarded, or has gone."""
+        self._num_holds -= 1
         self._change.set()
 
     def look_again(self) -> None:
@@ -79,7 +79,7 @@ class Courtesy:
 
     def _wait_s(self, takes_s: float | None) -> float | None:
         """Return how long nobody may begin unless something changes; None: for as long as nothing does."""
-        if self._shadows:
+        if self._num_holds:
             return None
         since_s = asyncio.get_running_loop().time() - self._owner_ended_at
         if takes_s is not None and self._room_s() >= takes_s:

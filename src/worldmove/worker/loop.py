@@ -27,6 +27,7 @@ from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.message import Notes
 from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, Replayed, StateDone, ToServer
 from worldmove.worker.meter import HIGH, Meter
+from worldmove.worker.on_their_way import OnTheirWay
 from worldmove.worker.pictures import Taking, taken
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import Account, account_of, digest_of, engine_asked, engine_trusted
@@ -52,6 +53,7 @@ class Tools:
     """Seconds, monotonic, for block times."""
     meter: Meter
     check_blocks: int
+    on_their_way: OnTheirWay
     taking: Taking = taken
     """How a block's pictures are copied and hashed."""
 
@@ -212,6 +214,7 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPha
     if number >= copy.skip_before:
         copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
         copy.outbox.send(done)
+        tools.on_their_way.sent(copy.name, number)
     else:
         copy.outbox.replayed[number] = stepped.frame_sha256
         frames = stepped.frame_sha256

@@ -32,6 +32,7 @@ from worldmove.worker.path_notes import read_notes, trusted
 from worldmove.worker.path_rates import path_rates
 from worldmove.worker.picture_threads import PictureThreads, picture_threads
 from worldmove.worker.process_log import Unbreakable, configure_log
+from worldmove.worker.profile import Profile
 from worldmove.worker.room import READ_BYTES, widen
 from worldmove.worker.silence import until_silent
 from worldmove.worker.threads import OneThread
@@ -64,6 +65,22 @@ class Uplink:
             self.connection.send(message)  # type: ignore[arg-type]
 
 
+class _Threads:
+    """What a worker computes in, beside its event loop."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self.engine = OneThread("engine", profile=profile)
+        self.copy = OneThread("copy", profile=profile)
+        self.spare = OneThread("spare", niceness=SPARE_NICENESS, profile=profile)
+        self.pictures = PictureThreads(picture_threads())
+
+    def close(self) -> None:
+        for thread in (self.engine, self.spare, self.copy, self.pictures):
+            thread.close()
+        self._profile.write()
+
+
 async def serve(config: WorkerConfig) -> int:
     """Build the engine, say hello, and serve until told to end. Returns the exit status."""
     log = structlog.get_logger().bind(worker=config.worker, incarnation=config.incarnation)
@@ -88,42 +105,41 @@ async def serve(config: WorkerConfig) -> int:
     def on_fault(task: str, error: BaseException) -> None:
         log.error("session_failed", task=task, exc_info=error)
 
-    engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
-    spare_thread = OneThread("spare", niceness=SPARE_NICENESS)
-    taking = PictureThreads(picture_threads())
-    engine = await engine_thread(lambda: build_engine(config.engine, config.num_threads))
-    warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
+    profile = Profile(config.profile and f"{config.profile}/{config.worker}-{config.incarnation}.json")
+    threads = _Threads(profile)
+    engine = await threads.engine(lambda: build_engine(config.engine, config.num_threads))
+    warm = await threads.engine(lambda: warm_up(engine, time.perf_counter))
     kit = kit_of(engine.spec.device)
     if kit is not None:
         sys.setswitchinterval(DEVICE_SWITCH_INTERVAL_S)
-    transports = await _transports(config, copy_thread, kit)
+    transports = await _transports(config, threads.copy, kit)
     rates = await _rates(config, transports, kit)
     warm = replace(warm, rates={**warm.rates, **rates})
     edges = Edges(
-        engine_thread=engine_thread,
-        spare_thread=spare_thread,
-        copy_thread=copy_thread,
+        engine_thread=threads.engine,
+        spare_thread=threads.spare,
+        copy_thread=threads.copy,
         transports=transports.by_name,
         send=uplink.send,
         clock=time.perf_counter,
         pid=os.getpid(),
-        log=log.info,
+        log=profile.hearing(log.info),
         on_failure=on_failure,
         on_fault=on_fault,
         on_shutdown=stop.set,
-        taking=taking,
+        taking=threads.pictures,
         birth=birth_of(os.getpid()) or "",
     )
     assembly = assemble(config, engine, warm, edges)
     _settle()
+    profile.start()
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
     leaving.append(lambda: _ignored(assembly.background.start("leave", assembly.worker.leave(config.leave_s))))
     assembly.background.start("link", stay_linked(config, assembly, uplink, stop.set))
     await stop.wait()
     await assembly.background.stop()
     await transports.close()
-    for thread in (engine_thread, spare_thread, copy_thread, taking):
-        thread.close()
+    threads.close()
     log.info("worker_ended", clean=not failed)
     return 1 if failed else 0
 

@@ -279,6 +279,11 @@ class SessionCopy:
         self.stops_before = block if self.stops_before is None else min(block, self.stops_before)
         self.look_again()
 
+    def play_on(self) -> None:
+        """Compute past the block that it was to stop before."""
+        self.stops_before = None
+        self.look_again()
+
     def promote(self, epoch: int, block: int, num_digests: int) -> None:
         """Play from ``block`` on, as the owner in ``epoch``."""
         self.epoch, self.next_block, self.num_digests_owed = epoch, block, num_digests

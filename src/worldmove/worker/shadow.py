@@ -1,5 +1,6 @@
 """A slot that waits for a session, as the driver of its move sees it (``move.hosts.ShadowSlot``)."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -10,11 +11,12 @@ from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.rehearsal import Rehearsal
+from worldmove.worker.calm import KEPT_FREE, PICTURES
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
 from worldmove.worker.states import Built, install_tree, rehearse_in, still_in, tree_in
-from worldmove.worker.turns import Turn
+from worldmove.worker.turns import Hold, Turn
 
 
 class Shadow:
@@ -31,6 +33,7 @@ class Shadow:
         self._holds_others_back = False
         self._is_quarantined = False
         self._is_given_back = False
+        self._hold: Hold | None = None
         if not is_followed:
             self._hold_others_back()
 
@@ -46,6 +49,16 @@ class Shadow:
             async with self._tools.turns.take(Turn.OPEN) as engine_thread:
                 job = partial(rehearse_in, self._tools.engine, self._layout, self.arena)
                 self._rehearsal = await engine_thread(job)
+
+    async def clear(self) -> None:
+        period_s = self._tools.engine.spec.period_s
+        async with self._tools.turns.take(Turn.BOUNDARY):
+            self._end_hold()
+            self._hold = self._tools.turns.hold()
+            self._hold.lapse_in(KEPT_FREE * period_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PICTURES * period_s):
+                await self._tools.on_their_way.none()
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         async with self._turn() as engine_thread:
@@ -153,9 +166,15 @@ class Shadow:
     def _hold_others_back(self) -> None:
         if not self._holds_others_back:
             self._holds_others_back = True
-            self._tools.courtesy.shadow_reserved()
+            self._tools.courtesy.hold_back()
 
     def _let_others_go_on(self) -> None:
+        self._end_hold()
         if self._holds_others_back:
             self._holds_others_back = False
-            self._tools.courtesy.shadow_ended()
+            self._tools.courtesy.let_go_on()
+
+    def _end_hold(self) -> None:
+        if self._hold is not None:
+            self._hold.end()
+            self._hold = None

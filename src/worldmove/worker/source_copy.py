@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
-from worldmove.move.hosts import Aside, Blocking, Frozen
+from worldmove.move.hosts import Aside, Blocking, Frozen, WhenReady
 from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
 from worldmove.state.recapture import Known
-from worldmove.worker.boundaries import RESTING, next_boundary, num_ahead
+from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
+from worldmove.worker.calm import PATIENCE, Calm
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -30,6 +31,7 @@ class SourceOfMove:
         self._copy = copy
         self._tools = tools
         self._snapshot = snapshot
+        self._calm = Calm(copy, tools)
         self._known: Known | None = None
         """From an offer to its freeze: what makes the freeze cheaper."""
 
@@ -78,20 +80,24 @@ class SourceOfMove:
                 if not copy.stepping:
                     self._stop_before(copy.next_block, tell)  # it has come to rest: it is met where it stands
 
-    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
+    async def freeze(self, *, is_pulled: bool = True, ready: WhenReady | None = None) -> Frozen:
         """Stop at the next block boundary, quiesce the engine, resolve and gather the state."""
+        self._calm.begin()
+        try:
+            return await self._freeze(ready, is_pulled=is_pulled)
+        except BaseException:
+            self._calm.end()
+            raise
+
+    async def _freeze(self, ready: WhenReady | None, *, is_pulled: bool) -> Frozen:
         await self._until_its_own()
-        if self._copy.stops_before is None:
-            await next_boundary(self._copy, self._tools.engine.spec.period_s)
-        self._require_kept()
-        if self._copy.phase is not CopyPhase.LIVE:
-            raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
-        self._copy.enter(CopyPhase.FROZEN)
-        await self._copy.still()
-        self._require_kept()
-        asked_at = asyncio.get_running_loop().time()
-        known, self._known = self._known, None
+        await self._come_to_rest(ready)
         async with self._used(Turn.BOUNDARY) as engine_thread:
+            await self._calm.keep()
+            self._require_live()
+            self._copy.enter(CopyPhase.FROZEN)
+            asked_at = asyncio.get_running_loop().time()
+            known, self._known = self._known, None
             session, arena = self._copy.engine_session, self._copy.slot.arena
             job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=is_pulled)
             still = await engine_thread(job)
@@ -105,18 +111,22 @@ class SourceOfMove:
         )
 
     def thaw(self, epoch: int) -> None:
+        self._calm.end()
         if not self._copy.is_freeing:
             self._copy.thaw(epoch)
 
     def supersede(self) -> None:
+        self._calm.end()
         if not self._copy.is_freeing:
             self._copy.enter(CopyPhase.SUPERSEDED)
 
     def retire(self, attempt: str) -> None:
+        self._calm.end()
         if not self._copy.is_freeing:
             self._copy.retire(attempt, self._tools.check_blocks if attempt else 0)
 
     def replay(self, epoch: int, block: int) -> None:
+        self._calm.end()
         if not self._copy.is_freeing:
             self._copy.replay(epoch, block, self._tools.check_blocks)
 
@@ -128,7 +138,27 @@ class SourceOfMove:
         await self._copy.passed(block)
 
     def free(self) -> None:
+        self._calm.end()
         self._copy.end()
+
+    async def _come_to_rest(self, ready: WhenReady | None) -> None:
+        """Play no further than a boundary, at a quiet moment: nobody waits for the session, its next list is not here.
+
+        Where the list comes first, it is played, and the next boundary tried. Where it is met, there is no other.
+        """
+        copy, period_s = self._copy, self._tools.engine.spec.period_s
+        if copy.stops_before is not None:
+            await self._calm.come(ready)
+            return
+        try_until = asyncio.get_running_loop().time() + PATIENCE * period_s
+        await next_boundary(copy, period_s)
+        while True:
+            self._require_live()
+            copy.stop_before(copy.next_block)
+            if await self._calm.come(ready) or asyncio.get_running_loop().time() >= try_until:
+                return
+            copy.play_on()
+            await boundary_after(copy, period_s)
 
     async def _until_its_own(self) -> None:
         """While a copy replays, its state is of a block that was shown already."""
@@ -146,6 +176,12 @@ class SourceOfMove:
             async with self._tools.turns.take(turn) as engine_thread:
                 self._require_kept()
                 yield engine_thread
+
+    def _require_live(self) -> None:
+        """Raise StateRefused for a copy that is being freed, ProtocolError for one that is not played."""
+        self._require_kept()
+        if self._copy.phase is not CopyPhase.LIVE:
+            raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
 
     def _require_kept(self) -> None:
         """Raise StateRefused for a copy that is being freed."""

@@ -3,9 +3,13 @@
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
+
+from worldmove.worker.profile import Profile
 
 T = TypeVar("T")
 
@@ -17,8 +21,13 @@ class OneThread:
     a session's memory after whoever cancelled believes that it is still.
     """
 
-    def __init__(self, name: str, *, niceness: int = 0) -> None:
-        """``niceness``, 0 to 19: how far it steps back where others want its core. On Linux each thread has its own."""
+    def __init__(self, name: str, *, niceness: int = 0, profile: Profile | None = None) -> None:
+        """``niceness``, 0 to 19: how far it steps back where others want its core. On Linux each thread has its own.
+
+        ``profile`` hears what each function took.
+        """
+        self._name = name
+        self._profile = profile if profile is not None and profile.is_wanted else None
         self._executor = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix=name, initializer=_step_back, initargs=(niceness,)
         )
@@ -26,6 +35,16 @@ class OneThread:
         self._executor.submit(lambda: None)
 
     async def __call__(self, function: Callable[[], T], /) -> T:
+        if self._profile is None:
+            return await self._run(function)
+        spent, loop_cpu_s = {"asked": time.monotonic()}, time.thread_time()
+        try:
+            return await self._run(partial(_timed, function, spent))
+        finally:
+            spent |= {"resumed": time.monotonic(), "loop_cpu_s": time.thread_time() - loop_cpu_s}
+            self._profile.job(self._name, function, spent)
+
+    async def _run(self, function: Callable[[], T]) -> T:
         future = asyncio.get_running_loop().run_in_executor(self._executor, function)
         ended = asyncio.Event()
         future.add_done_callback(lambda _: ended.set())
@@ -43,6 +62,15 @@ class OneThread:
     def close(self) -> None:
         """Wait for the function in hand and end the thread."""
         self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _timed(function: Callable[[], T], spent: dict[str, float]) -> T:
+    """Run it, and note when it began and ended, and the CPU time of this thread."""
+    spent["began"], cpu_s = time.monotonic(), time.thread_time()
+    try:
+        return function()
+    finally:
+        spent |= {"ended": time.monotonic(), "cpu_s": time.thread_time() - cpu_s}
 
 
 def _step_back(niceness: int) -> None:

@@ -1,8 +1,12 @@
-"""Whose turn it is at the engine: one call at a time, the most urgent first."""
+"""Whose turn it is at the engine: one call at a time, the most urgent first.
+
+While somebody's pause is held free, no call begins but those that it waits for. That is for a part of a period, so that
+nobody's block is late for it.
+"""
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from enum import IntEnum
 
@@ -21,6 +25,31 @@ class Turn(IntEnum):
     """A check block of a retired copy, or a block of a throw-away copy: when no owner has work."""
 
 
+class Hold:
+    """Keeps every call but those of a pause from beginning, until it is ended or lapses."""
+
+    def __init__(self, *ends: Callable[[], None]) -> None:
+        self._ends = ends
+        self._lapse: asyncio.TimerHandle | None = None
+
+    def lapse_in(self, wait_s: float) -> None:
+        """End it by then; said again, the later word counts."""
+        self._forget_lapse()
+        if self._ends:
+            self._lapse = asyncio.get_running_loop().call_later(wait_s, self.end)
+
+    def end(self) -> None:
+        """Let others begin. Idempotent."""
+        self._forget_lapse()
+        ends, self._ends = self._ends, ()
+        for end in ends:
+            end()
+
+    def _forget_lapse(self) -> None:
+        if self._lapse is not None:
+            self._lapse.cancel()
+
+
 class Turns:
     """Serialises the use of one engine. A call that has begun is never interrupted.
 
@@ -34,6 +63,7 @@ class Turns:
         self._waiting: list[tuple[Turn, int, asyncio.Future[None]]] = []
         self._asked = 0
         self._busy = False
+        self._num_holds = 0
 
     @asynccontextmanager
     async def take(self, turn: Turn) -> AsyncIterator[Blocking]:
@@ -44,8 +74,18 @@ class Turns:
         finally:
             self._end()
 
-    async def _begin(self, turn: Turn) -> None:
+    def hold(self, *then: Callable[[], None]) -> Hold:
+        """Keep every call but those of a pause from beginning. Whoever holds says until when; ``then`` follows."""
+        self._num_holds += 1
+        return Hold(self._unhold, *then)
+
+    def _unhold(self) -> None:
+        self._num_holds -= 1
         if not self._busy:
+            self._end()
+
+    async def _begin(self, turn: Turn) -> None:
+        if not self._busy and self._may_begin(turn):
             self._busy = True
             return
         go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -58,10 +98,14 @@ class Turns:
                 self._end()  # the turn had been given all the same: it goes on to the next
             raise
 
+    def _may_begin(self, turn: Turn) -> bool:
+        return turn is Turn.BOUNDARY or not self._num_holds
+
     def _end(self) -> None:
-        while self._waiting:
+        while self._waiting and (self._waiting[0][2].done() or self._may_begin(self._waiting[0][0])):
             _, _, go = heapq.heappop(self._waiting)
             if not go.done():
                 go.set_result(None)
+                self._busy = True
                 return
         self._busy = False

@@ -251,6 +251,7 @@ class Worker:
         copy = self.copies.get(message.session)
         if copy is not None:
             self._server_life = message.server_life
+            self.tools.on_their_way.left(message.session, message.block)
             copy.acknowledge(message.block)
 
     async def _open(self, message: Open) -> None:

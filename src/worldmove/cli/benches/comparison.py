@@ -137,8 +137,8 @@ def compare(config: ServerConfig, asked: Asked, stage: Callable[[str], None]) ->
 
 
 def replace_engine(config: ServerConfig, engine: str) -> ServerConfig:
-    """Return the same configuration for another engine."""
-    return replace(config, worker=msgspec.structs.replace(config.worker, engine=engine))
+    """Return the same configuration for another engine, whose workers nobody looks into."""
+    return replace(config, worker=msgspec.structs.replace(config.worker, engine=engine, profile=""))
 
 
 def _ratio(value: float | str | None, unit: float | str | None) -> float | None:
