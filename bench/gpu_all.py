@@ -137,10 +137,10 @@ def write(folder: Path, found: Mapping[str, Any], label: str) -> None:
     results, day = found["results"], found["begun_at"][:10]
     moves = {name: results[name] for name in ("latents", "complete") if name in results}
     if moves:
-        _write(folder / f"move-{label}.json", {"name": f"move-{label}", "day": day, **begin, **moves})
+        write_json(folder / f"move-{label}.json", {"name": f"move-{label}", "day": day, **begin, **moves})
     if "live" in results:
-        _write(folder / f"live-{label}.json", {"name": f"live-{label}", "day": day, **results["live"]})
-    _write(folder / "all.json", {"name": "gpu_all", **begin, "steps": found["steps"]})
+        write_json(folder / f"live-{label}.json", {"name": f"live-{label}", "day": day, **results["live"]})
+    write_json(folder / "all.json", {"name": "gpu_all", **begin, "steps": found["steps"]})
 
 
 def _run(step: Step, limit_s: float, clock: Callable[[], float]) -> tuple[dict[str, Any], str]:
@@ -177,7 +177,8 @@ def _python_path() -> list[str]:
     return [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write one file."""
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 

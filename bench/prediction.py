@@ -10,7 +10,7 @@ import asyncio
 import random
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -116,24 +116,25 @@ def summary_of(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
             after_first.append(row)
         seen[kind] += 1
     ordered = sorted(made, key=lambda row: str(row["strategy"]))
-    by_strategy = {name: _errors(list(same)) for name, same in groupby(ordered, key=lambda row: str(row["strategy"]))}
+    by_strategy = {name: errors_of(list(same)) for name, same in groupby(ordered, key=lambda row: str(row["strategy"]))}
     late = [row for row in made if (row["gap_ms"] or 0.0) > 0]
     return {
         "moves": len(made),
         "refused": dict(Counter(row["reason"] for row in rows if row["outcome"] == "refused")),
         "not_made": dict(Counter(row["outcome"] for row in rows if row["outcome"] not in ("committed", "refused"))),
-        "all": _errors(made),
-        "after_the_first_of_its_kind": _errors(after_first),
+        "all": errors_of(made),
+        "after_the_first_of_its_kind": errors_of(after_first),
         "by_strategy": by_strategy,
-        "goal_met": _errors(made)["of_allowance"].get("p90", float("inf")) <= 1.0,
+        "goal_met": errors_of(made)["of_allowance"].get("p90", float("inf")) <= 1.0,
         "moves_that_missed_their_horizon": len(late),
         "digests_equal": sum(row["digests_equal"] for row in made),
     }
 
 
-def _errors(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def errors_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the spread of the errors: in ms, as a share of the pause, and as a share of what is allowed."""
-    errors = [(abs(row["expected_ms"] - row["pause_ms"]), row["pause_ms"]) for row in rows]
+    known = [(row["expected_ms"], row["pause_ms"]) for row in rows if None not in (row["expected_ms"], row["pause_ms"])]
+    errors = [(abs(expected - pause), pause) for expected, pause in known]
     return {
         "pause_ms": spread([pause for _, pause in errors]),
         "error_ms": spread([error for error, _ in errors]),
