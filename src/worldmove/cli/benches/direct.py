@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from worldmove.cli.benches.direct_ends import destination, source
+from worldmove.cli.benches.direct_ends import Asked, destination, source
 from worldmove.cli.benches.series import median_of, summary
 from worldmove.cli.benches.surroundings import environment
 from worldmove.errors import UserError
@@ -57,11 +57,18 @@ class Direct:
 
 
 def measure_direct(
-    engine: str, threads: int, repeats: int, stage: Callable[[str], None], *, gpus: Sequence[str] = ()
+    engine: str,
+    threads: int,
+    repeats: int,
+    stage: Callable[[str], None],
+    *,
+    gpus: Sequence[str] = (),
+    path: str | None = None,
 ) -> Direct:
     """Bring a session of an engine across so many times, each time a block later. Raises UserError.
 
     ``gpus``: from the first of them to the second; without any, both ends are on the one that a process takes.
+    ``path``: the one to take; left out, the fastest that a worker has.
     """
     stage(f"between two processes without a server: {engine}")
     context = multiprocessing.get_context("spawn")
@@ -70,7 +77,7 @@ def measure_direct(
     for work, link in zip((source, destination), between, strict=True):
         here, there = context.Pipe()
         process: BaseProcess = context.Process(
-            target=work, args=(engine, threads, repeats, link, there), name=work.__name__
+            target=work, args=(Asked(engine, threads, repeats, path), link, there), name=work.__name__
         )
         with environment(own[work.__name__]):
             process.start()

@@ -11,7 +11,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from worldmove.cli.benches.copies import copy_ms, mapped_copy_ms
 from worldmove.cli.benches.path_here import PathHere
@@ -61,9 +61,18 @@ class End:
     peer: Connection
 
 
-def source(engine_name: str, threads: int, repeats: int, peer: Connection, parent: Connection) -> None:
+class Asked(NamedTuple):
+    """Which engine's session, how often, and by which path; None for the fastest that a worker has."""
+
+    engine: str
+    threads: int
+    repeats: int
+    path: str | None
+
+
+def source(asked: Asked, peer: Connection, parent: Connection) -> None:
     """Play and freeze, and say what was frozen."""
-    with _end(engine_name, threads, peer) as end:
+    with _end(asked, peer) as end:
         session, captured = open_in(end.engine, end.engine.open(1), end.arena)
         peer.send(
             (
@@ -73,7 +82,7 @@ def source(engine_name: str, threads: int, repeats: int, peer: Connection, paren
             )
         )
         clock = Clock()
-        for number in range(-1, repeats):  # the first one is a trial
+        for number in range(-1, asked.repeats):  # the first one is a trial
             end.engine.step(session, ())
             captured = _give(end, session, number, clock if number >= 0 else Clock())
         peer.recv()  # the destination has let go of the path
@@ -81,13 +90,13 @@ def source(engine_name: str, threads: int, repeats: int, peer: Connection, paren
         parent.send({"instants": clock.instants, "num_bytes": captured.num_bytes, "num_storages": num_storages})
 
 
-def destination(engine_name: str, threads: int, repeats: int, peer: Connection, parent: Connection) -> None:
+def destination(asked: Asked, peer: Connection, parent: Connection) -> None:
     """Take what is frozen, as often as it comes."""
-    with _end(engine_name, threads, peer) as end, ThreadPoolExecutor(1) as beside:
+    with _end(asked, peer) as end, ThreadPoolExecutor(1) as beside:
         ticket, handle, size = peer.recv()
         end.path.connect(ticket)
         clock, copies = Clock(), list[float]()
-        for number in range(-1, repeats):
+        for number in range(-1, asked.repeats):
             num_bytes = _take(end, beside, number, clock if number >= 0 else Clock())
             if number >= 0:
                 copies.append(_flat_copy_ms(end, num_bytes, handle, size))
@@ -191,14 +200,14 @@ class Arrival:
 
 
 @contextmanager
-def _end(engine_name: str, threads: int, peer: Connection) -> Iterator[End]:
+def _end(asked: Asked, peer: Connection) -> Iterator[End]:
     """Build and warm an engine, make a slot for a session of it, and serve a path, while inside."""
-    engine = build_engine(engine_name, threads)
+    engine = build_engine(asked.engine, asked.threads)
     warm, kit = warm_up(engine, time.perf_counter), kit_of(engine.spec.device)
     arena = new_arena(warm.arena_bytes, "worldmove-bench", kit)
     with (
         TemporaryDirectory(prefix="worldmove-bench-") as folder,
-        PathHere(Path(folder) / "path", kit, random.Random(1)) as path,
+        PathHere(Path(folder) / "path", kit, random.Random(1), asked.path) as path,
     ):
         yield End(engine=engine, arena=arena, path=path, peer=peer)
 
