@@ -12,7 +12,7 @@ from worldmove.fleet.gpus import gpus_named
 
 HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, refused="a check failed")
 SPARE_SLOTS = 3
-"""Beside half of the residents: the moved world's, its shadow's and its retired copy's."""
+"""Beside half of the residents: a moved world's, its shadow's and its retired copy's."""
 Profile = Annotated[
     bool, typer.Option("--profile", help="Look into the workers' threads, too: JSON tells where. It slows them down.")
 ]
@@ -84,6 +84,9 @@ def bench_live(
     *,
     moves: Annotated[int, typer.Option("--moves", "-n", min=1, help="How many moves, to and fro.")] = 40,
     every: Annotated[int, typer.Option("--every", min=1, help="Blocks between two moves.")] = 2,
+    sessions: Annotated[
+        int, typer.Option("--sessions", min=1, help="Worlds that are moved, at once; they begin on different workers.")
+    ] = 1,
     residents: Annotated[int, typer.Option("--residents", min=0, help="Worlds that play beside, on both workers.")] = 2,
     segment: Annotated[int, typer.Option("--segment", min=1, help="Moves before blocks are played without any.")] = 20,
     after: Annotated[int, typer.Option("--after", min=0, help="Blocks played on after the last move.")] = 50,
@@ -127,6 +130,7 @@ def bench_live(
         residents=residents,
         after=after,
         control=control,
+        sessions=sessions,
         strategy=strategy,
     )
     told = Start(
@@ -135,7 +139,7 @@ def bench_live(
         workers=2,
         engine=engine_named(preset),
         threads=threads,
-        slots=residents // 2 + SPARE_SLOTS,
+        slots=residents // 2 + SPARE_SLOTS + sessions - 1,
         keep_s=600.0,
         gpus=gpus_named(gpus),
         check_blocks=checks,
@@ -145,7 +149,7 @@ def bench_live(
     with loading(output, verbosity) as line, looking(config_of(told, verbosity), wanted=profile) as (config, looked):
         run = run_live(config, asked, line.stage)
         seen = looked()
-    found = LiveFound(run=run, check_blocks=checks, head=begin)
+    found = LiveFound(run=run, check_blocks=checks, gpus=told.gpus, head=begin)
     output.document("bench.live", {**found.fields(), **seen, "engine": told.engine})
     output.table(("", "MEDIAN", "P99", "MAX"), found.rows(), nothing="Nothing was measured.")
     output.note(found.sentence())

@@ -1,11 +1,12 @@
 """The live loop: blocks told apart by what went on, goals that can be missed, and a run whose replay is equal."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from worldmove.cli.benches.live import LiveAsked, LiveRun, run_live
+from worldmove.cli.benches.live import LiveAsked, LiveRun, run_live, together
 from worldmove.cli.benches.live_blocks import Segment, late, of_segments, parted
 from worldmove.cli.benches.live_found import LiveFound
 from worldmove.cli.benches.player import Seen
@@ -27,6 +28,8 @@ def came(block: int, at: float, *, margin_s: float | None = 0.1, compute_s: floa
 
 def a_run(mine: list[Arrival], residents: list[Arrival], **changes: Any) -> LiveFound:
     report = {
+        "from": "a",
+        "to": "b",
         "outcome": "committed",
         "reason": "",
         "pause_ms": 5.0,
@@ -93,22 +96,52 @@ def test_a_goal_that_is_missed_is_named(
     assert a_run(mine, residents, **changes).misses() == [miss]
 
 
+def test_a_block_of_each_moved_world_is_told_by_that_worlds_own_numbers() -> None:
+    segments = [
+        replace(segment, others=((first - 1, end - 1),)) for segment in SEGMENTS for first, end in [segment.blocks]
+    ]
+    worlds = [[came(number, 10.0 + number) for number in range(7)] for _ in "ab"]
+    found = [of_segments(world, segments, with_moves=True, world=n) for n, world in enumerate(worlds)]
+    assert [[arrival.block for arrival in blocks] for blocks in found] == [[2, 3], [1, 2]]
+    both = a_run(worlds[0], [], segments=segments, others=[worlds[1]])
+    assert both.fields()["blocks"]["moved"]["n"] == 4
+
+
+def test_of_several_replays_all_must_be_equal_and_their_counts_are_one() -> None:
+    counts = {"num_blocks": 3, "num_states": 2, "num_moves": 1}
+    equal, other = {"equal": True, **counts}, {"equal": False, **counts}
+    assert together([other]) is other
+    assert together([equal, equal])["equal"] is True
+    found = together([equal, other])
+    assert (found["equal"], found["num_blocks"], found["num_moves"]) == (False, 6, 2)
+
+
+def test_between_two_gpus_a_pause_may_be_longer() -> None:
+    report = {**a_run([], []).committed[0], "pause_ms": 18.0}
+    here = a_run([], [], reports=[report])
+    assert here.misses() == ["pause p99 over 15 ms"]
+    assert replace(here, gpus=("0", "1")).misses() == []
+
+
 @pytest.mark.slow
 @pytest.mark.alone
-def test_a_world_on_a_device_moves_both_ways_beside_another_and_its_replay_is_equal() -> None:
-    worker = WorkerConfig(engine=DOUBLE, num_slots=4, log_level="warning")
-    config = ServerConfig(port=0, num_workers=2, worker=worker, account_every=4)
-    asked = LiveAsked(moves=2, every=2, segment=1, residents=1, after=6, control=0.5)
-    found = LiveFound(run=run_live(config, asked, lambda _: None), check_blocks=2, head={})
-    assert {report["to"] for report in found.committed} == {"worker-1", "worker-2"}
+def test_worlds_on_a_device_move_both_ways_at_once_beside_another_and_their_replays_are_equal() -> None:
+    worker = WorkerConfig(engine=DOUBLE, num_slots=5, log_level="warning")
+    config = ServerConfig(port=0, num_workers=2, worker=worker, gpus=("0", "1"), account_every=4)
+    asked = LiveAsked(moves=4, every=2, segment=2, residents=1, after=6, control=0.5, sessions=2)
+    found = LiveFound(run=run_live(config, asked, lambda _: None), check_blocks=2, gpus=config.gpus, head={})
+    assert found.fields()["directions"] == {"worker-1 to worker-2": 2, "worker-2 to worker-1": 2}
     assert [segment.with_moves for segment in found.run.segments] == [True, False, True, False]
     lengths = [segment.blocks[1] - segment.blocks[0] for segment in found.run.segments]
     assert sum(lengths[1::2]) < sum(lengths[::2])
     replay = found.run.replay
     assert replay["equal"]
-    assert replay["num_moves"] == 2
-    assert found.run.segments[-1].blocks[1] + asked.after <= replay["num_blocks"] <= found.run.mine[-1].block + 1
-    assert replay["num_states"] >= 2
+    assert replay["num_moves"] == 4
+    assert [each["num_moves"] for each in replay["worlds"]] == [2, 2]
+    ends = [found.run.segments[-1].blocks[1], found.run.segments[-1].others[0][1]]
+    for end, each in zip(ends, replay["worlds"], strict=True):
+        assert end + asked.after <= each["num_blocks"] + 1
+    assert replay["num_states"] >= 4
     frames = found.fields()["frames"]
     assert (frames["damaged"], frames["missing"], frames["checks_unequal"]) == (0, 0, 0)
     assert frames["checks"] > 0

@@ -1,17 +1,22 @@
-"""A live loop: one world is moved to and fro every few blocks while others play beside it on the same workers.
+"""A live loop: worlds are moved to and fro every few blocks while others play beside them on the same workers.
+
+Several that are moved begin on different workers: their moves are under way at once, and in both directions.
 
 Segments with moves and segments without take turns in one run, with the same worlds in the same processes: what
-disturbs the machine disturbs both, and the second kind is the control. Afterwards the world's record is computed
-anew, in a process of its own, on an engine that never moved.
+disturbs the machine disturbs both, and the second kind is the control. Afterwards each world's record is computed
+anew, in a process of its own, on an engine that never moved; where workers have GPUs of their own, on the one on which
+the world did not begin.
 """
 
 import asyncio
 import multiprocessing
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +25,7 @@ from worldmove.cli.benches.found import Report
 from worldmove.cli.benches.live_blocks import Segment, Span
 from worldmove.cli.benches.player import Seen, playing
 from worldmove.cli.benches.served import Served, served
+from worldmove.cli.benches.surroundings import environment
 from worldmove.cli.benches.tap import Arrival
 from worldmove.cli.client import Client, ServerError
 from worldmove.cli.progress import Bar
@@ -27,6 +33,7 @@ from worldmove.cli.recording import record_to
 from worldmove.cli.verdict import fields
 from worldmove.cli.verifying import Asked, verify_record
 from worldmove.errors import UserError, WorldMoveError
+from worldmove.fleet.gpus import seeing
 from worldmove.serve.server_config import ServerConfig
 
 SETTLE_BLOCKS = 4
@@ -51,6 +58,8 @@ class LiveAsked:
     control: float = 1.0
     """For each block of a segment with moves, so many in the one without that follows."""
     strategy: str | None = None
+    sessions: int = 1
+    """Worlds that are moved, at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,35 +75,64 @@ class LiveRun:
     reports: Sequence[Report]
     mine: Sequence[Arrival]
     """The moved world's blocks."""
+    others: Sequence[Sequence[Arrival]] = ()
+    """Those of the other moved worlds."""
     residents: Sequence[Sequence[Arrival]]
     seen: Sequence[Seen]
-    """What the players saw: the moved world's first."""
+    """What the players saw: the moved worlds' first."""
     replay: dict[str, Any]
-    """What ``verify`` says of the record."""
+    """What ``verify`` says of the record; of several, of all of them together."""
 
 
 def run_live(config: ServerConfig, asked: LiveAsked, stage: Stage) -> LiveRun:
     """Play, and compute everything anew afterwards. Raises UserError."""
     with TemporaryDirectory(prefix="worldmove-bench-") as folder:
-        record = Path(folder) / "live.record"
-        loop = asyncio.run(_play(config, asked, record, stage))
-        stage("computing the record anew")
-        return loop.run(asked, replayed(record, config.worker.engine))
+        records = [Path(folder) / f"{number}.record" for number in range(asked.sessions)]
+        loop = asyncio.run(_play(config, asked, records, stage))
+        stage("computing what was recorded anew")
+        elsewhere = [seeing(gpu, config.gpus) for _, gpu in zip(records, cycle(config.gpus or ("",)), strict=False)]
+        return loop.run(asked, together(replayed_all(records, config.worker.engine, elsewhere)))
+
+
+def together(replays: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return one replay as it is; of several what holds for all, and each."""
+    if len(replays) == 1:
+        return replays[0]
+    counts = {name: sum(replay[name] for replay in replays) for name in ("num_blocks", "num_states", "num_moves")}
+    return {"equal": all(replay["equal"] for replay in replays), **counts, "worlds": list(replays)}
 
 
 def replayed(record: Path, engine: str) -> dict[str, Any]:
     """Verify a record in a fresh process. Raises UserError where that cannot be done."""
+    return replayed_all([record], engine, [{}])[0]
+
+
+def replayed_all(records: Sequence[Path], engine: str, variables: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Verify records at once, each in a fresh process with some variables of its own. Raises UserError."""
     context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=_verify, args=(record, engine, there), name="worldmove-bench-replay")
-    process.start()
-    there.close()
+    begun: list[tuple[BaseProcess, Connection]] = []
+    for record, own in zip(records, variables, strict=True):
+        here, there = context.Pipe()
+        process: BaseProcess = context.Process(
+            target=_verify, args=(record, engine, there), name="worldmove-bench-replay"
+        )
+        with environment(own):
+            process.start()
+        there.close()
+        begun.append((process, here))
+    try:
+        return [_said(here) for _, here in begun]
+    finally:
+        for process, here in begun:
+            here.close()
+            process.join()
+
+
+def _said(here: Connection) -> dict[str, Any]:
     try:
         found: dict[str, Any] | WorldMoveError = here.recv()
     except EOFError as error:
         raise UserError("the record could not be computed anew: that process has ended") from error
-    finally:
-        process.join()
     if isinstance(found, WorldMoveError):
         raise UserError(f"the record could not be computed anew: {found}") from found
     return found
@@ -122,8 +160,8 @@ class _Loop:
         self.reports: list[Report] = []
         self.arrivals: list[list[Arrival]] = []
 
-    async def play(self, record: Path) -> None:
-        """Open, play, move, play on, and keep the record."""
+    async def play(self, records: Sequence[Path]) -> None:
+        """Open, play, move, play on, and keep the records."""
         async with AsyncExitStack() as players:
             await self._open(players)
             await self._blocks(SETTLE_BLOCKS)
@@ -132,7 +170,8 @@ class _Loop:
                 blocks = await self._segment(min(self._asked.segment, self._asked.moves - made))
                 await self._rested_segment(max(1, round(blocks * self._asked.control)))
             await self._blocks(self._asked.after)
-            await asyncio.to_thread(self._keep, record)
+            for opened, record in zip(self.opened, records, strict=False):
+                await asyncio.to_thread(self._keep, opened["session"], record)
         self.arrivals = [await self._server.arrivals(opened["session"]) for opened in self.opened]
 
     def run(self, asked: LiveAsked, replay: dict[str, Any]) -> LiveRun:
@@ -145,15 +184,16 @@ class _Loop:
             moves=self.moves,
             reports=self.reports,
             mine=self.arrivals[0],
-            residents=self.arrivals[1:],
+            others=self.arrivals[1 : asked.sessions],
+            residents=self.arrivals[asked.sessions :],
             seen=self.seen,
             replay=replay,
         )
 
     async def _open(self, players: AsyncExitStack) -> None:
-        """Begin the world that is moved, and residents on each worker in turn; have all of them played."""
+        """Begin the worlds that are moved, and residents, on each worker in turn; have all of them played."""
         names = [worker["worker"] for worker in (await asyncio.to_thread(self._client.get, "workers"))["workers"]]
-        for number in range(1 + self._asked.residents):
+        for number in range(self._asked.sessions + self._asked.residents):
             body = {"seed": 1 + number, "worker": names[(number + 1) % len(names)]}
             opened = await asyncio.to_thread(self._client.post, "sessions", body=body)
             self.opened.append(opened)
@@ -162,27 +202,32 @@ class _Loop:
 
     async def _segment(self, goal: int) -> int:
         """Move so often; return how many blocks that took."""
-        first, begin, goal = self._next_block(), time.monotonic(), self._committed() + goal
-        while self._committed() < goal:
-            await self._blocks(self._asked.every)
-            await self._move()
-        self.segments.append(
-            Segment(with_moves=True, blocks=(first, self._next_block()), span=(begin, time.monotonic()))
-        )
-        return self._next_block() - first
+        goal += self._committed()
+        async with self._noted(with_moves=True):
+            while self._committed() < goal:
+                await self._blocks(self._asked.every)
+                await asyncio.gather(*(self._move(self.opened[number]) for number in range(self._asked.sessions)))
+        first, end = self.segments[-1].blocks
+        return end - first
 
     async def _rested_segment(self, blocks: int) -> None:
-        first, begin = self._next_block(), time.monotonic()
-        await self._blocks(blocks)
-        self.segments.append(
-            Segment(with_moves=False, blocks=(first, self._next_block()), span=(begin, time.monotonic()))
-        )
+        async with self._noted(with_moves=False):
+            await self._blocks(blocks)
 
-    async def _move(self) -> None:
-        session, begin = self.opened[0]["session"], time.monotonic()
+    @asynccontextmanager
+    async def _noted(self, *, with_moves: bool) -> AsyncIterator[None]:
+        """Note what is played inside as a segment."""
+        firsts, begin = self._next_blocks(), time.monotonic()
+        yield
+        blocks = tuple(zip(firsts, self._next_blocks(), strict=True))
+        span = (begin, time.monotonic())
+        self.segments.append(Segment(with_moves=with_moves, blocks=blocks[0], others=blocks[1:], span=span))
+
+    async def _move(self, opened: Mapping[str, Any]) -> None:
+        begin = time.monotonic()
         try:
             report = await asyncio.to_thread(
-                self._client.post, "sessions", session, "move", body={"strategy": self._asked.strategy}
+                self._client.post, "sessions", opened["session"], "move", body={"strategy": self._asked.strategy}
             )
         except ServerError as error:
             if "move" not in error.body:
@@ -196,20 +241,21 @@ class _Loop:
     async def _blocks(self, count: int) -> None:
         await self.seen[0].frames_later(count * self._server.address.frames_per_block)
 
-    def _next_block(self) -> int:
-        return (self.seen[0].next_frame or 0) // self._server.address.frames_per_block
+    def _next_blocks(self) -> list[int]:
+        """Return the next block of each moved world."""
+        moved = self.seen[: self._asked.sessions]
+        return [(seen.next_frame or 0) // self._server.address.frames_per_block for seen in moved]
 
     def _committed(self) -> int:
         return sum(report["outcome"] == "committed" for report in self.reports)
 
-    def _keep(self, record: Path) -> None:
-        query = {"follow": "false"}
-        with self._client.download("sessions", self.opened[0]["session"], "record", query=query) as pieces:
+    def _keep(self, session: str, record: Path) -> None:
+        with self._client.download("sessions", session, "record", query={"follow": "false"}) as pieces:
             record_to(record, pieces)
 
 
-async def _play(config: ServerConfig, asked: LiveAsked, record: Path, stage: Stage) -> _Loop:
+async def _play(config: ServerConfig, asked: LiveAsked, records: Sequence[Path], stage: Stage) -> _Loop:
     async with served(config, stage) as server:
         loop = _Loop(server, asked, stage)
-        await loop.play(record)
+        await loop.play(records)
         return loop

@@ -13,11 +13,15 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """A part of a run: the moved world's first block, and the one after its last; from when until when."""
+    """A part of a run: the moved world's first block, and the one after its last; from when until when.
+
+    ``others``: the same blocks of the other moved worlds.
+    """
 
     with_moves: bool
     blocks: tuple[int, int]
     span: Span
+    others: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +53,12 @@ def parted(worlds: Sequence[Sequence[Arrival]], segments: Sequence[Segment], mov
     return found
 
 
-def of_segments(blocks: Sequence[Arrival], segments: Sequence[Segment], *, with_moves: bool) -> list[Arrival]:
-    """Return the moved world's blocks of one kind of segment, by their numbers."""
-    ranges = [range(*segment.blocks) for segment in segments if segment.with_moves is with_moves]
+def of_segments(
+    blocks: Sequence[Arrival], segments: Sequence[Segment], *, with_moves: bool, world: int = 0
+) -> list[Arrival]:
+    """Return a moved world's blocks of one kind of segment, by their numbers. ``world``: which of them it is."""
+    of_kind = [segment for segment in segments if segment.with_moves is with_moves]
+    ranges = [range(*(segment.blocks, *segment.others)[world]) for segment in of_kind]
     return [arrival for arrival in blocks if any(arrival.block in each for each in ranges)]
 
 
