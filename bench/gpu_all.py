@@ -22,6 +22,7 @@ from bench.record import ROOT
 from worldmove.cli.benches.machine import head
 
 USUAL = ("tests", "wmf1", "loop", "latents", "complete", "live")
+CHECK_FAILED = 3
 TAIL = 2000
 """Characters of a step's output that its entry has."""
 WORLDMOVE = (sys.executable, "-c", "from worldmove.cli.main import main; main()")
@@ -29,7 +30,10 @@ WORLDMOVE = (sys.executable, "-c", "from worldmove.cli.main import main; main()"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One command. ``prints_result``: its last line of standard output is its result, as JSON."""
+    """One command. ``prints_result``: its last line of standard output is its result, as JSON, if it ended well.
+
+    Also with 3 it has ended well: a check of its own failed, which the result tells.
+    """
 
     name: str
     command: tuple[str, ...]
@@ -124,7 +128,7 @@ def take(chosen: Sequence[Step], folder: Path, budget_s: float, clock: Callable[
             continue
         found[step.name], out = _run(step, min(step.limit_s, left_s), clock)
         (folder / f"{step.name}.log").write_text(out, encoding="utf-8")
-        if step.prints_result and found[step.name]["status"] == 0:
+        if step.prints_result and found[step.name]["status"] in (0, CHECK_FAILED):
             results[step.name] = json.loads(out.splitlines()[-1])
             (folder / f"{step.name}.log").unlink()
         print(json.dumps({step.name: found[step.name]}), flush=True)

@@ -1,0 +1,161 @@
+"""Everything that wants two GPUs of one host, in one command and within one limit; the table of goals comes last.
+
+    python -m tests.gpu.wheelhouse run wheelhouse python -m bench.gpu_pair --out FOLDER
+
+Each step has a limit of its own. One that fails, or has no time left, says so in ``pair-LABEL.json`` and stops no
+other; ``--only`` takes the rest in a second command, and ``--before FILE`` puts what an earlier one brought in the same
+table. With ``--preset matrix-tiny --gpus 0,1`` all but what needs the devices is tried without any.
+
+    tests      those of tests/gpu that want two
+    doctor     the canary, and every path between two GPUs, both ways
+    alike      canary and environment of two workers; a forced difference
+    latents    a verified move between two processes, beside every other way to bring as many bytes across
+    play       complete sessions under play, moved in both directions at once; their records computed anew
+    links      moves over 100, 25, 10 and 1 Gb/s, as admission chooses
+    residents  moves by replay to a worker where others play
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.gpu_all import WORLDMOVE, Step, take
+from bench.pair_goals import rows, text
+
+USUAL = ("tests", "doctor", "alike", "latents", "play", "links", "residents")
+SMALL = "python:tests.worker.device_engine:build_cuda"
+"""An engine that is quick to start, for the worker that is set otherwise."""
+LINKS = "any@100gbit*6,any@25gbit*6,any@10gbit*6,any@1gbit*3"
+RESIDENTS = "replay@10gbit*3"
+IN_FILES = ("links", "residents")
+"""Steps that write a file of their own."""
+
+
+def main() -> None:
+    """Take the steps, write one file, and print the table; end with 1 if a step failed."""
+    options = options_of(None)
+    folder = Path(options.out).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = [step for step in steps(options, folder) if step.name in options.only.split(",")]
+    found = take(chosen, folder, options.budget, time.monotonic)
+    found = with_files(found, folder)
+    before = json.loads(Path(options.before).read_text(encoding="utf-8")) if options.before else {}
+    written = joined(before, found, options.label)
+    (folder / f"pair-{options.label}.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+    print(text(rows(written["results"])), flush=True)
+    sys.exit(any(entry["status"] != 0 for entry in found["steps"].values()))
+
+
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    options = argparse.ArgumentParser(prog="python -m bench.gpu_pair", description=__doc__)
+    options.add_argument("--out", required=True, help="the folder for everything")
+    options.add_argument("--label", default="h200x2", help="the machine's name in file names")
+    options.add_argument("--preset", default="matrix-game-2")
+    options.add_argument("--gpus", default="0,1", help="as `worldmove serve --gpus`")
+    options.add_argument("--only", default=",".join(USUAL), help="these steps alone, with commas")
+    options.add_argument("--before", default="", help="what an earlier command wrote, for the same table")
+    options.add_argument("--moves", type=int, default=10, help="latents: moves under play")
+    options.add_argument("--repeats", type=int, default=20, help="latents: moves without a server")
+    options.add_argument("--file-repeats", type=int, default=2)
+    options.add_argument("--play-moves", type=int, default=200)
+    options.add_argument("--after", type=int, default=50, help="blocks played on after the last move")
+    options.add_argument("--links", default=LINKS, help="as `bench.under_play --ways`")
+    options.add_argument("--residents", default=RESIDENTS, help="the same, to where two others play")
+    options.add_argument("--links-s", type=float, default=120.0, help="no move over a link ends later than this")
+    options.add_argument("--budget", type=float, default=580.0, help="seconds for all of it")
+    return options.parse_args(arguments)
+
+
+def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
+    """Return the steps in order: what is quick and decides first."""
+    engine, gpus = f"reference:{options.preset}", ("--gpus", options.gpus)
+    is_real = options.preset.startswith("matrix-game")
+    python = (sys.executable, "-m")
+    return [
+        Step(name="tests", command=(*python, "pytest", "-q", "-rs", "-m", "two_gpus", "tests/gpu"), limit_s=150),
+        Step(
+            name="doctor",
+            command=(*WORLDMOVE, "doctor", "--json", "--engine", engine),
+            limit_s=120,
+            prints_result=True,
+        ),
+        Step(
+            name="alike",
+            command=(
+                *python,
+                "bench.pair_alike",
+                "--engine",
+                engine,
+                *gpus,
+                "--other-engine",
+                SMALL if is_real else "",
+            ),
+            limit_s=150,
+            prints_result=True,
+        ),
+        Step(
+            name="latents",
+            command=(
+                *(*WORLDMOVE, "bench", "move", "--json", "--preset", f"{options.preset}-latents", *gpus),
+                *("-n", str(options.moves), "--repeats", str(options.repeats)),
+                *("--file-repeats", str(options.file_repeats)),
+            ),
+            limit_s=280,
+            prints_result=True,
+        ),
+        Step(
+            name="play",
+            command=(
+                *(*WORLDMOVE, "bench", "live", "--json", "--preset", options.preset, *gpus),
+                *("-n", str(options.play_moves), "--every", "2", "--sessions", "2", "--residents", "0"),
+                *("--segment", "50", "--control", "0.3", "--after", str(options.after)),
+            ),
+            limit_s=500,
+            prints_result=True,
+        ),
+        *(
+            Step(
+                name=name,
+                command=(
+                    *(*python, "bench.under_play", "--engine", engine, *gpus, "--ways", ways, *more),
+                    *("--within-s", str(options.links_s), "--out", f"{folder}/{name}.json"),
+                ),
+                limit_s=options.links_s + 120,
+            )
+            for name, ways, more in (
+                ("links", options.links, ("--control-blocks", "8")),
+                ("residents", options.residents, ("--residents", "2", "--control-blocks", "16")),
+            )
+        ),
+    ]
+
+
+def with_files(found: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return what was found, with what steps wrote to files; of a step that ended well no log is kept."""
+    results = dict(found["results"])
+    for name, entry in found["steps"].items():
+        if name in IN_FILES and (folder / f"{name}.json").is_file():
+            results[name] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+            (folder / f"{name}.json").unlink()
+        if entry["status"] == 0 and name != "tests":
+            (folder / f"{name}.log").unlink(missing_ok=True)
+    return {**found, "results": results}
+
+
+def joined(before: Mapping[str, Any], found: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Return one file's content: this command's, and of an earlier one what this one has not."""
+    parts = {part: {**before.get(part, {}), **found[part]} for part in ("steps", "results")}
+    begin = {key: value for key, value in found.items() if key not in parts}
+    goals = [asdict(row) for row in rows(parts["results"])]
+    day = found["begun_at"][:10]
+    return {"name": f"pair-{label}", "day": day, **begin, "goals": goals, **parts}
+
+
+if __name__ == "__main__":
+    main()
