@@ -1,6 +1,6 @@
 """What both ends of a move compute in Python between the freeze and the comparison, for a state of full size, on a CPU.
 
-The state has the true geometry of matrix-game-2 (491 leaves, 2.7 GB of memory that nobody touches) and stands for one
+The state has the true geometry of matrix-game-2 (496 leaves, 2.7 GB of memory that nobody touches) and stands for one
 on a device: copies and kernels are ordered and do nothing, so what is left is the host's own work. CPU time of one
 thread, in ms, medians; nothing else waits for Python's lock.
 

@@ -46,8 +46,18 @@ def pose_of(value: Any) -> tuple[int, int]:
 
 
 def held_of(value: Any, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys that are down, each of them known and there once."""
+    """Return the keys that are down, each of them known and there once; what ``padded`` has put behind them is not."""
     keys = sequence(value, None, "held")
+    while keys and keys[-1] == "":
+        keys = keys[:-1]
     for index, key in enumerate(keys):
         require(key in known and key not in keys[:index], f"held[{index}]", f"{key!r} is no key, or is there twice")
     return tuple(keys)
+
+
+def padded(keys: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys that are down as a state has them: always as many leaves.
+
+    A state that keeps its shape is read at a freeze by comparing it with what is known of it.
+    """
+    return (*keys, *("" for _ in range(len(known) - len(keys))))

@@ -203,5 +203,5 @@ def test_the_scopes_differ_by_what_pixels_need() -> None:
     session = engine.open(5)
     latents, complete = (engine.size(session, scope) for scope in ("latents", "complete"))
     assert latents.num_leaves == 15 * 3
-    assert complete.num_leaves == latents.num_leaves + 32 + 4 + 5
+    assert complete.num_leaves == latents.num_leaves + 32 + 4 + 10
     assert complete.resident - complete.allocated == latents.resident - latents.allocated > 0

@@ -2,6 +2,7 @@
 
 import os
 import random
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from worldmove.state.manifest import Layout
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
 from worldmove.worker.engines import build_engine
+from worldmove.worker.process import DEVICE_SWITCH_INTERVAL_S
 from worldmove.worker.states import (
     DIGESTER,
     freeze_in,
@@ -202,6 +204,7 @@ class Arrival:
 @contextmanager
 def _end(asked: Asked, peer: Connection) -> Iterator[End]:
     """Build and warm an engine, make a slot for a session of it, and serve a path, while inside."""
+    sys.setswitchinterval(DEVICE_SWITCH_INTERVAL_S)  # as in a worker
     engine = build_engine(asked.engine, asked.threads)
     warm, kit = warm_up(engine, time.perf_counter), kit_of(engine.spec.device)
     arena = new_arena(warm.arena_bytes, "worldmove-bench", kit)

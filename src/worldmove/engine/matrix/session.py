@@ -14,7 +14,7 @@ from worldmove.engine.matrix.conditioning import Conditioning, draw_conditioning
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder import Features, empty_features
 from worldmove.engine.matrix.decoder_weights import slot_shapes
-from worldmove.engine.tree_checks import held_of, mapping, pose_of, require, sequence, whole
+from worldmove.engine.tree_checks import held_of, mapping, padded, pose_of, require, sequence, whole
 from worldmove.errors import StateRefused
 
 LATENTS = "latents"
@@ -56,7 +56,7 @@ def export(session: Session) -> Tree:
         "decoder": list(session.features),
         "frame": session.frame,
         "generator": session.generator,
-        "held": session.stand.held,
+        "held": padded(session.stand.held, KEYS),
         "number": session.stand.number,
         "pose": session.stand.pose,
     }
