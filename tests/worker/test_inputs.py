@@ -35,7 +35,7 @@ def test_a_list_that_is_ahead_waits_for_its_block() -> None:
 
 
 def test_a_gateway_that_never_acknowledges_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "MAX_LISTS", 10)
+    monkeypatch.setattr(inputs, "MOST_LISTS", 10)
     lists = InputLists()
     for block in range(25):
         lists.put(block, DOWN)

@@ -13,6 +13,7 @@ from worldmove.errors import TransportError
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Gone
 from worldmove.transport.loopback import LoopbackChannel
+from worldmove.worker import keeper
 from worldmove.worker.messages import (
     BlockDone,
     Close,
@@ -209,6 +210,28 @@ def test_bytes_that_have_changed_since_they_were_proven_are_never_played_and_the
         arena.memory[place] ^= 1
         await pair.revived()
         assert "snapshot of block 4 cannot be used" in pair.b.of(Failed)[0].message
+        assert (pair.held(), pair.b.copies().slots_free) == ([], 2)
+
+    on(trial)
+
+
+def test_a_snapshot_of_which_no_session_can_be_made_for_whatever_reason_is_let_go_and_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would be tried again for ever, and the session would never be said to be lost."""
+
+    async def has_no_memory(*_: object) -> None:
+        raise MemoryError("there is none left")
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        monkeypatch.setattr(keeper.Keeper, "_installed", has_no_memory)
+        pair.b.worker.take(Revive(session="s-1", epoch=1, block=4, next_block=6))
+        await asyncio.sleep(0.1)
+        assert [type(error) for error in pair.b.failures] == [MemoryError]
+        pair.b.failures.clear()
+        assert [failed.code for failed in pair.b.of(Failed)] == ["internal"]
         assert (pair.held(), pair.b.copies().slots_free) == ([], 2)
 
     on(trial)

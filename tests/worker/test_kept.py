@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from worldmove.engine.base import KeyChange
+from worldmove.worker import inputs
 from worldmove.worker.kept import Keeping, KeptState, KeptTable
 from worldmove.worker.slots import SlotPool, SlotState
 
@@ -63,6 +66,29 @@ def test_a_newer_snapshot_takes_the_older_ones_place_and_gives_its_slot_back() -
     kept.let_go("s")
     kept.let_go("s")
     assert (pool.count(SlotState.FREE), kept.held()) == (2, ())
+
+
+def test_an_older_snapshot_that_comes_late_does_not_take_the_newer_ones_place() -> None:
+    """It was begun over an earlier link; the lists that it needs are forgotten."""
+    kept, pool = table()
+    keeping = expected(kept)
+    late = state(pool, 4)
+    assert kept.hold(keeping, state(pool, 8))
+    assert not kept.hold(keeping, late)
+    assert [copy.block for copy in kept.held()] == [8]
+
+
+def test_a_snapshot_that_is_too_old_to_be_gone_on_from_is_let_go_and_nothing_is_held_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inputs, "MAX_LISTS", 10)
+    kept, pool = table()
+    kept.hold(expected(kept), state(pool, 4))
+    for block in range(4, 14):
+        kept.put("s", block, a_list(block))
+    assert [copy.block for copy in kept.held()] == [4]
+    kept.put("s", 14, a_list(14))
+    assert (kept.held(), held(kept), pool.count(SlotState.FREE)) == ((), [], 2)
 
 
 def test_a_snapshot_that_nobody_expects_any_more_is_not_kept() -> None:

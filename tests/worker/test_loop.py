@@ -10,6 +10,7 @@ from tests.worker.counting import CountingEngine
 from worldmove.errors import ProtocolError
 from worldmove.move.hosts import Frozen
 from worldmove.state.arena import Arena, extents
+from worldmove.worker import inputs
 from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Acknowledge, BlockDone, CheckDone, Open
 from worldmove.worker.session import SessionCopy
@@ -171,6 +172,27 @@ def test_a_retired_copy_that_can_never_be_given_the_lists_of_its_checks_is_not_n
         assert not passed.done()  # the lists of its checks may still come
         trial.inputs(4)  # lists come in order: an earlier server closed those before, and they are gone with it
         acknowledge(trial, 4)
+        await passed
+
+    played(run)
+
+
+def test_a_retired_copy_that_stays_for_want_of_a_snapshot_is_let_go_when_it_is_too_far_behind_to_take_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inputs, "MAX_LISTS", 10)
+
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        copy.stays = True
+        await source.freeze()
+        source.retire("")
+        passed = asyncio.create_task(source.passed(0))
+        for block in range(10):
+            trial.inputs(block)
+            acknowledge(trial, block)
+        await trial.settle()
+        assert not passed.done()
+        trial.inputs(10)
         await passed
 
     played(run)

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from worldmove.engine.base import KeyChange
 
 MAX_LISTS = 4096
+"""Whatever waits and is behind by so many blocks is let go, and said to be: nobody would wait until they are computed
+anew, and without the oldest it could never go on at all."""
+MOST_LISTS = 2 * MAX_LISTS
 """More would be a gateway that never hears of acknowledged blocks; the oldest are dropped."""
 
 
@@ -20,8 +23,13 @@ class InputLists:
         if block < self._first or block in self._lists:
             return
         self._lists[block] = tuple(changes)
-        if len(self._lists) > MAX_LISTS:
+        if len(self._lists) > MOST_LISTS:
             del self._lists[min(self._lists)]
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether whoever waits with them is too far behind to go on ever."""
+        return len(self._lists) > MAX_LISTS
 
     def get(self, block: int) -> tuple[KeyChange, ...] | None:
         """Return a block's list, or None while it is not here."""

@@ -86,14 +86,20 @@ class Keeper:
         try:
             engine_session = await self._installed(state)
         except WorldMoveError as error:
-            self.table.drop(keeping)
             detail = error.detail if isinstance(error, MoveRefused) else str(error)
-            why = said(f"its snapshot of block {state.block} cannot be used: {detail}")
-            self._tools.send(Failed(session=asked.session, code=error.code, message=why))
+            self.cannot_be_used(asked, error.code, detail)
         else:
             self._go_on(keeping, state, engine_session, asked)
         finally:
             keeping.is_revived = False
+
+    def cannot_be_used(self, asked: Revive, code: str, detail: str) -> None:
+        """Let go of what should have been revived, and say why."""
+        keeping = self.table.get(asked.session)
+        if keeping is not None and keeping.state is not None and keeping.state.block == asked.block:
+            self.table.drop(keeping)
+            why = said(f"its snapshot of block {asked.block} cannot be used: {detail}")
+            self._tools.send(Failed(session=asked.session, code=code, message=why))
 
     def _go_on(self, keeping: Keeping, state: KeptState, engine_session: Any, asked: Revive) -> None:
         if self.table.get(keeping.session) is not keeping:

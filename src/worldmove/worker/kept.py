@@ -6,6 +6,8 @@ Rules:
    is here and proven. So whoever is installed from it can be replayed, also where a server died with the owner.
 2. A newer snapshot takes the older one's place when it is proven, and not before.
 3. What is kept is no copy of a move: it answers no ledger, plays nothing, and lies beside any copy of its session.
+4. One that no newer one has replaced for ``inputs.MAX_LISTS`` blocks is let go, and reported no more: so nobody counts
+   on what could not be brought up to date.
 """
 
 from collections.abc import Callable, Sequence
@@ -78,8 +80,12 @@ class KeptTable:
 
     def put(self, session: str, block: int, changes: Sequence[KeyChange]) -> None:
         """A list of a session has come."""
-        if (keeping := self._keepings.get(session)) is not None:
-            keeping.inputs.put(block, changes)
+        keeping = self._keepings.get(session)
+        if keeping is None:
+            return
+        keeping.inputs.put(block, changes)
+        if keeping.inputs.is_too_long and not keeping.is_revived:
+            self.drop(keeping)
 
     def acknowledge(self, session: str, block: int) -> None:
         """Every block up to this one has left the gateway."""
@@ -87,8 +93,13 @@ class KeptTable:
             keeping.left_gateway = max(keeping.left_gateway, block + 1)
 
     def hold(self, keeping: Keeping, state: KeptState) -> bool:
-        """Keep a snapshot; False where nobody expects it any more, or the older one is being installed."""
+        """Keep a snapshot; False where nobody expects it any more, or the older one is being installed, or is newer.
+
+        One that was begun over an earlier link may come late: the lists that it needs are forgotten by then.
+        """
         if self._keepings.get(keeping.session) is not keeping or keeping.is_revived:
+            return False
+        if keeping.state is not None and state.block < keeping.state.block:
             return False
         keeping.hold(state)
         self._on_change(keeping)

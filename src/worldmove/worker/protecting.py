@@ -45,7 +45,8 @@ class Protecting:
             case LetGo(session=session):
                 self._copies.kept.let_go(session)
             case Revive(session=session):
-                self._beside(f"revive {session}", session, self._keeper.revive(message))
+                name, work = f"revive {session}", self._keeper.revive(message)
+                self._background.start(name, work, contained=lambda error: self._unrevived(message, error))
 
     def begin_anew(self) -> None:
         """There is a new link: whoever asked for the snapshots that are held may not know of them."""
@@ -62,6 +63,11 @@ class Protecting:
             self._containment.report(name.partition(" ")[0], session, error)
 
         self._background.start(name, work, contained=contained)
+
+    def _unrevived(self, asked: Revive, error: BaseException) -> None:
+        """What was kept could not be made a session of: it is let go, or it would be tried again for ever."""
+        why = self._containment.report("revive", asked.session, error)
+        self._keeper.cannot_be_used(asked, "internal", why)
 
     async def _give_snapshot(self, message: TakeSnapshot) -> None:
         self._send(await self._snapshots.take(message))

@@ -222,6 +222,8 @@ class SessionCopy:
 
     def look_again(self) -> None:
         """Something has come that a step may wait for."""
+        if self.phase is CopyPhase.RETIRED and self.inputs.is_too_long:
+            self.let_pass()
         self.wake.set()
         self._turn()
 
