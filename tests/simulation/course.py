@@ -150,12 +150,12 @@ async def _end(stage: Stage, house: House) -> None:
     for tab in stage.tabs:
         stage.watch.check_actions(stage.watch.played[tab.session])
         await tab.end()
-        await _close(stage, tab.session)
+        await close(stage, tab.session)
     await _within(stage, "every slot is free", lambda: all(view.slots_free == 3 for view in house.controller.workers()))
     await stage.server.ask(_stop)
 
 
-async def _close(stage: Stage, session: str) -> None:
+async def close(stage: Stage, session: str) -> None:
     """Close a session, once it does not move: a worker that is to end may have it moved away at any time."""
     while True:
         try:

@@ -1,0 +1,70 @@
+"""A worker that is told to end: what it plays, or is on its way to it, is moved away, and what became of it is said."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from tests.simulation import run
+from tests.simulation.course import Stage
+from tests.simulation.run import directed
+from tests.simulation.test_protection import SESSION, ended, goes_on, opened, owner, reports, shown, until
+from worldmove.fleet.reports import MoveReport, Outcome
+
+
+async def played(stage: Stage) -> None:
+    await until(stage, lambda: shown(stage) > 4, "it is played")
+
+
+def moves(stage: Stage) -> tuple[MoveReport, ...]:
+    assert stage.server.house is not None
+    return stage.server.house.controller.moves()
+
+
+async def told_to_end(stage: Stage, worker: str) -> None:
+    leaving = stage.hosts.nodes[worker]
+    leaving.terminate()
+    await until(stage, lambda: not leaving.has_power, "it ends")
+
+
+def is_moving(stage: Stage) -> bool:
+    assert stage.server.house is not None
+    return any(view.attempt for view in stage.server.house.controller.sessions())
+
+
+def test_every_move_that_is_under_way_when_its_source_must_end_is_told_of_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its worker's time is over: the move comes to nothing by that, or not, and somebody says so."""
+    monkeypatch.setattr(run, "FLEET", replace(run.FLEET, leave_s=0.4))
+
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=0)
+        await played(stage)
+        stage.weather.rates["path_stalls"] = 1.0
+        await told_to_end(stage, "worker-1")
+        assert is_moving(stage)
+        await ended(stage, tab)
+
+    stage = directed(course)
+    assert [report.outcome for report in moves(stage)][-1] is Outcome.LOST
+    assert Outcome.IN_DOUBT not in [report.outcome for report in moves(stage)]
+
+
+@pytest.mark.parametrize("after_s", [0.02, 0.05, 0.1, 0.2, 0.3])
+def test_what_is_on_its_way_to_a_worker_that_is_told_to_end_arrives_and_is_moved_on(after_s: float) -> None:
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=0)
+        await played(stage)
+        moving = asyncio.ensure_future(
+            stage.server.ask(lambda house: house.desk.move(SESSION, "worker-2", damage=False))
+        )
+        await asyncio.sleep(after_s)
+        await told_to_end(stage, "worker-2")
+        assert (await moving).outcome in (Outcome.COMMITTED, Outcome.REFUSED)
+        assert owner(stage) not in ("", "worker-2")
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    stage = directed(course)
+    assert reports(stage) == ()
