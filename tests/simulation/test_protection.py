@@ -2,16 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.simulation.course import Stage
+from tests.simulation import run
+from tests.simulation.course import Stage, close
 from tests.simulation.house import House
 from tests.simulation.path import CONNECT_S
 from tests.simulation.run import directed
 from tests.simulation.tab import Tab
 from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
+from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.move.strategy import Strategy
+from worldmove.worker import inputs
 
 SESSION = "s-1"
 
@@ -63,7 +68,7 @@ def reports(stage: Stage) -> tuple[FailoverReport, ...]:
 async def ended(stage: Stage, tab: Tab) -> None:
     stage.watch.is_ending = True
     await tab.end()
-    await stage.server.ask(lambda house: house.desk.close(SESSION))
+    await close(stage, SESSION)
     await until(stage, lambda: all_free(stage), "every slot is free")
 
 
@@ -260,13 +265,33 @@ def test_a_copy_that_replays_other_frames_than_were_shown_is_not_gone_on_from_an
     assert f"it has replayed block {report.differs_at} differently than it was shown" in why_lost(stage)
 
 
-def test_a_session_that_is_lost_while_its_snapshot_is_on_its_way_takes_no_room_elsewhere() -> None:
+async def owner_dies_as_its_first_snapshot_is_pulled(stage: Stage) -> Tab:
+    stage.weather.rates["path_stalls"] = 1.0
+    tab = await opened(stage)
+    await until(stage, lambda: keeper_takes_room(stage), "a keeper pulls")
+    await asyncio.sleep(CONNECT_S[1])  # what it is connected to, it can read when the owner is dead
+    kill(stage, "worker-1")
+    return tab
+
+
+def test_a_session_whose_owner_dies_while_its_first_snapshot_is_on_its_way_waits_for_it_and_goes_on() -> None:
     async def course(stage: Stage) -> None:
-        stage.weather.rates["path_stalls"] = 1.0
-        tab = await opened(stage)
-        await until(stage, lambda: keeper_takes_room(stage), "a keeper pulls")
-        await asyncio.sleep(CONNECT_S[1])  # what it is connected to, it can read when the owner is dead
-        kill(stage, "worker-1")
+        tab = await owner_dies_as_its_first_snapshot_is_pulled(stage)
+        await goes_on(stage)
+        stage.weather.rates["path_stalls"] = 0.0
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+def test_a_session_that_is_lost_while_its_snapshot_is_on_its_way_takes_no_room_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A keeper that takes longer than it may is not waited for, and what it has proven after that is not kept."""
+    monkeypatch.setattr(run, "FLEET", replace(run.FLEET, snapshot_s=1.0))
+
+    async def course(stage: Stage) -> None:
+        tab = await owner_dies_as_its_first_snapshot_is_pulled(stage)
         await until(stage, lambda: bool(why_lost(stage)), "the player is told")
         assert keeper_takes_room(stage)
         await until(stage, lambda: all_free(stage), "every slot is free")
@@ -275,20 +300,120 @@ def test_a_session_that_is_lost_while_its_snapshot_is_on_its_way_takes_no_room_e
     assert directed(course).trace.counts["lost"] == 1
 
 
+def test_a_snapshot_that_nothing_can_replace_is_let_go_before_it_is_too_old_to_be_gone_on_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its keeper has one slot left, and that is where it lies."""
+    monkeypatch.setattr(inputs, "MAX_LISTS", 30)
+    monkeypatch.setattr(inputs, "MOST_LISTS", 60)
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        old = (kept(stage) or ("", 0))[1]
+        others = await stage.server.ask(_fill)
+        await until(stage, lambda: (kept(stage) or ("", 0))[1] > old + 30, "there is a new one", within_s=60.0)
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        stage.watch.is_ending = True
+        for other in others:
+            await close(stage, other)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+async def _fill(house: House) -> list[str]:
+    """Take every slot that is free at the workers which do not play the session."""
+    names = []
+    for worker in ("worker-2", "worker-3"):
+        while next(view for view in house.controller.workers() if view.name == worker).slots_free:
+            names.append((await house.desk.open(seed=house.ids.next_seed(), on=worker)).name)
+            await asyncio.sleep(0.05)
+    return names
+
+
+@pytest.mark.parametrize("strategy", [Strategy.REPLAY, Strategy.PRE_COPY])
+def test_an_owner_that_hangs_while_its_session_is_made_ready_elsewhere_is_replaced_as_soon_as_any(
+    monkeypatch: pytest.MonkeyPatch, strategy: Strategy
+) -> None:
+    """What comes before the boundary may take a minute: nobody waits for that."""
+    monkeypatch.setattr(run, "FLEET", replace(run.FLEET, patience_s=40.0))
+    told: list[MoveReport] = []
+
+    async def course(stage: Stage) -> None:
+        stage.weather.rates["path_stalls"] = 0.0
+        tab = await protected(stage)
+        stage.weather.rates["path_stalls"] = 1.0
+        to = next(name for name in ("worker-2", "worker-3") if name != (kept(stage) or ("", 0))[0])
+        asked = stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False, strategy=strategy.value))
+        moving = asyncio.ensure_future(asked)
+        await until(stage, lambda: holds(stage, to), "its destination has a slot for it")
+        await asyncio.sleep(0.1)
+        hangs = stage.hosts.nodes["worker-1"].node
+        stage.loop.pause(hangs)
+        begun, block = stage.loop.time(), shown(stage)
+        await until(stage, lambda: shown(stage) > block + 2, "it goes on")
+        assert stage.loop.time() - begun < 8.0
+        told.append(await moving)
+        stage.loop.resume(hangs)
+        stage.weather.rates["path_stalls"] = 0.0
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    directed(course)
+    assert (told[0].outcome, told[0].reason) == (Outcome.ABORTED, "silent")
+    assert told[0].detail == "worker-1 does not answer, and the move was closed"
+
+
+def holds(stage: Stage, worker: str) -> bool:
+    house = stage.server.house
+    views = () if house is None else house.controller.workers()
+    return any(copy.session == SESSION for view in views if view.name == worker for copy in view.copies)
+
+
+def test_a_keeper_that_does_not_hear_that_a_session_is_protected_no_more_gives_its_slot_back_when_it_does() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        stage.hosts.nodes[(kept(stage) or ("", 0))[0]].cut(1.0)
+        await asyncio.sleep(0.1)
+        await unprotected(stage)
+        await until(stage, lambda: num_taken(stage) == 1, "only the owner has a slot")
+        await ended(stage, tab)
+
+    directed(course)
+
+
+def test_a_session_that_is_protected_no_more_while_nobody_plays_it_goes_on_from_what_is_kept() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        kill(stage, "worker-1")
+        await until(stage, stage.hosts.nodes["worker-1"].status.done, "the server knows")
+        await unprotected(stage)
+        await goes_on(stage)
+        await until(stage, lambda: num_taken(stage) == 1, "only the owner has a slot")
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+async def unprotected(stage: Stage) -> None:
+    async def unprotect(house: House) -> None:
+        house.desk.protect(SESSION, 0)
+
+    stage.watch.cannot_be_protected(SESSION)  # it is not meant to be any more
+    await stage.server.ask(unprotect)
+
+
+def num_taken(stage: Stage) -> int:
+    assert stage.server.house is not None
+    return sum(3 - view.slots_free for view in stage.server.house.controller.workers())
+
+
 def test_a_session_that_is_protected_no_more_takes_no_room_elsewhere() -> None:
     async def course(stage: Stage) -> None:
         tab = await protected(stage)
-
-        async def unprotect(house: House) -> None:
-            house.desk.protect(SESSION, 0)
-
-        stage.watch.cannot_be_protected(SESSION)  # it is not meant to be any more
-        await stage.server.ask(unprotect)
-        assert stage.server.house is not None
-        controller = stage.server.house.controller
-        await until(
-            stage, lambda: sum(3 - w.slots_free for w in controller.workers()) == 1, "only the owner has a slot"
-        )
+        await unprotected(stage)
+        await until(stage, lambda: num_taken(stage) == 1, "only the owner has a slot")
         await goes_on(stage)
         assert kept(stage) is None
         await ended(stage, tab)

@@ -68,6 +68,8 @@ class Attempt:
         self._inbox: asyncio.Queue[Heard] = asyncio.Queue()
         self._testimony = Testimony(plan, desk)
         self._asked_to_open = False
+        self._is_left = False
+        """Whether it was given up before the boundary, since its source did not answer."""
 
     def take(self, event: Heard) -> None:
         """Hear one thing."""
@@ -91,7 +93,11 @@ class Attempt:
             self._start()
         else:
             self._cancel_both()
-        return await self._conclude()
+        ending = await self._conclude()
+        if self._is_left and ending.outcome is Outcome.ABORTED:  # both ends know only that they were to give up
+            detail = f"{self.plan.source.name} does not answer, and the move was closed"
+            return replace(ending, reason="silent", detail=detail)
+        return ending
 
     async def break_off(self) -> Ending:
         """Its conduct has failed: have both ends give up, and close it. What became of it is what the row says."""
@@ -148,11 +154,18 @@ class Attempt:
             raise MoveRefused("ledger", f"the ledger does not open the move ({why})")
 
     async def _is_ready(self) -> bool:
-        """Have both ends do what comes before the boundary. False where it came to nothing."""
+        """Have both ends do what comes before the boundary. False where it came to nothing.
+
+        It may take a minute. Where the source does not answer meanwhile, nobody plays the session: whoever could take
+        it over is not to wait for that.
+        """
         config, loop = self._config, asyncio.get_running_loop()
         self._on_phase(self.plan, "follow")
         ends_at = loop.time() + config.patience_s + config.told_s  # the ends' own words come first
         while loop.time() < ends_at:
+            if self._desk.is_suspected(self.plan.source.name, self.plan.source.incarnation):
+                self._is_left = True
+                return False
             self._begin()
             try:
                 async with asyncio.timeout(config.begin_every_s):

@@ -7,7 +7,7 @@ from worldmove.fleet.books import Books
 from worldmove.fleet.containment import AGAIN_S
 from worldmove.fleet.leases import Leases
 from worldmove.fleet.ports import Owner
-from worldmove.fleet.recovery import Recovery
+from worldmove.fleet.recovery import NO_KEEPERS, Keepers, Recovery
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Gone
@@ -37,6 +37,7 @@ class Caretaker:
             desk=books.desk,
             gateway=books.gateway,
             why_failed=self._why_failed,
+            keepers=self._keepers,
             on_failover=on_failover,
         )
         self._leases = Leases(
@@ -120,6 +121,12 @@ class Caretaker:
     def _why_failed(self, session: str) -> str:
         record = self._books.sessions.find(session)
         return record.failed_why if record else ""
+
+    def _keepers(self, session: str) -> Keepers:
+        record = self._books.sessions.find(session)
+        if record is None or record.keeper is None or self._books.workers.is_gone(*record.keeper):
+            return NO_KEEPERS
+        return Keepers(names=(record.keeper[0],), is_awaited=record.keeping)
 
     def _suspected(self, worker: WorkerRecord) -> None:
         """A worker's lease has lapsed: what may be done for its sessions without it is done."""

@@ -88,7 +88,8 @@ class Protection:
         """Something has changed: guard every protected session, and have every guard look again."""
         for record in self._books.sessions.all():
             running = self._guards.get(record.name)
-            if (record.protect_every or record.keeper) and (running is None or running.done()):
+            is_kept = record.protect_every or record.keeper or self.newest(record.name)  # perhaps nobody let it go
+            if is_kept and (running is None or running.done()):
                 self._changed[record.name] = asyncio.Event()
                 self._guards[record.name] = self._background.start(f"guard {record.name}", self._guard(record))
         for changed in self._changed.values():
@@ -113,16 +114,21 @@ class Protection:
         for record in self._books.sessions.all():
             if record.keeper is not None and record.keeper[0] == worker and self._kept(record, worker) is None:
                 record.keeper = None
+            if not record.protect_every:  # it may not have heard that nothing waits for its retired copy
+                self._books.workers.send(worker, Pass(session=record.name))
         self.look()
 
     # one session's guard
 
     async def _guard(self, record: SessionRecord) -> None:
-        """Renew a session's snapshot whenever that is due, until it has ended or is protected no more."""
+        """Renew a session's snapshot whenever that is due, until it has ended or is protected no more.
+
+        While nobody plays it, it may go on from what is kept, whatever was asked for since.
+        """
         changed = self._changed[record.name]
-        while record.protect_every and not self._has_ended(record):
+        while not self._has_ended(record) and (record.protect_every or self._is_orphan(record)):
             changed.clear()
-            if self._is_due(record):
+            if record.protect_every and self._is_due(record):
                 await self._renew(record)
                 continue
             with suppress(TimeoutError):
@@ -133,6 +139,10 @@ class Protection:
 
     def _has_ended(self, record: SessionRecord) -> bool:
         return self._books.sessions.find(record.name) is not record or record.closing or self._is_lost(record)
+
+    def _is_orphan(self, record: SessionRecord) -> bool:
+        row = self._books.desk.row(record.name)
+        return record.resuming or (row is not None and self._books.desk.owner_is_missing(row))
 
     def _is_lost(self, record: SessionRecord) -> bool:
         row = self._books.desk.row(record.name)
@@ -200,6 +210,7 @@ class Protection:
                 transport=transport,
                 nonce=nonce,
             )
+            record.keeping = True
             kept = await self._asking.of_worker(keeper, keep, Kept, within_s)
         except UserError as error:
             if error.code == "mismatch":
@@ -207,6 +218,7 @@ class Protection:
                 self._paths.lied((owner.name, keeper.name), transport, now)
             raise
         finally:
+            record.keeping = False
             self._books.workers.send(owner.name, DropSnapshot(session=record.name, request=asked.request))
         self._log("snapshot_kept", {"session": record.name, "worker": keeper.name, "block": kept.block})
         self._let_go(record, but=keeper)

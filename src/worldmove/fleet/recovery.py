@@ -8,11 +8,13 @@ In this order, and again until one of them has come to an end, or a suspected ow
 3. Where there is neither, nor a retired one, the newest snapshot that is kept is installed as a retired copy.
 4. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first.
 5. The owner is dead, and a numbered poll finds no copy that can go on: lost. No silence and no time-out says so. A
-   retired copy cannot where the lists up to the next block are with nobody: a server and an owner died with them.
+   retired copy cannot where the lists up to the next block are with nobody: a server and an owner died with them. A
+   snapshot that is on its way is waited for, and one that comes later is kept no more: so no copy is left by then.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
@@ -23,7 +25,18 @@ from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_messages import Done, Failover, Lose
 from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.messages import CONTROLLER, Inquire
-from worldmove.worker.messages import KEPT, Close, Copy, Poll, Revive, TakeOver
+from worldmove.worker.messages import KEPT, Close, Copy, Expect, Poll, Revive, TakeOver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keepers:
+    """Workers that may come to keep a session's snapshot. ``is_awaited``: one was asked to, and has yet to answer."""
+
+    names: tuple[str, ...] = ()
+    is_awaited: bool = False
+
+
+NO_KEEPERS = Keepers()
 
 
 class Recovery:
@@ -37,13 +50,16 @@ class Recovery:
         desk: LedgerDesk,
         gateway: Callable[[], Gateway],
         why_failed: Callable[[str], str] = lambda session: "",
+        keepers: Callable[[str], Keepers] = lambda session: NO_KEEPERS,
         on_failover: Callable[[Row, str, Copy, TakeOver], None] = lambda row, worker, copy, taken: None,
     ) -> None:
         """``why_failed``: what an engine raised that played a session; empty where none has.
 
+        ``keepers``: who is to keep a session's snapshot.
         ``on_failover`` hears of a copy that has taken over, as it was by then, and of the row before that.
         """
         self._why_failed = why_failed
+        self._keepers = keepers
         self._on_failover = on_failover
         self._config = config
         self._workers = workers
@@ -163,8 +179,11 @@ class Recovery:
         return not any(copy.epoch >= taken.epoch for copy in copies)
 
     async def _lose(self, row: Row) -> None:
-        if not self._desk.owner_is_gone(row) or self._may_go_on(row):
+        keepers = self._keepers(row.session)
+        if not self._desk.owner_is_gone(row) or self._may_go_on(row) or keepers.is_awaited:
             return
+        for keeper in keepers.names:
+            self._workers.send(keeper, Expect(session=row.session))  # anew: what it has not proven by then is not kept
         number = await self._poll()
         held = self._workers.holders(row.session, CURRENT)
         found = num_current(copy for _, copy in held if not self._lacks_lists(copy))

@@ -58,6 +58,8 @@ class SessionRecord:
     """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
     keeper: tuple[str, int] | None = None
     """The worker, in its incarnation, that expects its snapshots and so needs its lists."""
+    keeping: bool = False
+    """A keeper was asked to pull a snapshot, and has not answered yet."""
     unprotected_why: str = ""
     """Why the newest snapshot is not kept, where that is so."""
     computed: int = 0
