@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from worldmove.move import outgoing, rounds
 from worldmove.move.destination import DestinationConfig
 from worldmove.move.messages import AnyMoveMessage, Base, Begin, Boundary, Ended, Final, Landed, Proof, Ready, Start
 from worldmove.move.precopy import PrecopyConfig
+from worldmove.move.rounds import MOST_FINALS, Rounds
 from worldmove.transport.loopback import Loopback, LoopbackChannel
 
 Story = Callable[[Fleet], Coroutine[Any, Any, None]]
@@ -431,3 +433,21 @@ def test_what_an_engine_says_of_its_rolling_changes_nothing_but_where_is_looked_
         assert end.in_place_bytes + end.moved_bytes + end.pulled_bytes == end.num_bytes
 
     tell(story)
+
+
+def test_what_is_told_as_final_without_end_takes_no_memory_without_end() -> None:
+    """A source tells it every two milliseconds, for as long as the first round takes."""
+
+    async def noted(is_looked_at: bool) -> int:
+        place: Any = SimpleNamespace(slot=SimpleNamespace(arena=None), transport=None)
+        offer: Any = SimpleNamespace(patience_s=60.0, lease_s=5.0)
+        nothing: Any = None
+        rounds = Rounds(attempt=nothing, offer=offer, reception=place, fetching=nothing, config=PrecopyConfig())
+        rounds._held = nothing if not is_looked_at else place
+        for first in range(0, 3 * MOST_FINALS, 4096):
+            paths = tuple(f"leaf[{number}]" for number in range(first, first + 4096))
+            rounds.take(Final(to="b", sender="a", incarnation=1, session="s", attempt="1-x", epoch=1, paths=paths))
+        return len(rounds._finals)
+
+    assert run(noted(is_looked_at=False)) == 0
+    assert run(noted(is_looked_at=True)) == MOST_FINALS

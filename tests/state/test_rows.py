@@ -142,3 +142,23 @@ def test_where_a_rolled_row_was_follows_from_axis_and_stride() -> None:
 )
 def test_a_small_state_is_looked_at_more_finely(num_bytes: int, row_bytes: int) -> None:
     assert min_row_bytes(num_bytes) == row_bytes
+
+
+def test_leaves_that_lie_over_each_other_without_end_take_no_memory_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each may begin as many rows as a message holds; together they are cut where any of them begins one."""
+    base = torch.zeros(4096, 32)
+    found = _rows([base] * 3, 32)[2]
+    monkeypatch.setattr(module, "MAX_ROWS", 4096)
+    most: list[int] = []
+    unique = np.unique
+
+    def noted(numbers: Any) -> Any:
+        most.append(len(numbers))
+        return unique(numbers)
+
+    monkeypatch.setattr(np, "unique", noted)
+    many = _rows([base] * 40, 32)[2]
+    assert (many.offsets.tolist(), many.lengths.tolist()) == (found.offsets.tolist(), found.lengths.tolist())
+    assert max(most) < 6 * 4096

@@ -9,7 +9,7 @@ else. The write window is closed before anything is digested or moved, and opene
 """
 
 import asyncio
-from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -33,6 +33,9 @@ from worldmove.state.rows import Rows, final_rows, rolled_from, rows_of
 
 READY_S = 0.5
 """Silence after which it says again that it is ready."""
+
+MOST_FINALS = 1 << 16
+"""Whoever tells more paths has more than any engine has leaves."""
 
 LEAST_S = 1e-9
 """No round is said to take less."""
@@ -64,7 +67,8 @@ class Rounds:
         self._frozen = asyncio.Event()
         self._turn = asyncio.Event()
         """Set when there is something to look at while it is ready."""
-        self._finals: deque[str] = deque()
+        self._finals: dict[str, None] = {}
+        """Paths of what is final and has not been brought over since, each once, in the order in which they came."""
         self._manifest: Manifest | None = None
         self._placement: tuple[int, ...] = ()
         self._fetch: Fetching | None = None
@@ -81,8 +85,13 @@ class Rounds:
                 if not self._base.done():
                     self._base.set_result(message)
             case Final(paths=paths):
-                self._finals.extend(paths)
-                self._turn.set()
+                self._take_finals(paths)
+
+    def _take_finals(self, paths: Sequence[str]) -> None:
+        """Note them for when it is ready: by then a block's are told anew, and before that they are of no use."""
+        if self._held is not None:
+            self._finals.update(dict.fromkeys(paths[: MOST_FINALS - len(self._finals)]))
+            self._turn.set()
 
     def at_boundary(self) -> None:
         """The session is frozen."""
@@ -212,7 +221,9 @@ class Rounds:
                 self._attempt.send(CONTROLLER, Ready)
             self._turn.clear()
             if self._finals:
-                await self._bring_final(self._finals.popleft())
+                path = next(iter(self._finals))
+                del self._finals[path]
+                await self._bring_final(path)
                 continue
             try:
                 async with asyncio.timeout(READY_S):

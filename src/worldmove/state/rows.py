@@ -112,7 +112,7 @@ def _of_storage(used: Sequence[Extent], views: Sequence[View], min_row_bytes: in
         return _rows([], [])
     begins = np.array([extent.offset for extent in used], dtype=np.int64)
     ends = np.array([extent.end for extent in used], dtype=np.int64)
-    cuts = np.unique(np.concatenate([begins, *(row_starts(view, min_row_bytes) for view in views)]))
+    cuts = _cuts(begins, views, min_row_bytes)
     inside = np.searchsorted(begins, cuts, side="right") - 1
     kept = (inside >= 0) & (cuts < ends[np.maximum(inside, 0)])
     cuts, inside = cuts[kept], inside[kept]
@@ -125,6 +125,17 @@ def _of_storage(used: Sequence[Extent], views: Sequence[View], min_row_bytes: in
     offsets = np.repeat(cuts, pieces) + number * MAX_ROW_BYTES
     tails = np.repeat(cuts + lengths, pieces) - offsets
     return _rows([offsets], [np.minimum(tails, MAX_ROW_BYTES)])
+
+
+def _cuts(begins: Numbers, views: Sequence[View], min_row_bytes: int) -> Numbers:
+    """Return where rows begin, ascending. Views may lie over each other as often as they like: memory stays bounded."""
+    found, pending, num_pending = begins, [_NO_NUMBERS], 0
+    for view in views:
+        pending.append(row_starts(view, min_row_bytes))
+        num_pending += len(pending[-1])
+        if num_pending > 2 * MAX_ROWS:
+            found, pending, num_pending = np.unique(np.concatenate([found, *pending])), [_NO_NUMBERS], 0
+    return np.unique(np.concatenate([found, *pending]))
 
 
 def rolled_from(
