@@ -10,8 +10,10 @@ from prometheus_client import CollectorRegistry
 from tests.fleet.fakes import SilentGateway, copy_of
 from tests.fleet.test_adoption import FakeHosts, hello_of
 from tests.move import virtual
+from tests.worker.planted import PlantedError
 from worldmove.errors import LedgerError
 from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.containment import AGAIN_S
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.ledger_memory import MemoryLedger
@@ -81,12 +83,16 @@ def left_behind(
     *rows: Row,
     notes: tuple[SessionNote | MoveNote, ...] = (),
     alive: tuple[int, ...] = (1, 2),
+    fails: tuple[str, ...] = (),
 ) -> None:
-    """Begin with these rows and notes, and with workers ``a`` (pid 1) and ``b`` (pid 2) of which these live."""
+    """Begin with these rows and notes, and with workers ``a`` (pid 1) and ``b`` (pid 2) of which these live.
+
+    ``fails``: tasks that fail on the way.
+    """
 
     async def run() -> None:
         store, ledger, hosts = MemoryNotes(), MemoryLedger(), FakeHosts(alive=alive)
-        known, failed = Notes(store), list[object]()
+        known, failed = Notes(store), list[str]()
         for name, pid in (("a", 1), ("b", 2)):
             known.keep_worker(WorkerNote(name=name, incarnation=4, pid=pid, birth="b"))
         for row in rows:
@@ -101,7 +107,7 @@ def left_behind(
             salt=lambda: "x",
             nonce=lambda: bytes(32),
             counters=Counters(CollectorRegistry()),
-            log=lambda event, fields: failed.append(fields) if event == "task_failed" else None,
+            log=lambda event, fields: failed.append(str(fields["task"])) if event == "task_failed" else None,
         )
         controller, gateway = Controller(FleetConfig(workers=("a", "b"), poll_s=0.05), ports), SilentGateway()
         controller.attach(gateway)
@@ -112,7 +118,7 @@ def left_behind(
             await work(later)
         finally:
             await controller.stop()
-        assert failed == []
+        assert tuple(failed) == fails
 
     virtual.run(run())
 
@@ -134,6 +140,27 @@ def test_a_session_goes_on_once_its_owner_and_every_noted_holder_have_reported()
         assert later.notes.sessions()["s"].holders == (("a", 4), ("b", 4))
 
     left_behind(work, ROW, notes=(noted("s", ("a", 4), ("b", 4)),))
+
+
+def test_a_session_whose_return_fails_as_nobody_foresaw_returns_a_little_later() -> None:
+    """Else it would wait for ever, and be neither lost nor gone on with."""
+
+    def fail(session: str, *, owner_lives: bool) -> None:
+        del later_gateway[0].may_show  # the next time it does not
+        raise PlantedError
+
+    later_gateway: list[SilentGateway] = []
+
+    async def work(later: Later) -> None:
+        later_gateway.append(later.gateway)
+        later.gateway.may_show = fail  # type: ignore[method-assign]
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=7, left=5))
+        await asyncio.sleep(0.3)
+        assert (later.told("may_show"), later.told("may_close")) == ([], [])
+        await asyncio.sleep(AGAIN_S)
+        assert (later.told("may_show"), later.told("may_close")) == ([True], ["s"])
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4)),), fails=("resume",))
 
 
 def test_of_what_a_dead_process_had_sent_its_blocks_and_copies_count_no_more_and_what_it_knew_does() -> None:

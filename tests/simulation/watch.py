@@ -221,7 +221,9 @@ class Watch:
         if here:
             self._trace.count("snapshots kept")
             self._kept[session, node] = None
-            self._unprotected.pop(session, None)
+            played = self.played.get(session)
+            if played is None or played.row is None or self._is_covered(session, played.row):
+                self._unprotected.pop(session, None)  # not by one that comes late, to who plays it by now
             return
         was_kept = self._kept.pop((session, node), "no") is None
         played = self.played.get(session)

@@ -109,6 +109,7 @@ class Controller:
             history=books.history,
             gateway=books.gateway,
             background=background,
+            containment=books.containment,
             on_resumed=self._resumed,
             log=ports.log,
         )

@@ -1,8 +1,14 @@
-"""What an earlier server has left: its sessions go on, what it was ending is ended, its moves get an outcome."""
+"""What an earlier server has left: its sessions go on, what it was ending is ended, its moves get an outcome.
 
-from collections.abc import Callable, Sequence
+Where that fails as nobody foresaw it is tried again: else the session would wait, and never be lost nor go on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from worldmove.errors import LedgerError
+from worldmove.fleet.containment import AGAIN_S, Containment
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.history import History
 from worldmove.fleet.notes import Notes, SessionNote
@@ -32,6 +38,7 @@ class Inheritance:
         history: History,
         gateway: Callable[[], Gateway],
         background: Background,
+        containment: Containment,
         on_resumed: Callable[[], None],
         log: Log,
     ) -> None:
@@ -41,6 +48,7 @@ class Inheritance:
         self._history = history
         self._gateway = gateway
         self._background = background
+        self._containment = containment
         self._on_resumed = on_resumed
         self._log = log
         self._resumption = Resumption(workers=workers, desk=desk, gateway=gateway)
@@ -62,7 +70,8 @@ class Inheritance:
             else:
                 self._take_up(row, note)
         for move in moves:
-            self._background.start(f"settle {move.attempt}", self._unfinished.settle(move))
+            settled = partial(self._unfinished.settle, move)
+            self._background.start(f"settle {move.attempt}", self._until_done("settle", move.session, settled))
 
     async def forget(self) -> None:
         """The workers were ended in order, and every world with them: leave no session to a later server."""
@@ -94,10 +103,19 @@ class Inheritance:
         if row.lost:
             self._gateway().lost(row.session, NO_COPY)
         else:
-            self._background.start(f"resume {row.session}", self._resume(record, row))
+            resumed = partial(self._resume, record)
+            self._background.start(f"resume {row.session}", self._until_done("resume", row.session, resumed))
 
-    async def _resume(self, record: SessionRecord, row: Row) -> None:
-        await self._unfinished.close(row)
+    async def _until_done(self, task: str, session: str, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            with self._containment.of(task, session):
+                return await work()
+            await asyncio.sleep(AGAIN_S)
+
+    async def _resume(self, record: SessionRecord) -> None:
+        row = self._desk.row(record.name)
+        if row is not None:
+            await self._unfinished.close(row)
         await self._resumption.resume(record.name, record.noted)
         record.resuming = False
         self._on_resumed()
