@@ -10,12 +10,13 @@ Rules of this file:
 """
 
 import asyncio
-import heapq
 import random
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
-from typing import Any, cast
+from heapq import heappop, heappush
+from operator import attrgetter
+from typing import Any
 
 NODE: ContextVar[str] = ContextVar("node", default="")
 """Whose a task or timer is: a name with an incarnation, like ``worker-1#2``."""
@@ -37,81 +38,84 @@ class EscapeError(BaseException):
 class SimTask(asyncio.Task[Any]):
     """A task that is known by its birth."""
 
-    serial: int
-
-    def __new__(cls, _coroutine: Any, *, loop: "SimLoop", **_options: Any) -> "SimTask":
-        """Number it before asyncio keeps it in a set."""
-        task = super().__new__(cls)
-        loop.born += 1
-        task.serial = loop.born
-        return task
-
     def __init__(self, coroutine: Any, *, loop: "SimLoop", name: str | None = None, **options: Any) -> None:
+        loop.born += 1
+        self.serial = loop.born  # before asyncio keeps it in a set
         super().__init__(coroutine, loop=loop, name=name or f"task-{self.serial}", **options)
 
     def __hash__(self) -> int:
         return self.serial
 
 
-class _Skipped:
-    """A handle for nothing."""
+class SimHandle(asyncio.TimerHandle):
+    """A callback of asyncio's, without what a loop of the real world needs."""
 
-    _cancelled = True
+    __slots__ = ("serial",)
+    _loop = _repr = _source_traceback = None
+    _when: float
+    _scheduled = False
+    serial: int
+    """Of the task that it steps; set where that is drawn."""
+
+    def __init__(self, callback: Any, args: Any, context: Context | None) -> None:
+        self._callback = callback
+        self._args = args
+        self._context = copy_context() if context is None else context
+        self._cancelled = False
+
+    def __lt__(self, _other: object) -> bool:
+        """Of two that are due at once, neither is first."""
+        return False
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = self._args = None
 
 
-SKIPPED = _Skipped()
+_by_serial = attrgetter("serial")
 
 
 class Ready:
     """What may run now. ``rng`` draws which task does; None: the one that has waited longest."""
 
-    def __init__(self, rng: random.Random | None, aside: dict[str, list[Any]]) -> None:
-        self._draw = None if rng is None else rng.random
-        self._aside = aside
-        self._calls: deque[Any] = deque()
-        self._tasks: list[Any] = []
+    def __init__(self, rng: random.Random | None) -> None:
+        self.draw = None if rng is None else rng.random
+        self.calls: deque[SimHandle] = deque()
+        self.tasks: list[SimHandle] = []
 
-    def __len__(self) -> int:
-        return len(self._calls) + len(self._tasks)
-
-    def append(self, handle: Any) -> None:
-        if self._draw is not None and isinstance(getattr(handle._callback, "__self__", None), SimTask):
-            self._tasks.append(handle)
+    def append(self, handle: SimHandle) -> None:
+        task = getattr(handle._callback, "__self__", None)
+        if type(task) is SimTask and self.draw is not None:
+            handle.serial = task.serial
+            self.tasks.append(handle)
         else:
-            self._calls.append(handle)
+            self.calls.append(handle)
 
-    def popleft(self) -> Any:
-        handle = self._pick()
-        if self._aside:
-            aside = self._aside.get(handle._context.get(NODE, ""))
-            if aside is not None:
-                aside.append(handle)
-                return SKIPPED
-        return handle
-
-    def clear(self) -> None:
-        self._calls.clear()
-        self._tasks.clear()
-
-    def _pick(self) -> Any:
-        tasks = self._tasks
-        if not tasks or self._draw is None:
-            return self._calls.popleft()
-        choices = len(tasks) + bool(self._calls)
-        pick = int(self._draw() * choices) if choices > 1 else 0
+    def popleft(self) -> SimHandle:
+        """Return what runs next."""
+        tasks, calls = self.tasks, self.calls
+        if not tasks or self.draw is None:
+            return calls.popleft()
+        choices = len(tasks) + 1 if calls else len(tasks)
+        if choices == 1:
+            return tasks.pop()
+        pick = int(self.draw() * choices)
         if pick == len(tasks):
-            return self._calls.popleft()
-        if len(tasks) > 1:
-            tasks.sort(key=_serial)
+            return calls.popleft()
+        tasks.sort(key=_by_serial)
         return tasks.pop(pick)
 
-
-def _serial(handle: Any) -> int:
-    return cast("int", handle._callback.__self__.serial)
+    def clear(self) -> None:
+        self.calls.clear()
+        self.tasks.clear()
 
 
 class SimLoop(asyncio.BaseEventLoop):
     """One run's loop. ``fifo``: no drawing, every task in its turn."""
+
+    _stopping: bool
+    get_debug = staticmethod(bool)  # type: ignore[assignment]
+    """False; asyncio asks at every future."""
 
     def __init__(self, seed: int, *, fifo: bool = False, max_turns: int = 200_000) -> None:
         super().__init__()
@@ -121,57 +125,68 @@ class SimLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._aside: dict[str, list[Any]] = {}
         self._dead: dict[str, None] = {}
-        self._selector = self
-        self._ready = Ready(None if fifo else random.Random(f"schedule:{seed}"), self._aside)
-        self.set_task_factory(cast("Any", lambda loop, coroutine, **options: SimTask(coroutine, loop=loop, **options)))
+        self._scheduled: list[tuple[float, SimHandle]] = []
+        self._ready = Ready(None if fifo else random.Random(f"schedule:{seed}"))
 
     def time(self) -> float:
         return self._now
 
     def _run_once(self) -> None:
         """Do one turn, as the base class does, without what a loop of the real world needs."""
-        ready, timers = self._ready, cast("Any", self)._scheduled
-        while timers and timers[0]._cancelled:
-            heapq.heappop(timers)._scheduled = False
-        if ready or cast("Any", self)._stopping:
-            self.select(0)
-        else:
-            self.select(timers[0]._when - self._now if timers else None)
-        while timers and timers[0]._when < self._now + RESOLUTION_S:
-            timer = heapq.heappop(timers)
-            timer._scheduled = False
+        ready, timers = self._ready, self._scheduled
+        calls, tasks = ready.calls, ready.tasks
+        while timers and timers[0][1]._cancelled:
+            heappop(timers)
+        self._pass_time(until=self._now if calls or tasks or self._stopping else timers[0][0] if timers else None)
+        reached = self._now + RESOLUTION_S
+        while timers and timers[0][0] < reached:
+            timer = heappop(timers)[1]
             if not timer._cancelled:
                 ready.append(timer)
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle._cancelled:
-                handle._run()
+        for _ in range(len(calls) + len(tasks)):
+            handle = calls.popleft() if not tasks else ready.popleft()
+            if self._aside and (node := handle._context.get(NODE, "")) in self._aside:
+                self._aside[node].append(handle)
+            elif not handle._cancelled:
+                try:
+                    handle._context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001  (as asyncio does, whatever it is)
+                    self._say(error, handle)
+
+    def _say(self, error: BaseException, handle: SimHandle) -> None:
+        self.call_exception_handler({"message": f"Exception in callback {handle!r}", "exception": error})
+
+    def _pass_time(self, *, until: float | None) -> None:
+        """Where a real loop would sleep."""
+        self.turns += 1
+        if until is None or self.turns > self._max_turns:
+            raise StalledError(f"nothing goes on at {self._now:.6f} s, turn {self.turns}")
+        self._now = until if until > self._now else self._now + RESOLUTION_S
 
     def call_soon(  # type: ignore[override]
         self, callback: Any, *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = SimHandle(callback, args, context)
         self._ready.append(handle)
         return handle
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Any, *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(cast("Any", self)._scheduled, timer)
-        cast("Any", timer)._scheduled = True
+        timer = SimHandle(callback, args, context)
+        timer._when = when
+        heappush(self._scheduled, (when, timer))
         return timer
 
-    def select(self, timeout: float | None) -> tuple[()]:
-        """Where a real loop would sleep."""
-        self.turns += 1
-        if timeout is None or self.turns > self._max_turns:
-            raise StalledError(f"nothing goes on at {self._now:.6f} s, turn {self.turns}")
-        if timeout > 0:
-            self._now = cast("Any", self)._scheduled[0]._when
-        else:
-            self._now += RESOLUTION_S
-        return ()
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Any, *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def create_task(self, coro: Any, **options: Any) -> SimTask:
+        return SimTask(coro, loop=self, **options)
 
     # nodes
 
