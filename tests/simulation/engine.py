@@ -51,6 +51,13 @@ class World:
 
     def step(self, changes: Sequence[KeyChange]) -> Block:
         """Advance by one block."""
+        frames = np.frombuffer(self.advance(changes), dtype=np.uint8).reshape(FRAMES, HEIGHT, WIDTH, 3)
+        action = self.held[-1] if self.held else "stay"
+        note = FrameNote(pose=(self.block, self.cursor), action=action, number=self.number)
+        return Block(index=self.block - 1, frames=frames, notes=(note,) * FRAMES)
+
+    def advance(self, changes: Sequence[KeyChange]) -> bytes:
+        """Advance by one block, and return its pixels."""
         for change in changes:
             self.number = change.number
             others = tuple(key for key in self.held if key != change.key)
@@ -60,16 +67,13 @@ class World:
         digest = hashlib.sha256(self.chain.data)
         digest.update(self.window.data)
         digest.update(repr(told).encode())
+        told_again = digest.digest()
         self.chain = _room(32)
-        self.chain[:] = np.frombuffer(digest.digest(), dtype=np.uint8)
+        self.chain.data[:] = told_again
         self.window[self.cursor] = self.chain
         self.cursor = (self.cursor + 1) % WINDOW
         self.block += 1
-        action = self.held[-1] if self.held else "stay"
-        note = FrameNote(pose=(self.block, self.cursor), action=action, number=self.number)
-        told_again = (self.chain.tobytes() * REPEATS)[: FRAMES * FRAME_BYTES]
-        frames = np.frombuffer(told_again, dtype=np.uint8).reshape(FRAMES, HEIGHT, WIDTH, 3)
-        return Block(index=self.block - 1, frames=frames, notes=(note,) * FRAMES)
+        return (told_again * REPEATS)[: FRAMES * FRAME_BYTES]
 
 
 def begin(seed: int) -> World:
@@ -82,7 +86,7 @@ def _room(num_bytes: int) -> NDArray[np.uint8]:
     same in every process.
     """
     memory = np.zeros(num_bytes + ALIGNMENT_BYTES, dtype=np.uint8)
-    skipped = -int(memory.ctypes.data) % ALIGNMENT_BYTES
+    skipped = -int(memory.__array_interface__["data"][0]) % ALIGNMENT_BYTES
     return memory[skipped : skipped + num_bytes]
 
 

@@ -86,4 +86,4 @@ class Played:
         del self.lists[block:]
         self.next_block, self.world = block, begin(seed_of(self.name))
         for closed in self.lists:
-            self.world.step(closed)
+            self.world.advance(closed)

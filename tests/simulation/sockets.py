@@ -1,9 +1,10 @@
 """A play connection in the simulation: ordered both ways, late, and cut by whoever leaves."""
 
 import asyncio
-import json
 from contextvars import Context
 from typing import Any
+
+import msgspec
 
 from tests.simulation.loop import SimLoop
 from tests.simulation.weather import Dice, Weather
@@ -55,7 +56,7 @@ class SimSocket:
     # the client's end
 
     def say(self, **message: Any) -> None:
-        self._later(1, self._outbox, {"type": "websocket.receive", "text": json.dumps(message)})
+        self._later(1, self._outbox, {"type": "websocket.receive", "text": msgspec.json.encode(message).decode()})
 
     def hang_up(self) -> None:
         self._gone = True

@@ -2,20 +2,21 @@
 
 import asyncio
 import hashlib
-import json
 from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from tests.simulation.door import Door
 from tests.simulation.engine import KEYS
+from tests.simulation.frames import read
 from tests.simulation.loop import SimLoop
 from tests.simulation.server import Server
 from tests.simulation.sockets import SimSocket
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Weather
-from worldmove.serve.frames import unpack
 from worldmove.serve.player import CloseCode
 from worldmove.serve.receipts import claim_of
 
@@ -160,7 +161,7 @@ class Tab:
             if isinstance(message, bytes):
                 first = self._see(message, first=first)
             else:
-                self._hear(json.loads(message))
+                self._hear(msgspec.json.decode(message))
             if self._wants_back or self._weather.strikes("hang_up"):
                 self._trace.add("hang_up", session=self.session)
                 break
@@ -195,7 +196,7 @@ class Tab:
 
     def _see(self, message: bytes, *, first: bool) -> bool:
         """Check one frame; say whether the next one may still be a repeat."""
-        header, pixels = unpack(message)
+        header, pixels = read(message)
         if header.kind:
             return first
         if hashlib.sha256(pixels).digest() != header.sha256:

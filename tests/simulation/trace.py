@@ -38,7 +38,7 @@ class Trace:
         """Note an event."""
         if self._is_closed:
             return
-        said = " ".join(f"{name}={value}" for name, value in fields.items() if value != "")
+        said = " ".join([f"{name}={value}" for name, value in fields.items() if value != ""])
         self.lines.append(f"{self._time():.6f} {event} {said}")
 
     def count(self, what: str, number: int = 1) -> None:

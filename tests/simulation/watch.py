@@ -26,13 +26,13 @@ that they have excuses nothing but what the second half of 5 says.
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from tests.simulation.engine import FRAME_BYTES, World, begin
+from tests.simulation.frames import read
 from tests.simulation.played import FIRST_SEED, Played, seed_of
 from tests.simulation.returning import Returning
 from tests.simulation.trace import Trace, now
 from worldmove.engine.base import KeyChange
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.move.ledger_row import BY_RECLAIM, Row
-from worldmove.serve.frames import unpack
 from worldmove.serve.live import Live
 from worldmove.serve.player import Left, Player
 from worldmove.serve.resuming import Resuming
@@ -269,7 +269,7 @@ class Watch:
     # what is shown
 
     def _shown(self, played: Played, frames: Sequence[bytes]) -> None:
-        header, _ = unpack(frames[0])
+        header, _ = read(frames[0])
         if header.kind:
             return  # a throw-away copy's
         row = played.row
@@ -290,8 +290,8 @@ class Watch:
         played.next_block, played.epoch = header.block + 1, header.epoch
         closed = played.list_of(header.block) or ()
         played.lists.append(closed)
-        expected = played.world.step(closed).frames.tobytes()
-        pixels = b"".join(unpack(frame)[1] for frame in frames)
+        expected = played.world.advance(closed)
+        pixels = b"".join(read(frame)[1] for frame in frames)
         if played.is_with_a_player(header.block) and played.frames[header.block] != pixels:
             self._fail(f"{played.name}: block {header.block} was made anew, and a player has other frames of it")
         played.frames[header.block] = pixels
@@ -317,7 +317,7 @@ class Watch:
         if received is None:
             return
         lacked = range(received + 1, played.live.screen.next_block)
-        sent = {unpack(message)[0].block for message in messages}
+        sent = {read(message)[0].block for message in messages}
         kept = self.kept(played.name)
         if len(lacked) <= MOST_LACKED and all(block in played.shown_here or block in kept for block in lacked):
             for block in lacked:

@@ -85,8 +85,11 @@ class Switchboard:
         ):
             self._log("message_dropped", worker=worker.name, claims=message.worker)
         elif not (worker.state is WorkerState.GONE and isinstance(message, OF_THE_LIVING)):
-            with self._books.containment.of(type(message).__name__.lower(), getattr(message, "session", worker.name)):
+            try:
                 self._take(worker, message)
+            except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
+                concerns = getattr(message, "session", worker.name)
+                self._books.containment.failed(type(message).__name__.lower(), concerns, error)
 
     def _take(self, worker: WorkerRecord, message: ToServer) -> None:
         match message:

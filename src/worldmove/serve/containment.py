@@ -1,7 +1,6 @@
 """Where the gateway fails at one session as nobody foresaw: that world is ended for its players, and no other."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
@@ -16,15 +15,6 @@ class Fails(Protocol):
         ...
 
 
-@contextmanager
-def containing(whose: Fails, task: str, session: str) -> Iterator[None]:
-    """Do something for one session."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
-        whose.failed(task, session, error)
-
-
 def contained(call: CallT) -> CallT:
     """Wrap a call about the session that is its first argument: one that fails answers None, as if nothing were known.
 
@@ -33,7 +23,9 @@ def contained(call: CallT) -> CallT:
 
     @wraps(call)
     def contains(self: Fails, session: str, *args: Any, **options: Any) -> Any:
-        with containing(self, call.__name__, session):
+        try:
             return call(self, session, *args, **options)
+        except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
+            self.failed(call.__name__, session, error)
 
     return cast("CallT", contains)

@@ -31,6 +31,9 @@ class Kind(IntEnum):
     """A throw-away copy, rebuilt from one picture."""
 
 
+_KINDS = {kind.value: kind for kind in Kind}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameHeader:
     """The header's fields. ``pose`` is (y, x) in tiles; ``number`` is the newest key change the frame has used."""
@@ -90,12 +93,12 @@ def unpack(message: bytes) -> tuple[FrameHeader, bytes]:
         raise MessageError(f"a frame's header has {HEADER_BYTES} bytes, not {len(message)}")
     magic, version, kind, action, index, width, height, after, *rest = _LAYOUT.unpack_from(message)
     epoch, block, frame, number, y, x, life, sha256, receipt = rest
-    if magic != MAGIC or version != VERSION or kind not in tuple(Kind):
+    if magic != MAGIC or version != VERSION or kind not in _KINDS:
         raise MessageError(f"not a frame of version {VERSION}")
     if len(message) != HEADER_BYTES + width * height * 3:
         raise MessageError(f"a frame of {width}x{height} came with {len(message) - HEADER_BYTES} bytes")
     header = FrameHeader(
-        kind=Kind(kind),
+        kind=_KINDS[kind],
         action=action,
         index=index,
         width=width,

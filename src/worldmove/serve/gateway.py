@@ -16,7 +16,7 @@ from worldmove.errors import UserError
 from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.ports import Fleet, Owner, Played
 from worldmove.fleet.reports import MoveReport
-from worldmove.serve.containment import contained, containing
+from worldmove.serve.containment import contained
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
@@ -88,8 +88,10 @@ class Gateway:
         return live
 
     async def _play(self, live: Live) -> None:
-        with containing(self, "play", live.name):
+        try:
             await live.run()
+        except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
+            self.failed("play", live.name, error)
 
     def failed(self, task: str, session: str, error: BaseException) -> None:
         """The gateway has failed at a session: log and count it, and end this world for its players."""

@@ -4,6 +4,7 @@ After the deaths of a server and of a world's owner, what a client has may be al
 word would let any stranger decide where the world of another goes on; so a word without its proof is none.
 """
 
+import hashlib
 import hmac
 import re
 
@@ -24,11 +25,16 @@ class Receipts:
         """``key``: secret, KEY_BYTES of it. Raises ValueError for another length."""
         if len(key) != KEY_BYTES:
             raise ValueError(f"a key of {len(key)} bytes, not {KEY_BYTES}")
-        self._key = key
+        block = key.ljust(hashlib.sha256().block_size, b"\0")
+        self._inner, self._outer = (hashlib.sha256(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
 
     def of(self, session: str, block: int) -> bytes:
         """Return what a client of ``session`` gets with each frame of ``block``."""
-        return hmac.digest(self._key, f"{session}\0{block}".encode(), "sha256")[:RECEIPT_BYTES]
+        # HMAC (RFC 2104), with the key taken in once: to do that anew takes longer than all the rest.
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(f"{session}\0{block}".encode())
+        outer.update(inner.digest())
+        return outer.digest()[:RECEIPT_BYTES]
 
     def proven(self, session: str, claim: str | None) -> int | None:
         """Return the block that a client says it has and has the receipt of; None for any other word."""

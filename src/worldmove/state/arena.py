@@ -84,7 +84,7 @@ class Arena:
     def poison(self) -> None:
         """Fill it with a fixed pattern that differs from place to place and is nowhere zero."""
         words = self.memory.view(np.uint64)
-        per_tile = MIB // 8
+        per_tile = min(MIB // 8, len(words))
         tile = np.arange(per_tile, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(0xA5A5A5A5A5A5A5A5)
         for number, begin in enumerate(range(0, len(words), per_tile)):
             part = words[begin : begin + per_tile]

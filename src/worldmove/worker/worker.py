@@ -142,8 +142,10 @@ class Worker:
         if session is None:
             self._take(message)
         else:
-            with self._containment.of(type(message).__name__.lower(), session):
+            try:
                 self._take(message)
+            except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
+                self._containment.failed(type(message).__name__.lower(), session, error)
 
     def _take(self, message: ToWorker) -> None:
         match message:
