@@ -31,7 +31,7 @@ help:  ## Say what there is
 	@echo "                  of the size); empty: from where pip takes everything else"
 	@echo "  PYTEST_ARGS=... passed to pytest: PYTEST_ARGS='-k ledger'; JOBS=2: how many processes run tests side by side"
 	@echo "  SEEDS=1000      how many seeds to simulate; OUT=file.json keeps the result, and goes on from it"
-	@echo "  PROCESSES=1     how many processes share the seeds"
+	@echo "  PROCESSES=1     how many processes share the seeds; LIMIT_S=400: stop after so long, and go on another time"
 	@echo "  PYTHON=python3  the Python to make .venv from, 3.11 or newer"
 
 demo: $(VENV)/demo.done  ## A live world on this machine, in your browser
@@ -56,7 +56,8 @@ fuzz: $(VENV)/fuzz.done  ## Throw bytes at every decoder, guided by coverage: SE
 	$(BIN)/python -m bench.fuzz --seconds $(SECONDS)
 
 simulate: $(VENV)/test.done  ## Run SEEDS=n seeds of the deterministic simulation, in virtual time
-	PYTHONPATH=src $(BIN)/python -m tests.simulation --seeds $(SEEDS) --processes $(PROCESSES) $(if $(OUT),--out $(OUT))
+	PYTHONPATH=src $(BIN)/python -m tests.simulation --seeds $(SEEDS) --processes $(PROCESSES) \
+		$(if $(LIMIT_S),--limit-s $(LIMIT_S)) $(if $(OUT),--out $(OUT))
 
 model: $(VENV)/test.done  ## Explore the protocol within its large bounds (an hour, gigabytes), and file the counts
 	$(BIN)/python -m tests.model.large
