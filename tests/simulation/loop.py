@@ -69,7 +69,7 @@ class SimHandle(asyncio.TimerHandle):
 
     def cancel(self) -> None:
         self._cancelled = True
-        self._callback = self._args = None
+        self._callback, self._args = None, ()
 
 
 _by_serial = attrgetter("serial")
@@ -114,7 +114,7 @@ class SimLoop(asyncio.BaseEventLoop):
     """One run's loop. ``fifo``: no drawing, every task in its turn."""
 
     _stopping: bool
-    get_debug = staticmethod(bool)  # type: ignore[assignment]
+    get_debug = staticmethod(bool)
     """False; asyncio asks at every future."""
 
     def __init__(self, seed: int, *, fifo: bool = False, max_turns: int = 200_000) -> None:

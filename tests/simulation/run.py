@@ -15,7 +15,7 @@ from tests.simulation.ledger import FaultyLedger
 from tests.simulation.loop import EscapeError, SimLoop, StalledError
 from tests.simulation.net import Wire
 from tests.simulation.path import Fabric
-from tests.simulation.sealed import sealed
+from tests.simulation.sealed import collected, sealed
 from tests.simulation.server import Ground, Server
 from tests.simulation.storm import Storm
 from tests.simulation.trace import Trace
@@ -50,6 +50,11 @@ FLEET = FleetConfig(
 
 def simulate(case: Case) -> Result:
     """Run one case, sealed, and say what came of it."""
+    with collected():
+        return _simulated(case)
+
+
+def _simulated(case: Case) -> Result:
     plan = Plan.of(case)
     loop = SimLoop(case.seed, fifo=case.fifo)
     trace = Trace(loop.time)
