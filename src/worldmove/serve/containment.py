@@ -1,6 +1,7 @@
 """Where the gateway fails at one session as nobody foresaw: that world is ended for its players, and no other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol, TypeVar, cast
 
@@ -13,6 +14,15 @@ class Fails(Protocol):
     def failed(self, task: str, session: str, error: BaseException) -> None:
         """Log and count it, and end this session for its players."""
         ...
+
+
+@contextmanager
+def containing(whose: Fails, task: str, session: str) -> Iterator[None]:
+    """Do something for one session."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
+        whose.failed(task, session, error)
 
 
 def contained(call: CallT) -> CallT:
