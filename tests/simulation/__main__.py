@@ -71,9 +71,7 @@ def _asked(arguments: Sequence[str] | None) -> Any:
     parser.add_argument("--seeds", type=int, default=1000, help="how many seeds to run")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--processes", type=int, default=1, help="how many processes share them")
-    parser.add_argument(
-        "--limit-s", type=float, help="stop after so long; the same command goes on, with --out"
-    )
+    parser.add_argument("--limit-s", type=float, help="stop after so long; the same command goes on, with --out")
     parser.add_argument("--out", type=Path, help="a file for the result; what it holds already is gone on from")
     parser.add_argument("--seed", type=int, help="run this one, and print its trace")
     parser.add_argument("--mask", default="", help="faults that do not strike, separated by commas")
