@@ -14,6 +14,7 @@ import random
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any
@@ -98,7 +99,7 @@ class Ready:
             return calls.popleft()
         choices = len(tasks) + 1 if calls else len(tasks)
         if choices == 1:
-            return tasks.pop()
+            return tasks.pop()  # nothing to draw
         pick = int(self.draw() * choices)
         if pick == len(tasks):
             return calls.popleft()
@@ -127,43 +128,49 @@ class SimLoop(asyncio.BaseEventLoop):
         self._dead: dict[str, None] = {}
         self._scheduled: list[tuple[float, SimHandle]] = []
         self._ready = Ready(None if fifo else random.Random(f"schedule:{seed}"))
+        self.create_future = partial(asyncio.Future, loop=self)  # type: ignore[method-assign]
 
     def time(self) -> float:
         return self._now
 
     def _run_once(self) -> None:
-        """Do one turn, as the base class does, without what a loop of the real world needs."""
-        ready, timers = self._ready, self._scheduled
+        """Take turns, as the base class does, until the loop is to stop; without what the real world needs."""
+        ready, aside = self._ready, self._aside
         calls, tasks = ready.calls, ready.tasks
-        while timers and timers[0][1]._cancelled:
-            heappop(timers)
-        self._pass_time(until=self._now if calls or tasks or self._stopping else timers[0][0] if timers else None)
-        reached = self._now + RESOLUTION_S
-        while timers and timers[0][0] < reached:
-            timer = heappop(timers)[1]
-            if not timer._cancelled:
-                ready.append(timer)
-        for _ in range(len(calls) + len(tasks)):
-            handle = calls.popleft() if not tasks else ready.popleft()
-            if self._aside and (node := handle._context.get(NODE, "")) in self._aside:
-                self._aside[node].append(handle)
-            elif not handle._cancelled:
-                try:
-                    handle._context.run(handle._callback, *handle._args)
-                except (SystemExit, KeyboardInterrupt):
-                    raise
-                except BaseException as error:  # noqa: BLE001  (as asyncio does, whatever it is)
-                    self._say(error, handle)
+        while True:
+            self._pass_time(is_busy=bool(calls or tasks or self._stopping))
+            for _ in range(len(calls) + len(tasks)):
+                handle = ready.popleft() if tasks else calls.popleft()
+                if aside and (node := handle._context.get(NODE, "")) in aside:
+                    aside[node].append(handle)
+                elif not handle._cancelled:
+                    try:
+                        handle._context.run(handle._callback, *handle._args)
+                    except (SystemExit, KeyboardInterrupt):
+                        raise
+                    except BaseException as error:  # noqa: BLE001  (as asyncio does, whatever it is)
+                        self._say(error, handle)
+            if self._stopping:
+                return
 
     def _say(self, error: BaseException, handle: SimHandle) -> None:
         self.call_exception_handler({"message": f"Exception in callback {handle!r}", "exception": error})
 
-    def _pass_time(self, *, until: float | None) -> None:
-        """Where a real loop would sleep."""
+    def _pass_time(self, *, is_busy: bool) -> None:
+        """Go on to what is due next, where a real loop would sleep."""
+        timers = self._scheduled
+        while timers and timers[0][1]._cancelled:
+            heappop(timers)
         self.turns += 1
-        if until is None or self.turns > self._max_turns:
+        if not (is_busy or timers) or self.turns > self._max_turns:
             raise StalledError(f"nothing goes on at {self._now:.6f} s, turn {self.turns}")
-        self._now = until if until > self._now else self._now + RESOLUTION_S
+        due = self._now if is_busy else timers[0][0]
+        self._now = due if due > self._now else self._now + RESOLUTION_S
+        reached = self._now + RESOLUTION_S
+        while timers and timers[0][0] < reached:
+            timer = heappop(timers)[1]
+            if not timer._cancelled:
+                self._ready.append(timer)
 
     def call_soon(  # type: ignore[override]
         self, callback: Any, *args: Any, context: Context | None = None
