@@ -226,6 +226,17 @@ def test_a_snapshot_whose_lists_have_a_gap_is_of_no_use_and_the_session_is_lost(
     assert server.wires["b"].of(Revive) == []
 
 
+def test_a_retired_copy_whose_lists_are_lost_does_not_keep_a_snapshot_that_has_its_own_from_being_used() -> None:
+    async def reaches_from_three(server: Server) -> None:
+        reaches = {2: 2, 3: 9}
+        server.gateway.log_reaches = lambda session, first=0: reaches[first]  # type: ignore[method-assign]
+
+    held = (copy_of("s", "retired", block=2), copy_of("s", "kept", block=3))
+    server = recovered(*held, react=_is_installed, before=reaches_from_three)
+    assert (row(server).owner, row(server).epoch, row(server).lost) == ("b", 2, False)
+    assert server.wires["b"].of(Revive)[0] == Revive(session="s", epoch=1, block=3, next_block=5)
+
+
 def test_a_snapshot_that_cannot_be_installed_is_let_go_and_the_reason_is_said() -> None:
     def cannot(server: Server, message: object) -> None:
         if isinstance(message, Revive):

@@ -5,7 +5,8 @@ In this order, and again until one of them has come to an end, or a suspected ow
 1. An open attempt is closed. Its destination, if it is in doubt, repeats its commit and is granted it. A suspected
    owner's is left open, unless the destination is dead: a commit that comes after the close would get no answer.
 2. A frozen or superseded copy asks for the session itself (reclaim); it is only told to ask.
-3. Where there is neither, nor a retired one, the newest snapshot that is kept is installed as a retired copy.
+3. Where there is neither, nor a retired one that can ever take over (5), the newest snapshot that is kept is
+   installed as a retired copy.
 4. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first.
 5. The owner is dead, and a numbered poll finds no copy that can go on: lost. No silence and no time-out says so. A
    retired copy cannot where the lists up to the next block are with nobody: a server and an owner died with them. A
@@ -115,7 +116,7 @@ class Recovery:
         """Have the newest snapshot installed, where no other copy can go on. It is a retired copy from then on."""
         next_block = self._gateway().next_block(row.session)
         held = self._workers.holders(row.session, CURRENT, answering=True)
-        usable = [(worker, copy) for worker, copy in held if copy.phase != KEPT or self._has_lists(copy)]
+        usable = [(worker, copy) for worker, copy in held if self._is_of_use(copy)]
         found = None if next_block is None else to_revive(usable, next_block)
         if next_block is None or found is None or not self._may_fail_over(row):
             return
@@ -123,6 +124,10 @@ class Recovery:
         self._gateway().linked_again(row.session, worker.name, copy.block)  # whatever it may lack of the lists
         asked = Revive(session=row.session, epoch=row.epoch, block=copy.block, next_block=next_block)
         self._workers.send(worker.name, asked)
+
+    def _is_of_use(self, copy: Copy) -> bool:
+        """Whether a copy can go on, or may yet be able to: a retired one may still get lists, a snapshot has them."""
+        return self._has_lists(copy) if copy.phase == KEPT else not self._lacks_lists(copy)
 
     def _may_fail_over(self, row: Row) -> bool:
         """Whether it would not be denied; else the owner may be alive, and its frames are not refused for nothing."""
