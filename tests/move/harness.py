@@ -210,8 +210,9 @@ class Copy:
     async def poison(self) -> None:
         self.arena.poison()
 
-    async def clear(self) -> None:
+    async def clear(self, block: int, ready: Callable[[], None]) -> None:
         """Nothing else is computed here."""
+        ready()
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         self.landing = manifest, placement

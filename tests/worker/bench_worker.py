@@ -71,8 +71,8 @@ def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks
     sent: list[Any] = []
     failures: list[BaseException] = []
     edges = Edges(
-        engine_thread=inline,
-        spare_thread=inline,
+        engine_thread=host.get("engine_thread", inline),
+        spare_thread=host.get("engine_thread", inline),
         copy_thread=inline,
         transports=host.get("transports", {}),
         send=host.get("send", sent.append),

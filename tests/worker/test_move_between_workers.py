@@ -11,9 +11,9 @@ from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.move.ledger_messages import CloseAttempt, OpenAttempt
 from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.messages import CONTROLLER, Begin, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
-from worldmove.transport.base import Transport
+from worldmove.transport.base import Blocking, Transport
 from worldmove.transport.loopback import Loopback
-from worldmove.worker.messages import Acknowledge, Close, LedgerAnswer, LedgerAsk, Open, TakeOver
+from worldmove.worker.messages import Acknowledge, BlockDone, Close, LedgerAnswer, LedgerAsk, Open, TakeOver
 
 ATTEMPT = "00000001-x"
 HEAD = {"sender": CONTROLLER, "incarnation": 0, "session": "s-1", "attempt": ATTEMPT, "epoch": 1}
@@ -29,8 +29,14 @@ class Pair:
         transports: Mapping[str, Transport] | None = None,
         arena_bytes: int = 1 << 14,
         environments: Mapping[str, Mapping[str, str]] | None = None,
+        engine_threads: Callable[[str], Blocking] = lambda name: inline,
+        heard_of: Callable[[BlockDone], None] = lambda done: None,
+        loses: Callable[[Any], bool] = lambda message: False,
         **host: Any,
     ) -> None:
+        """``heard_of``: a block has come to the server. ``loses``: which words between the workers never come."""
+        self.heard_of = heard_of
+        self.loses = loses
         tokens = iter(range(1000))
         path = Loopback(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
         self.ledger = MemoryLedger()
@@ -48,6 +54,7 @@ class Pair:
                 transports=transports or {"loopback": path},
                 send=self._sender(name),
                 arena_bytes=arena_bytes,
+                engine_thread=engine_threads(name),
                 environment=dict((environments or {}).get(name, {"field": "value"})),
                 **host,
             )
@@ -55,12 +62,14 @@ class Pair:
     def _sender(self, name: str) -> Callable[[Any], None]:
         def send(message: Any) -> None:
             self.benches[name].sent.append(message)
+            if isinstance(message, BlockDone):
+                self.heard_of(message)
             if isinstance(message, LedgerAsk):
                 self.tasks.append(asyncio.ensure_future(self._ask(name, message)))
             elif isinstance(message, MoveMessage):
                 if message.to == CONTROLLER:
                     self.heard.append(message)
-                else:
+                elif not self.loses(message):
                     carried: Any = message
                     asyncio.get_running_loop().call_soon(self.benches[message.to].worker.take, carried)
 

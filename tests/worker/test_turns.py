@@ -79,3 +79,52 @@ def test_spare_turns_have_a_thread_of_their_own() -> None:
         return order
 
     assert virtual.run(play()) == [turn is Turn.SPARE for turn in Turn]
+
+
+def test_while_somebody_holds_only_a_pause_has_a_turn_and_then_the_others_go_in_their_order() -> None:
+    async def play() -> list[str]:
+        turns, went = Turns(virtual.inline), []
+
+        async def go(turn: Turn, name: str) -> None:
+            async with turns.take(turn):
+                went.append(name)
+                await asyncio.sleep(0.01)
+
+        first, second = turns.hold(), turns.hold(lambda: went.append("let go"))
+        asked = [(Turn.SPARE, "check"), (Turn.OWNER, "a"), (Turn.BOUNDARY, "freeze")]
+        tasks = [asyncio.create_task(go(turn, name)) for turn, name in asked]
+        await asyncio.sleep(0.1)
+        first.end()
+        first.end()
+        went.append("one holds")
+        tasks.append(asyncio.create_task(go(Turn.BOUNDARY, "install")))
+        await asyncio.sleep(0.1)
+        second.lapse_in(0.5)
+        second.lapse_in(0.2)
+        await asyncio.sleep(0.1)
+        went.append("not yet")
+        await asyncio.gather(*tasks)
+        return went
+
+    assert virtual.run(play()) == ["freeze", "one holds", "install", "not yet", "let go", "a", "check"]
+
+
+def test_who_was_cancelled_while_somebody_held_keeps_nobody_from_a_turn() -> None:
+    async def play() -> bool:
+        turns = Turns(virtual.inline)
+        hold = turns.hold()
+
+        async def go(turn: Turn) -> None:
+            async with turns.take(turn):
+                pass
+
+        cancelled, waits = asyncio.create_task(go(Turn.OWNER)), asyncio.create_task(go(Turn.SPARE))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.sleep(0)
+        await go(Turn.BOUNDARY)
+        hold.end()
+        await waits
+        return True
+
+    assert virtual.run(play())

@@ -183,8 +183,11 @@ class ShadowSlot(Protocol):
         """Fill the arena so that nothing in it can be right by luck, and touch its pages."""
         ...
 
-    async def clear(self) -> None:
-        """Return when nothing else computes here. For a little while after that nothing else begins."""
+    async def clear(self, block: int, ready: Callable[[], None]) -> None:
+        """Call ``ready`` when nothing else computes here. After that nothing else begins: for a little while.
+
+        It returns when that is over because the list of ``block`` is here: the session was not frozen before it.
+        """
         ...
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:

@@ -101,7 +101,8 @@ class Incoming:
             self._follower = Follower(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
         self._boundary: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
         self._proof: asyncio.Future[Proof] = asyncio.get_running_loop().create_future()
-        self._freeze_is_near = asyncio.Event()
+        self._near: asyncio.Queue[int] = asyncio.Queue()
+        """The blocks before which the source has said that it would freeze."""
         self._preview: Manifest | None = None
         self._reserved = False
         self._landed = False
@@ -132,7 +133,7 @@ class Incoming:
         if self._follower is not None and not isinstance(message, Final):
             self._follower.take(message)
         elif isinstance(message, Meet):
-            self._freeze_is_near.set()
+            self._near.put_nowait(message.block)
         elif self._rounds is not None:
             self._rounds.take(message)
 
@@ -269,10 +270,8 @@ class Incoming:
     async def _clear(self) -> None:
         """Whenever the freeze is near, let nothing else be computed here, and say so."""
         while True:
-            await self._freeze_is_near.wait()
-            self._freeze_is_near.clear()
-            await self._slot.clear()
-            self._attempt.send(self._attempt.peer, Ready)
+            block = await self._near.get()
+            await self._slot.clear(block, lambda: self._attempt.send(self._attempt.peer, Ready))
 
     def _tell_landed(self) -> None:
         self._landed = True

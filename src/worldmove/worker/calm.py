@@ -3,30 +3,34 @@
 A pause is a few milliseconds of Python in two processes. A block that is computed beside it, here or there, takes the
 lock and the device's time slices; one in hand would have to be waited for; and while pictures travel, the words of the
 move queue behind them. So a source waits for the moment at which there is none of this, for as long as its player does
-not wait for it: until the next list is here, and no longer than a part of a period.
+not wait for it: until the next list is here. Then that block is played, and the next boundary tried.
 
 Nobody's block is held back but while a destination waits for the freeze, and in the pause itself: at each end for less
 than the time that a worker has to spare which can be moved to at all.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from contextlib import suppress
 
+from worldmove.move.hosts import WhenReady
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.turns import Hold
+from worldmove.worker.turns import Hold, Turn
 
-WAIT = 0.45
-"""Periods for which a source waits for a quiet moment: a block of the other end, and its pictures."""
+PATIENCE, PATIENCE_S = 1.5, 1.6
+"""Periods after which no further boundary is tried, where the next list comes before a quiet moment; and the seconds
+until it is frozen in any case."""
+GRACE = 0.4
+"""Periods for which, at the last boundary, the engine is kept free here until the other end is quiet too: as long as a
+block takes there, and its pictures."""
 PICTURES = 0.1
 """Periods for which pictures of others are let leave, where blocks wait for that."""
-KEPT_FREE = 0.4
-"""Periods for which a destination waits for the freeze, at most: for a block in hand at the source, and the pause."""
+KEPT_FREE = 0.45
+"""Periods for which a destination waits for the freeze, at most: for a block in hand at the source, and a pause."""
+LIST = 0.1
+"""Periods for which it waits on once the list of the block is here before which the freeze was to be."""
 PAUSE = 0.2
 """Periods for which the pause keeps others from the source, at most: over a slow path they go on beside it."""
-PATIENCE = 2.0
-"""Periods in which another boundary is tried where the next list comes before a quiet moment."""
 
 
 class Calm:
@@ -44,23 +48,38 @@ class Calm:
             self._holds_spare = True
             self._tools.courtesy.hold_back()
 
-    async def come(self, ready: Callable[[], Coroutine[Any, Any, None]] | None) -> bool:
+    async def come(self, ready: WhenReady | None) -> bool:
         """Wait for a quiet moment, and say whether it came before the next list did.
 
-        ``ready`` returns when the other end is quiet, and waits. One that does not say so is not waited for: True.
+        The other end is asked when it is quiet here: what is held back there waits for what is in hand here.
         """
-        waits_for = [asyncio.create_task(self._tools.on_their_way.none())]
+        working = asyncio.create_task(self._quiet(ready))
+        working.add_done_callback(lambda _: self._copy.look_again())
+        try:
+            while self._nobody_waits() and not working.done():
+                await self._copy.turned()
+            return working.done()
+        finally:
+            await _ended(working)
+
+    async def _quiet(self, ready: WhenReady | None) -> None:
+        async with self._tools.turns.take(Turn.SPARE):
+            pass  # nobody else wants it
+        await self._tools.on_their_way.none()
         if ready is not None:
-            waits_for.append(asyncio.create_task(ready()))
-        return await self._while_nobody_waits(waits_for, WAIT)
+            await ready()
 
-    async def keep(self) -> None:
-        """With the engine in hand: let pictures leave, and let no block but the pause begin until ``end``, or a while.
+    async def keep(self, ready: WhenReady | None) -> None:
+        """With the engine in hand: let no block but the pause begin until ``end``, or for a while.
 
-        A block may have been in hand until now; its pictures are on their way.
+        A block may have been in hand until now: its pictures leave first. ``ready``: where nobody was asked yet.
         """
         self._hold = self._tools.turns.hold(self._let_spare)
-        await self._while_nobody_waits([asyncio.create_task(self._tools.on_their_way.none())], PICTURES)
+        with suppress(TimeoutError):
+            async with asyncio.timeout((PICTURES if ready is None else GRACE) * self._period_s):
+                if ready is not None:
+                    await ready()
+                await self._tools.on_their_way.none()
         self._hold.lapse_in(PAUSE * self._period_s)
 
     def end(self) -> None:
@@ -69,22 +88,6 @@ class Calm:
             self._hold.end()
             self._hold = None
         self._let_spare()
-
-    async def _while_nobody_waits(self, waits_for: Sequence[asyncio.Task[None]], periods: float) -> bool:
-        """Wait for all of it, for so many periods and until the session's next list is here. Say if that was not."""
-        for waited in waits_for:
-            waited.add_done_callback(lambda _: self._copy.look_again())
-        try:
-            async with asyncio.timeout(periods * self._period_s):
-                while self._nobody_waits() and not all(waited.done() for waited in waits_for):
-                    await self._copy.turned()
-        except TimeoutError:
-            return True
-        finally:
-            for waited in waits_for:
-                waited.cancel()
-            await asyncio.gather(*waits_for, return_exceptions=True)
-        return self._nobody_waits()
 
     @property
     def _period_s(self) -> float:
@@ -98,3 +101,8 @@ class Calm:
         if self._holds_spare:
             self._holds_spare = False
             self._tools.courtesy.let_go_on()
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

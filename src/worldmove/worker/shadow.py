@@ -1,7 +1,7 @@
 """A slot that waits for a session, as the driver of its move sees it (``move.hosts.ShadowSlot``)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
@@ -11,7 +11,7 @@ from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.rehearsal import Rehearsal
-from worldmove.worker.calm import KEPT_FREE, PICTURES
+from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
@@ -50,7 +50,7 @@ class Shadow:
                 job = partial(rehearse_in, self._tools.engine, self._layout, self.arena)
                 self._rehearsal = await engine_thread(job)
 
-    async def clear(self) -> None:
+    async def clear(self, block: int, ready: Callable[[], None]) -> None:
         period_s = self._tools.engine.spec.period_s
         async with self._tools.turns.take(Turn.BOUNDARY):
             self._end_hold()
@@ -59,6 +59,11 @@ class Shadow:
         with suppress(TimeoutError):
             async with asyncio.timeout(PICTURES * period_s):
                 await self._tools.on_their_way.none()
+        self._hold.lapse_in(KEPT_FREE * period_s)
+        ready()
+        while self._copy.inputs.get(block) is None:
+            await self._copy.turned()
+        self._hold.lapse_in(LIST * period_s)  # it is played instead: another boundary will be said
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         async with self._turn() as engine_thread:

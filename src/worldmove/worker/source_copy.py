@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
@@ -12,7 +12,7 @@ from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
 from worldmove.state.recapture import Known
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
-from worldmove.worker.calm import PATIENCE, Calm
+from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -91,9 +91,9 @@ class SourceOfMove:
 
     async def _freeze(self, ready: WhenReady | None, *, is_pulled: bool) -> Frozen:
         await self._until_its_own()
-        await self._come_to_rest(ready)
+        to_ask = await self._come_to_rest(ready)
         async with self._used(Turn.BOUNDARY) as engine_thread:
-            await self._calm.keep()
+            await self._calm.keep(to_ask)
             self._require_live()
             self._copy.enter(CopyPhase.FROZEN)
             asked_at = asyncio.get_running_loop().time()
@@ -141,24 +141,29 @@ class SourceOfMove:
         self._calm.end()
         self._copy.end()
 
-    async def _come_to_rest(self, ready: WhenReady | None) -> None:
+    async def _come_to_rest(self, ready: WhenReady | None) -> WhenReady | None:
         """Play no further than a boundary, at a quiet moment: nobody waits for the session, its next list is not here.
 
-        Where the list comes first, it is played, and the next boundary tried. Where it is met, there is no other.
+        Where the list comes first, it is played, and the next boundary tried. The last is taken as it comes, and so
+        is the only one at which it is met: who was not asked then is returned, to be waited for with the engine taken.
         """
         copy, period_s = self._copy, self._tools.engine.spec.period_s
-        if copy.stops_before is not None:
-            await self._calm.come(ready)
-            return
-        try_until = asyncio.get_running_loop().time() + PATIENCE * period_s
-        await next_boundary(copy, period_s)
-        while True:
-            self._require_live()
-            copy.stop_before(copy.next_block)
-            if await self._calm.come(ready) or asyncio.get_running_loop().time() >= try_until:
-                return
-            copy.play_on()
-            await boundary_after(copy, period_s)
+        now = asyncio.get_running_loop().time
+        try_until, over_at = now() + min(PATIENCE * period_s, PATIENCE_S), now() + PATIENCE_S
+        is_met = copy.stops_before is not None
+        if not is_met:
+            await next_boundary(copy, period_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(over_at):
+                while True:
+                    self._require_live()
+                    copy.stop_before(copy.next_block)
+                    is_last = is_met or now() >= try_until
+                    if await self._calm.come(None if is_last else ready) or is_last:
+                        return ready if is_last else None
+                    copy.play_on()
+                    await boundary_after(copy, period_s)
+        return ready
 
     async def _until_its_own(self) -> None:
         """While a copy replays, its state is of a block that was shown already."""
