@@ -16,6 +16,7 @@ from tests.worker.bench_worker import Bench
 from tests.worker.test_move_between_workers import Pair
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Ended, Landed, Ready
+from worldmove.transport.base import Blocking
 from worldmove.worker.loop import step
 from worldmove.worker.messages import Acknowledge, BlockDone, Open
 
@@ -42,16 +43,18 @@ class Worlds:
     shown: list[tuple[str, int]] = field(default_factory=list)
     late: list[tuple[str, int, float]] = field(default_factory=list)
     block_s: float = BLOCK_S
+    work_s: float = WORK_S
+    """What each piece of a pause's work takes."""
     loses: Callable[[Any], bool] = lambda message: False
     """Which words between the workers are lost."""
     steps: list[tuple[str, float, float]] = field(default_factory=list)
     """Of each: its worker, when it began and ended."""
 
-    def engine_thread(self, name: str) -> Callable[[Callable[[], T]], object]:
+    def engine_thread(self, name: str) -> Blocking:
         async def run(function: Callable[[], T]) -> T:
             begin = asyncio.get_running_loop().time()
             is_step = isinstance(function, partial) and function.func is step
-            await asyncio.sleep(self.block_s if is_step else WORK_S)
+            await asyncio.sleep(self.block_s if is_step else self.work_s)
             if is_step:
                 self.steps.append((name, begin, asyncio.get_running_loop().time()))
             return function()
@@ -131,6 +134,22 @@ def test_wherever_others_are_in_their_periods_none_computes_in_a_pause_and_none_
         begin, end = virtual.run(moved_beside(worlds, residents))
         assert (worlds.beside(begin, end), worlds.late) == ([], []), (here, there)
         assert end - begin < 0.01 * PERIOD_S, (here, there)  # and no pictures were waited for in it
+
+
+@pytest.mark.parametrize("phase", [0.42 + 0.02 * number for number in range(8)])
+def test_a_list_that_comes_in_a_pause_is_stepped_after_it(phase: float) -> None:
+    """At the source the pause begins 0.4 periods after the session's list, and takes a tenth here."""
+    worlds = Worlds(work_s=0.025 * PERIOD_S)
+    begin, end = virtual.run(moved_beside(worlds, {"r-1": ("a", phase), "r-2": ("b", phase)}))
+    assert (worlds.beside(begin, end), worlds.late) == ([], [])
+
+
+def test_what_waits_at_a_destination_goes_on_once_the_session_is_played_instead() -> None:
+    """Whenever the one end is quiet the other is not: but for a third resident, whose block is held back for that."""
+    worlds = Worlds()
+    residents = {"r-1": ("a", 0.0), "r-2": ("b", 2 / 3), "r-3": ("b", 2 / 3)}
+    begin, end = virtual.run(moved_beside(worlds, residents))
+    assert (worlds.beside(begin, end), worlds.late) == ([], [])
 
 
 def test_a_destination_that_never_says_that_it_is_quiet_is_moved_to_all_the_same() -> None:
