@@ -10,7 +10,7 @@
     source -> destination       Final        these leaves are final for this block
     destination -> controller   Ready        nothing more can be done before the boundary
       -> source                              nothing else is computed there: it waits for the freeze
-    controller -> source        Start        the ledger has opened the attempt: freeze at the next boundary
+    controller -> source        Start        the ledger has opened the attempt: freeze at one of the next boundaries
     source -> destination       Meet         I shall freeze before this block
     source -> destination       Boundary     the exact manifest; the bytes may be pulled
     destination -> source       Landed       the write window is closed
@@ -184,14 +184,15 @@ class Ready(MoveMessage, frozen=True, kw_only=True, tag="ready"):
 class Meet(MoveMessage, frozen=True, kw_only=True, tag="meet"):
     """The source freezes before this block: the destination may compute up to there, and not beyond.
 
-    Said again with an earlier block where the world has come to rest meanwhile. The earliest counts.
+    Said again with an earlier block where the world has come to rest meanwhile. The earliest counts. Where the state is
+    pulled, said again with a later one if the source was not quiet before this block's list came.
     """
 
     block: Count
 
 
 class Start(MoveMessage, frozen=True, kw_only=True, tag="start"):
-    """The attempt is open: freeze at the next block boundary."""
+    """The attempt is open: freeze at one of the next block boundaries."""
 
     destination: Name
     destination_incarnation: Count

@@ -80,7 +80,7 @@ class Profile:
                 for ident, frame in sys._current_frames().items()
                 if ident != me and frame.f_code.co_name not in IDLE
             ]
-            if stands:
+            if stands or (self._samples and self._samples[-1][1]):  # a stand lasts until the next sample
                 self._samples.append((time.monotonic(), stands))
 
 

@@ -84,6 +84,12 @@ def test_a_run_that_meets_every_goal_says_so_and_how_many_worlds_would_fit() -> 
     [
         ([came(2, 12.0, margin_s=-0.1)], [], {}, "1 blocks late with moves, 0 without"),
         ([], [came(0, 12.2, compute_s=0.6), came(1, 22.0)], {}, "residents' blocks over 3% longer in a move"),
+        (
+            [],
+            [came(0, 12.2, margin_s=-0.1), came(1, 22.0)],
+            {},
+            "residents: 1 blocks late with moves, 0 without",
+        ),
         ([], [], {"reports": []}, "0 moves committed"),
         ([], [], {"replay": {"equal": False, "num_moves": 1}}, "the replay is not equal"),
         ([], [], {"replay": {"equal": True, "num_moves": 0}}, "not every move's state was compared with the replay"),
@@ -94,6 +100,11 @@ def test_a_goal_that_is_missed_is_named(
     mine: list[Arrival], residents: list[Arrival], changes: dict[str, Any], miss: str
 ) -> None:
     assert a_run(mine, residents, **changes).misses() == [miss]
+
+
+def test_a_shorter_control_may_have_as_great_a_share_of_late_blocks() -> None:
+    moved = [came(2, 12.0, margin_s=-0.1), came(3, 13.0, margin_s=-0.1)]
+    assert a_run([*moved, came(4, 22.0, margin_s=-0.1)], []).misses() == []
 
 
 def test_a_block_of_each_moved_world_is_told_by_that_worlds_own_numbers() -> None:

@@ -94,11 +94,13 @@ class LiveFound:
         most_ms = PAUSE_P99_BETWEEN_GPUS_MS if len(self.gpus) > 1 else PAUSE_P99_MS
         pause, took = summary(self._pauses()), phase_times(self.committed)[0].get(MATCHED, [])
         commit, replay = summary(took), self.run.replay
-        lates = [len(late(self._mine(with_moves=kind))) for kind in (True, False)]
+        mine, others = (self._mine(with_moves=True), self._mine(with_moves=False)), self.residents
+        of_others = ([*others.during, *others.between], others.control)
         known = (
             (len(self.committed) < self.run.asked.moves, f"{len(self.committed)} moves committed"),
             (pause is not None and pause["p99"] > most_ms, f"pause p99 over {most_ms:.0f} ms"),
-            (lates[0] > lates[1], f"{lates[0]} blocks late with moves, {lates[1]} without"),
+            (_more_are_late(*mine), _lates(*mine)),
+            (_more_are_late(*of_others), f"residents: {_lates(*of_others)}"),
             (commit is not None and commit["median"] > COMMIT_MS, f"commit median over {COMMIT_MS:.0f} ms"),
             (commit is not None and commit["p99"] > COMMIT_P99_MS, f"commit p99 over {COMMIT_P99_MS:.0f} ms"),
             ((self.cost or 0.0) > RESIDENTS_COST, f"residents' blocks over {RESIDENTS_COST:.0%} longer in a move"),
@@ -161,6 +163,15 @@ class LiveFound:
             ],
             "blocks": [[_row(arrival) for arrival in world] for world in worlds],
         }
+
+
+def _more_are_late(moved: Sequence[Arrival], control: Sequence[Arrival]) -> bool:
+    """Whether a greater share of the blocks in segments with moves came late than of those in segments without."""
+    return len(late(moved)) * max(1, len(control)) > len(late(control)) * len(moved)
+
+
+def _lates(moved: Sequence[Arrival], control: Sequence[Arrival]) -> str:
+    return f"{len(late(moved))} blocks late with moves, {len(late(control))} without"
 
 
 def _blocks(blocks: Sequence[Arrival]) -> dict[str, Any]:
