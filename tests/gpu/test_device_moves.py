@@ -14,6 +14,7 @@ from worldmove.move.messages import Ended
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
 from worldmove.transport.peer import Peer
+from worldmove.transport.staged import Staged
 from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
 from worldmove.worker.messages import BlockDone, CheckDone
 
@@ -26,8 +27,19 @@ def peer(kit: Any) -> Peer:
     return Peer(kit=kit, cards=cards, blocking=inline)
 
 
-def a_move(path: Transport, rows: int = 4096) -> tuple[Ended, Pair]:
+def a_move(path: Transport, rows: int = 4096, inner: Staged | None = None) -> tuple[Ended, Pair]:
+    """Move once. ``inner``: what of the path is to be started before and closed after."""
+
     async def run() -> tuple[Ended, Pair]:
+        if inner is None:
+            return await move()
+        await inner.start()
+        try:
+            return await move()
+        finally:
+            await inner.close()
+
+    async def move() -> tuple[Ended, Pair]:
         engines = [DeviceEngine(device="cuda", rows=rows) for _ in "ab"]
         pair = Pair(engines=engines, transports={"path": path}, arena_bytes=ARENA_BYTES)
         await pair.open_on_a(3)

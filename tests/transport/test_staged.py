@@ -28,6 +28,7 @@ from worldmove.state.kit_double import DoubleKit
 from worldmove.state.memory import Part
 from worldmove.transport.ring import OwnRing, RingShape, loads, opened_ring
 from worldmove.transport.staged import Staged, StagedTicket
+from worldmove.transport.staged_line import FAILED
 from worldmove.transport.staged_serving import StagedConfig, Welcome
 from worldmove.transport.tcp_words import number, requests
 from worldmove.worker.threads import OneThread
@@ -380,6 +381,7 @@ def test_a_request_that_nobody_should_make_is_answered_with_an_end_and_others_ar
                 await loop.sock_sendall(asker, wanted.token)
                 assert await loop.sock_recv(asker, 256)
                 await loop.sock_sendall(asker, words)
+                assert (await loop.sock_recv(asker, 256)).startswith(FAILED)
                 assert await loop.sock_recv(asker, 256) == b""
             channel, into = await OnDevice(path).connect(ticket), target()
             await channel.pull(WHOLE, into.buffer)
@@ -405,7 +407,8 @@ def test_a_destination_that_gives_back_what_it_has_not_got_is_served_no_more(tmp
                 heard = [await loop.sock_recv(asker, 8)]
                 while heard[-1]:
                     heard.append(await loop.sock_recv(asker, 8))
-                assert heard[:-1] == [number(load) for load in range(1, SHAPE.num_buffers)]
+                assert heard[:-2] == [number(load) for load in range(1, SHAPE.num_buffers)]
+                assert heard[-2] == FAILED
 
     story_of(story)
 

@@ -1,8 +1,12 @@
 """Sessions on a device (the double stands in for a GPU) move between workers, and a path that lies moves nothing."""
 
 import asyncio
+import os
 import random
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, TypeVar
 
 import pytest
@@ -15,12 +19,18 @@ from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Declined, Ended
 from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
+from worldmove.state.kit_double import Done
 from worldmove.state.kits import kit_of
+from worldmove.state.memory import Piece
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
 from worldmove.transport.peer import Peer, PeerChannel
+from worldmove.transport.ring import RingShape
+from worldmove.transport.staged import Staged
+from worldmove.transport.staged_serving import StagedConfig
 from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
 from worldmove.worker.messages import BlockDone, CheckDone
+from worldmove.worker.threads import OneThread
 
 ARENA_BYTES = 1 << 20
 
@@ -35,8 +45,43 @@ def peer(kind: type[AnyPeer] = Peer) -> AnyPeer:  # type: ignore[assignment]
     return kind(kit=kit, cards=cards, blocking=inline)
 
 
-def moved(path: Transport, trial: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
+def staged() -> Staged:
+    kit = kit_of("double")
+    assert kit is not None
+    # One name for each process: a test has ended, and its socket with it, before the next one begins.
+    config = StagedConfig(path=Path(gettempdir()) / f"worldmove-test-{os.getpid()}.ring", shape=RingShape(8192, 3))
+    return Staged(config=config, kit=kit, new_thread=OneThread, tokens=lambda: os.urandom(32))
+
+
+PATHS: dict[str, Callable[[], Peer | Staged]] = {"peer": peer, "staged": staged}
+over_each = pytest.mark.parametrize("path", PATHS)
+
+
+@asynccontextmanager
+async def started(path: Peer | Staged) -> AsyncIterator[None]:
+    if isinstance(path, Staged):
+        await path.start()
+    try:
+        yield
+    finally:
+        if isinstance(path, Staged):
+            await path.close()
+
+
+def moved(
+    path: Transport, trial: Callable[[Pair], Coroutine[Any, Any, None]], inner: Peer | Staged | None = None
+) -> None:
     async def run() -> None:
+        if isinstance(path, Peer | Staged):
+            async with started(path):
+                await play()
+        elif inner is not None:
+            async with started(inner):
+                await play()
+        else:
+            await play()
+
+    async def play() -> None:
         pair = Pair(engines=(DeviceEngine(), DeviceEngine()), transports={"path": path}, arena_bytes=ARENA_BYTES)
         try:
             await pair.open_on_a(3)
@@ -48,7 +93,8 @@ def moved(path: Transport, trial: Callable[[Pair], Coroutine[Any, Any, None]]) -
     asyncio.run(run())
 
 
-def test_a_session_on_a_device_goes_on_at_the_other_worker_and_its_retired_copy_agrees() -> None:
+@over_each
+def test_a_session_on_a_device_goes_on_at_the_other_worker_and_its_retired_copy_agrees(path: str) -> None:
     async def trial(pair: Pair) -> None:
         pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=3)
         await pair.start_move("path")
@@ -68,11 +114,12 @@ def test_a_session_on_a_device_goes_on_at_the_other_worker_and_its_retired_copy_
         assert checks == [(done.frame_sha256, done.state_digest) for done in b.of(BlockDone)]
         assert checks[0][1].startswith("wmf1+xxh3-128:")
 
-    moved(peer(), trial)
+    moved(PATHS[path](), trial)
 
 
+@over_each
 @pytest.mark.parametrize("damage", list(Damage))
-def test_damage_on_the_way_to_a_device_moves_nothing_and_the_source_plays_on(damage: Damage) -> None:
+def test_damage_on_the_way_to_a_device_moves_nothing_and_the_source_plays_on(damage: Damage, path: str) -> None:
     async def trial(pair: Pair) -> None:
         await pair.start_move("path")
         ended: Ended = await pair.hears(Ended)
@@ -80,7 +127,35 @@ def test_damage_on_the_way_to_a_device_moves_nothing_and_the_source_plays_on(dam
         assert ended.reason == ("transport" if damage is Damage.SHORT else "mismatch")
         assert pair.benches["b"].of(BlockDone) == []
 
-    moved(Corrupting(peer(), rng=random.Random(3), plan=DamagePlan(damage=damage)), trial)
+    inner = PATHS[path]()
+    moved(Corrupting(inner, rng=random.Random(3), plan=DamagePlan(damage=damage)), trial, inner)
+
+
+@pytest.mark.parametrize("call", ["start_copy_out", "start_copy_in"])
+@pytest.mark.parametrize("lie", ["nothing is copied", "one byte is missing", "it is copied from elsewhere"])
+def test_a_ring_that_holds_other_bytes_than_were_frozen_moves_nothing(
+    monkeypatch: pytest.MonkeyPatch, call: str, lie: str
+) -> None:
+    path = staged()
+    kit = kit_of("double")
+    assert kit is not None
+    honest = getattr(kit, call)
+
+    def lies(pieces: Sequence[Piece]) -> Done:
+        if lie == "nothing is copied":
+            return Done()
+        if lie == "one byte is missing":
+            return honest([*pieces[:-1], pieces[-1]._replace(length=pieces[-1].length - 1)])
+        return honest([piece._replace(source=pieces[0].source) for piece in pieces[1:]])
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(kit, call, lies)
+        await pair.start_move("path")
+        ended: Ended = await pair.hears(Ended)
+        assert (ended.outcome, ended.reason) == ("aborted", "mismatch")
+        assert pair.benches["b"].of(BlockDone) == []
+
+    moved(path, trial)
 
 
 class Lying(Peer):
@@ -138,13 +213,17 @@ def test_a_peer_that_reports_success_and_lies_moves_nothing(lie: Any, reason: st
     moved(path, trial)
 
 
-SEAMS = (("start_copy", 1), ("start_copy", 2), ("fingerprints", 1), ("fingerprints", 2), ("fingerprints", 3))
-"""What fails, and which call of it: the gathering, the pull, the source's two passes, the destination's one."""
+SEAMS = (
+    *(("peer", "start_copy", 1), ("peer", "start_copy", 2), ("peer", "fingerprints", 1), ("peer", "fingerprints", 2)),
+    *(("peer", "fingerprints", 3), ("staged", "start_copy_out", 2), ("staged", "start_copy_in", 2)),
+)
+"""What fails, and which call of it: the gathering, the pull, the source's two passes, the destination's one; and a load
+of a pull through host memory, at either end."""
 
 
-@pytest.mark.parametrize(("call", "number"), SEAMS)
+@pytest.mark.parametrize(("path", "call", "number"), SEAMS)
 def test_a_device_that_fails_in_the_middle_of_a_move_ends_it_and_its_owner_plays_on(
-    monkeypatch: pytest.MonkeyPatch, call: str, number: int
+    monkeypatch: pytest.MonkeyPatch, path: str, call: str, number: int
 ) -> None:
     kit = kit_of("double")
     assert kit is not None
@@ -172,7 +251,7 @@ def test_a_device_that_fails_in_the_middle_of_a_move_ends_it_and_its_owner_plays
         assert a.blocks() == [0, 1, 2, 3, 4]
         assert b.blocks() == []
 
-    moved(peer(), trial)
+    moved(PATHS[path](), trial)
 
 
 def test_another_device_is_refused_before_a_byte_travels_and_each_differing_field_is_named() -> None:

@@ -29,8 +29,12 @@ def serve(line: Line, ring: Ring, arena: DeviceArena) -> None:
 
     However it ends, nothing of it writes to the ring any more.
     """
-    while (runs := line.asked(arena.size)) is not None:
-        _Out(line, ring, arena).bring(runs)
+    try:
+        while (runs := line.asked(arena.size)) is not None:
+            _Out(line, ring, arena).bring(runs)
+    except TransportError as error:
+        line.fail(str(error))
+        raise
 
 
 class _Out:

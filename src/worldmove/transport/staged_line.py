@@ -3,6 +3,7 @@
 destination  a request   how many runs, then each one's offset and length (``tcp_words``)
 source       a number    the load of that number, from 0, lies in its buffer
 destination  a number    the load of that number is out of its buffer, which may be filled again
+source       FAILED, and why in a few words: it cannot go on
 
 Each is one message. No loop is in it: while a session stands still nothing waits for what else a loop does.
 """
@@ -14,6 +15,9 @@ from worldmove.errors import TransportError
 from worldmove.state.extent import Extent
 from worldmove.transport.tcp_words import MAX_RUNS, NUMBER_BYTES, RUN_BYTES, num_runs_of, number, number_of, runs_of
 
+FAILED = number((1 << 64) - 1)
+MAX_WHY = 200
+"""Characters."""
 REQUEST_BYTES = NUMBER_BYTES + MAX_RUNS * RUN_BYTES
 
 
@@ -51,13 +55,19 @@ class Line:
         """Say that a load has come as far as this end brings it. Raises TransportError."""
         self._send(number(load))
 
+    def fail(self, why: str) -> None:
+        """Say that this end cannot go on. Raises TransportError."""
+        self._send(FAILED + why.encode("ascii", "replace")[:MAX_WHY])
+
     def hear(self, load: int) -> None:
         """Wait until the other end says so of the next load. Raises TransportError if it says anything else, or not."""
         if not self._readable.poll(self._stall_s * 1000):
             raise TransportError(f"the other end said nothing for {self._stall_s:g} s")
-        words = self._receive(NUMBER_BYTES + 1)
+        words = self._receive(NUMBER_BYTES + MAX_WHY)
         if not words:
             raise TransportError("the other end closed the connection")
+        if words.startswith(FAILED):
+            raise TransportError(f"the other end cannot go on: {words[NUMBER_BYTES:].decode('ascii', 'replace')}")
         if len(words) != NUMBER_BYTES or number_of(words) != load:
             raise TransportError(f"the other end should speak of load {load}")
 
