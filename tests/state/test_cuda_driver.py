@@ -95,6 +95,13 @@ def test_every_call_is_made_in_its_devices_context_and_the_threads_own_is_there_
     assert [call[1] for call in fake.calls].count("cuDevicePrimaryCtxRetain") == 2
 
 
+def test_host_memory_is_registered_for_every_context_of_the_process_and_given_back(fake: Driver, ours: Any) -> None:
+    ours.register(1, 8192, 100)
+    ours.unregister(1, 8192)
+    made = [call for call in fake.calls if call[1].startswith("cuMem")]
+    assert made == [(101, "cuMemHostRegister", 8192, 100, 1), (101, "cuMemHostUnregister", 8192)]
+
+
 def test_a_handle_has_64_bytes_however_it_came(fake: Driver, ours: Any) -> None:
     fake.answers["cuIpcGetMemHandle"] = lambda address: SimpleNamespace(reserved=bytes(range(64)))
     fake.answers["cuIpcOpenMemHandle"] = lambda handle, flags: len(handle.reserved) * 1000 + flags
