@@ -139,7 +139,7 @@ def test_a_ring_that_holds_other_bytes_than_were_frozen_moves_nothing(
     path = staged()
     kit = kit_of("double")
     assert kit is not None
-    honest = getattr(kit, call)
+    honest: Callable[[Sequence[Piece]], Done] = getattr(kit, call)
 
     def lies(pieces: Sequence[Piece]) -> Done:
         if lie == "nothing is copied":
