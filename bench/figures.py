@@ -14,7 +14,7 @@ from bench.record import ROOT
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "figures.md"
 README = ROOT / "README.md"
-NAMES = ("pause", "soak", "movable", "wmf1", "move", "live")
+NAMES = ("pause", "soak", "movable", "wmf1", "move", "live", "staged")
 
 Results = Mapping[str, Mapping[str, Any]]
 """By measurement."""

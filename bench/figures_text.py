@@ -8,6 +8,7 @@ from bench.figures_movable import movable
 from bench.figures_move import move
 from bench.figures_pause import pause
 from bench.figures_soak import soak
+from bench.figures_staged import staged
 from bench.figures_wmf1 import wmf1
 from bench.markdown import paragraph, table
 
@@ -35,7 +36,7 @@ def page(machines: Mapping[str, Mapping[str, Result]]) -> str:
 
 def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
     if "wmf1" in results:
-        others = {"movable": movable, "move": move, "live": live}
+        others = {"movable": movable, "move": move, "live": live, "staged": staged}
         further = [part for name, write in others.items() if name in results for part in write(results[name])]
         return [*wmf1(machine, results["wmf1"]), *further]
     hardware = next(iter(results.values()))["hardware"]

@@ -3,8 +3,12 @@ import pytest
 from bench.figures import by_machine, texts
 from bench.figures_live import live
 from bench.figures_move import BEGIN, END, with_moves
+from bench.figures_staged import staged
 from bench.figures_text import page
 from bench.markdown import paragraph
+from bench.staged import summary
+from bench.staged_ends import Pulls
+from worldmove.cli.benches.direct import Direct
 
 
 def test_the_page_of_figures_and_the_readme_are_what_the_results_say() -> None:
@@ -40,6 +44,26 @@ def test_the_table_of_moves_has_a_row_for_what_was_measured_and_none_for_what_wa
         "latents, 2.00 GB", "---", "0.50", "2.00 (4.0 copies)", "12.5", "1.25"
     ]  # fmt: skip
     assert with_moves(text, {"machine": result}) == text
+
+
+def test_the_path_through_host_memory_is_told_with_its_share_of_the_link() -> None:
+    num_bytes = 3_000_000_000
+    found = Pulls(num_bytes=num_bytes, connect_ms=[90.0, 1.0], pull_ms=[60.0], scattered_ms=[61.0])
+    times = {"read": [1.0], "landed": [61.0], "matched": [75.0]}
+    move = Direct(num_bytes=num_bytes, num_storages=9, parts=times, copy_ms=[1.0])
+    rates = {"out": 51e9, "in": 55e9, "both": 50e9, "ring out": 52e9, "ring in": 53e9}
+    link = {name: [rate] for name, rate in rates.items()}
+    told = summary(link, {"pinned": [80.0], "released": [9.0]}, {"8 x 16 MiB": [found]}, {"reference:x": move})
+    result = {
+        "begun_at": "2026-01-02T03:04:05",
+        "commit": {"sha": "c" * 40},
+        "options": {"repeats": 20},
+        "summary": told,
+    }
+    text = "".join(staged(result))
+    assert "51.0 GB/s" in text
+    assert "| a pull by a ring of 8 x 16 MiB | 3.00 | 60.0 | 50.0 | 98% |" in text
+    assert "| **verified move of `reference:x`**, from freeze to match | 3.00 | 75.0 | 40.0 | 78% |" in text
 
 
 def test_a_live_loop_is_told_with_what_it_missed() -> None:

@@ -20,32 +20,34 @@ def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(SOURCE))
 
 
-def test_a_whole_path_is_measured_in_each_size() -> None:
-    (found,) = probe_all(["double"], SIZES)
-    assert (found.source, found.destination, found.why) == ("double", "double", "")
-    assert list(found.rates) == list(SIZES)
-    assert all(rate > 0 for rate in found.rates.values())
-    (note,) = notes_of([found], 100.0)
-    assert (note.source, note.why, note.until) == (kit_of("double").device_id, "", 100.0 + KEPT_S)  # type: ignore[union-attr]
-    assert note.rates == {str(size): rate for size, rate in found.rates.items()}
+def test_each_whole_path_is_measured_in_each_size() -> None:
+    both = probe_all(["double"], SIZES)
+    assert [found.transport for found in both] == ["peer", "staged"]
+    for found, note in zip(both, notes_of(both, 100.0), strict=True):
+        assert (found.source, found.destination, found.why) == ("double", "double", "")
+        assert list(found.rates) == list(SIZES)
+        assert all(rate > 0 for rate in found.rates.values())
+        assert (note.source, note.why, note.until) == (kit_of("double").device_id, "", 100.0 + KEPT_S)  # type: ignore[union-attr]
+        assert (note.transport, note.rates) == (found.transport, {str(size): found.rates[size] for size in SIZES})
 
 
+@pytest.mark.parametrize(("transport", "call"), [("peer", "start_copy"), ("staged", "start_copy_in")])
 def test_a_path_that_reports_success_and_brings_nothing_or_something_else_is_found_out(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, transport: str, call: str
 ) -> None:
     kit = kit_of("double")
     assert kit is not None
-    real = kit.start_copy
-    monkeypatch.setattr(kit, "start_copy", lambda pieces: Done())
-    assert "byte 0 is another one" in probe("double", "double", [4096]).why
-    monkeypatch.setattr(kit, "start_copy", lambda pieces: real([p._replace(length=p.length - 1) for p in pieces]))
-    found = probe("double", "double", [4096])
+    real = getattr(kit, call)
+    monkeypatch.setattr(kit, call, lambda pieces: Done())
+    assert "byte 0 is another one" in probe("double", "double", [4096], transport).why
+    monkeypatch.setattr(kit, call, lambda pieces: real([p._replace(length=p.length - 1) for p in pieces]))
+    found = probe("double", "double", [4096], transport)
     assert "byte 4,095 is another one" in found.why
     assert [note.why for note in notes_of([found], 0.0)] == [found.why]
 
 
 def test_a_device_that_no_process_can_use_is_a_finding_and_no_crash() -> None:
-    found = probe("cpu", "double", [4096])
+    found = probe("cpu", "double", [4096], "peer")
     assert "no process could hold" in found.why
     assert notes_of([found], 0.0) == []
 

@@ -56,6 +56,13 @@ def test_a_path_that_lied_is_none_that_a_worker_of_its_device_has_and_the_verifi
     assert trusted(OWN, [lied], "gpu-c") == OWN
 
 
+def test_of_two_paths_that_lied_neither_is_taken_and_of_one_the_other_is() -> None:
+    own = {"staged_bytes_per_s": 50.0, **OWN}
+    lied = [note(transport=name, why="byte 0 is another one") for name in ("peer", "staged")]
+    assert available("peer", own, trusted(own, lied[:1], "gpu-b")) == "staged"
+    assert available("peer", own, trusted(own, lied, "gpu-b")) == "tcp"
+
+
 def test_a_worker_says_no_higher_rate_than_its_device_was_seen_to_have() -> None:
     slow = note(source="gpu-b", destination="gpu-b", rates={"4096": 5.0, "1048576": 60.0})
     assert trusted(OWN, [note(), slow], "gpu-b")["peer_bytes_per_s"] == 60.0

@@ -3,18 +3,21 @@
 Whether a path is whole is seen from the bytes that arrived, never from a name or from what a driver says that it can.
 """
 
+import random
 import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 
+from worldmove.cli.benches.path_here import PathHere
 from worldmove.cli.device_source import TILE_BYTES, tile
 from worldmove.errors import ArenaFull, TransportError
 from worldmove.state.device_arena import DeviceArena
@@ -34,8 +37,9 @@ class OtherBytes(TransportError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathFound:
-    """One direction between two devices. ``rates``: bytes per second by size; ``why`` it is not whole, or empty."""
+    """One path in one direction. ``rates``: bytes per second by size; ``why`` it is not whole, or empty."""
 
+    transport: str
     source: str
     destination: str
     rates: dict[int, float]
@@ -52,32 +56,39 @@ def devices() -> tuple[str, ...]:
 
 
 def probe_all(names: Sequence[str], sizes: Sequence[int] = SIZES) -> list[PathFound]:
-    """Try every pair in both directions, a device with itself too."""
-    return [probe(source, destination, sizes) for source in names for destination in names]
+    """Try every pair in both directions, a device with itself too, by each path of this host between devices."""
+    pairs = [(source, destination) for source in names for destination in names]
+    return [probe(*pair, sizes, transport) for pair in pairs for transport in TRANSPORTS]
 
 
-def probe(source: str, destination: str, sizes: Sequence[int]) -> PathFound:
+def probe(source: str, destination: str, sizes: Sequence[int], transport: str) -> PathFound:
     """Pull a pattern from another process's memory in each size, and look at every byte that came."""
     rates: dict[int, float] = {}
     kit, other, seed = kit_of(destination), kit_of(source), secrets.randbits(63)
     why, lied = "", False
     try:
-        with _held(source, max(sizes), seed) as handle:
-            if kit is None:
-                raise TransportError(f"{destination} is no device")
+        if kit is None:
+            raise TransportError(f"{destination} is no device")
+        with (
+            TemporaryDirectory(prefix="worldmove-doctor-") as folder,
+            _held(source, max(sizes), seed, transport, folder) as said,
+            OPENED[transport](kit, said, max(sizes), folder) as pull,
+        ):
             for size in sizes:
-                rates[size] = _pulled(kit, handle, Pattern(max(sizes), size, seed))
+                rates[size] = _pulled(kit, pull, size, seed)
     except (TransportError, ArenaFull) as error:
         why, lied = str(error), isinstance(error, OtherBytes)
     ids = None if kit is None or other is None else (other.device_id, kit.device_id)
-    return PathFound(source=source, destination=destination, rates=rates, why=why, ids=ids, lied=lied)
+    return PathFound(
+        transport=transport, source=source, destination=destination, rates=rates, why=why, ids=ids, lied=lied
+    )
 
 
 def notes_of(paths: Sequence[PathFound], now: float) -> list[PathNote]:
     """Return what is to be kept of a probe: nothing of a path that could not be tried."""
     return [
         PathNote(
-            transport="peer",
+            transport=found.transport,
             source=found.ids[0],
             destination=found.ids[1],
             source_name=found.source,
@@ -92,18 +103,11 @@ def notes_of(paths: Sequence[PathFound], now: float) -> list[PathNote]:
     ]
 
 
-class Pattern(NamedTuple):
-    """What a source holds, and how much of it is pulled."""
-
-    whole: int
-    size: int
-    seed: int
-
-
 @contextmanager
-def _held(device: str, num_bytes: int, seed: int) -> Iterator[bytes]:
-    """Let another process hold the pattern. Raises TransportError if it could not."""
-    command = [sys.executable, "-m", "worldmove.cli.device_source", device, str(num_bytes), str(seed)]
+def _held(device: str, num_bytes: int, seed: int, transport: str, folder: str) -> Iterator[bytes]:
+    """Let another process hold the pattern; yield what it is had by. Raises TransportError if it could not."""
+    module = [sys.executable, "-m", "worldmove.cli.device_source"]
+    command = [*module, device, str(num_bytes), str(seed), transport, f"{folder}/there"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -115,30 +119,62 @@ def _held(device: str, num_bytes: int, seed: int) -> Iterator[bytes]:
             process.kill()
 
 
-def _pulled(kit: MemoryKit, handle: bytes, pattern: Pattern) -> float:
+Pull = Callable[[Sequence[Extent], DeviceArena], None]
+"""Brings extents to the same offsets of a slot."""
+
+
+@contextmanager
+def _by_peer(kit: MemoryKit, handle: bytes, num_bytes: int, folder: str) -> Iterator[Pull]:
+    mapped = kit.open(handle, num_bytes)
+
+    def pull(extents: Sequence[Extent], arena: DeviceArena) -> None:
+        window = arena.lend()
+        window.start_copy(mapped.address, extents).wait()
+        window.close()
+
+    try:
+        yield pull
+    finally:
+        mapped.release()
+
+
+@contextmanager
+def _by_staged(kit: MemoryKit, ticket: bytes, num_bytes: int, folder: str) -> Iterator[Pull]:
+    with PathHere(Path(folder) / "here", kit, random.Random(num_bytes), "staged") as path:
+        path.connect(ticket)
+        try:
+            yield path.pull
+        finally:
+            path.disconnect()
+
+
+OPENED: Mapping[str, Callable[[MemoryKit, bytes, int, str], AbstractContextManager[Pull]]] = {
+    "peer": _by_peer,
+    "staged": _by_staged,
+}
+TRANSPORTS = tuple(OPENED)
+
+
+def _pulled(kit: MemoryKit, pull: Pull, size: int, seed: int) -> float:
     """Pull twice; compare what came the second time, and return its rate. Raises TransportError where it differs."""
-    size = pattern.size
-    mapped, arena = kit.open(handle, pattern.whole), DeviceArena(size, "worldmove-doctor", kit)
+    arena = DeviceArena(size, "worldmove-doctor", kit)
     try:
         took_s = 0.0
         for _ in range(2):
             arena.poison()
-            window, begin = arena.lend(), time.perf_counter()
-            window.start_copy(mapped.address, [Extent(offset=0, length=size)]).wait()
+            begin = time.perf_counter()
+            pull([Extent(offset=0, length=size)], arena)
             took_s = time.perf_counter() - begin
-            window.close()
-        _require_pattern(arena, pattern)
+        _require_pattern(arena, size, seed)
         return size / max(took_s, 1e-9)
     finally:
-        mapped.release()
         arena.close()
 
 
-def _require_pattern(arena: DeviceArena, pattern: Pattern) -> None:
-    size = pattern.size
+def _require_pattern(arena: DeviceArena, size: int, seed: int) -> None:
     for number in range(-(-size // TILE_BYTES)):
         at = number * TILE_BYTES
         found = arena.read(at, min(TILE_BYTES, size - at))
-        wrong = np.flatnonzero(found != tile(number, pattern.seed)[: len(found)])
+        wrong = np.flatnonzero(found != tile(number, seed)[: len(found)])
         if len(wrong):
             raise OtherBytes(f"of {size:,} bytes that arrived, byte {at + int(wrong[0]):,} is another one")

@@ -1,13 +1,17 @@
 """The other end of ``doctor``'s look at paths between devices: a process that holds a pattern, and lets it be mapped.
 
-``python -m worldmove.cli.device_source DEVICE BYTES SEED`` writes one line, the handle in hex, and ends with its input.
+``python -m worldmove.cli.device_source DEVICE BYTES SEED PATH SOCKET`` writes one line, in hex what it is had by over a
+path (of ``peer`` the handle, else the ticket), and ends with its input.
 """
 
+import random
 import sys
+from pathlib import Path
 from typing import cast
 
 import numpy as np
 
+from worldmove.cli.benches.path_here import PathHere
 from worldmove.errors import UserError
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.kits import kit_of
@@ -24,8 +28,8 @@ def tile(number: int, seed: int) -> HostBytes:
 
 
 def main() -> None:
-    """Fill the memory, say where it is, and hold it until standard input ends."""
-    device, num_bytes, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    """Fill the memory, say by what it is had, and hold it until standard input ends."""
+    device, num_bytes, seed, name, socket = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5]
     kit = kit_of(device)
     if kit is None:
         raise UserError(f"{device} is no device")
@@ -33,7 +37,15 @@ def main() -> None:
     for number in range(-(-num_bytes // TILE_BYTES)):
         part = tile(number, seed)[: num_bytes - number * TILE_BYTES]
         arena.write(number * TILE_BYTES, part)
-    sys.stdout.write(arena.handle.hex() + "\n")
+    if name == "peer":
+        _hold(arena.handle)
+    else:
+        with PathHere(Path(socket), kit, random.Random(seed), name) as path:
+            _hold(path.export(arena))
+
+
+def _hold(said: bytes) -> None:
+    sys.stdout.write(said.hex() + "\n")
     sys.stdout.flush()
     sys.stdin.read()
 

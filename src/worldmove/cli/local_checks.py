@@ -64,7 +64,7 @@ def _kept(paths: Sequence[PathFound], file: Path) -> str:
 def _path_check(found: PathFound) -> dict[str, Any]:
     """Say what a path between two devices carried, size by size."""
     told = ", ".join(f"{bytes_text(size)} at {bytes_text(int(rate))}/s" for size, rate in found.rates.items())
-    name = f"the path from {found.source} to {found.destination}, process to process"
+    name = f"{found.transport} from {found.source} to {found.destination}, process to process"
     return {"name": name, "ok": not found.why, "detail": found.why or told}
 
 
