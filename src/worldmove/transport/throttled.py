@@ -11,13 +11,15 @@ from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
 from worldmove.transport.base import Channel, Transport
 from worldmove.transport.link_speed import limit_of
-from worldmove.transport.pieces import cut
+from worldmove.transport.pieces import batches
 from worldmove.transport.wrappers import Wrapped, pull_to_device
 
 PIECE_S = 0.01
 """How long one piece is on its way: short against what is measured of it, long against a timer's grain."""
 LEAST_PIECE_BYTES = 64 << 10
 MOST_PIECE_BYTES = 64 << 20
+IDLE_S = 0.001
+"""Between two pieces; after a longer time the path has been idle."""
 
 
 class WithThrottled(Mapping[str, Transport]):
@@ -59,34 +61,58 @@ class Throttled(Wrapped):
         return ThrottledChannel(await self._inner.connect(ticket), self._rate_bytes_per_s, self._piece_bytes)
 
 
+class Pace:
+    """How long bytes take at a rate. What a timer has overslept is made up for by the bytes that follow at once."""
+
+    def __init__(self, rate_bytes_per_s: float) -> None:
+        self._rate_bytes_per_s = rate_bytes_per_s
+        self._overslept_s = 0.0
+        self._ended_at = 0.0
+
+    def begin(self) -> float:
+        """Return when bytes begin to travel; a path that was idle has nothing to make up for."""
+        now = asyncio.get_running_loop().time()
+        if now - self._ended_at > IDLE_S:
+            self._overslept_s = 0.0
+        return now
+
+    async def over(self, num_bytes: int, begun: float) -> None:
+        """Wait until the time of bytes that began to travel then is over."""
+        loop = asyncio.get_running_loop()
+        due = begun - self._overslept_s + num_bytes / self._rate_bytes_per_s
+        if due > (now := loop.time()):
+            await asyncio.sleep(due - now)
+            self._overslept_s = max(0.0, loop.time() - due)
+        else:
+            self._overslept_s = min(self._overslept_s, now - due)
+        self._ended_at = loop.time()
+
+
 class ThrottledChannel:
     """Pulls piece by piece, and waits after each until its time is over."""
 
     def __init__(self, inner: Channel, rate_bytes_per_s: float, piece_bytes: int) -> None:
         self._inner = inner
-        self._rate_bytes_per_s = rate_bytes_per_s
+        self._pace = Pace(rate_bytes_per_s)
         self._piece_bytes = piece_bytes
 
     async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
         """Copy each extent, at the path's rate. Raises TransportError."""
-        due = asyncio.get_running_loop().time()
-        for piece in cut(extents, self._piece_bytes):
-            await self._inner.pull([piece], into)
-            due = await self._over(piece, due)
+        for batch in batches(extents, self._piece_bytes):
+            begun = self._pace.begin()
+            await self._inner.pull(batch, into)
+            await self._over(batch, begun)
 
     async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
         """Copy each extent to a device, at the path's rate. Raises TransportError."""
-        due = asyncio.get_running_loop().time()
-        for piece in cut(extents, self._piece_bytes):
-            await pull_to_device(self._inner, [piece], into)
-            due = await self._over(piece, due)
+        for batch in batches(extents, self._piece_bytes):
+            begun = self._pace.begin()
+            await pull_to_device(self._inner, batch, into)
+            await self._over(batch, begun)
 
     async def close(self) -> None:
         """Release the wrapped channel. Idempotent."""
         await self._inner.close()
 
-    async def _over(self, piece: Extent, due: float) -> float:
-        """Wait until a piece's time is over; return when that was to be."""
-        due += piece.length / self._rate_bytes_per_s
-        await asyncio.sleep(max(0.0, due - asyncio.get_running_loop().time()))
-        return due
+    async def _over(self, batch: Sequence[Extent], begun: float) -> None:
+        await self._pace.over(sum(extent.length for extent in batch), begun)
