@@ -115,6 +115,7 @@ def measured_of(scope: str, folder: Path = RESULTS) -> Measured:
             install_s=start["destination verify"] - landed,
             commit_s=told["pause_ms"]["median"] / 1e3 - verified,
             num_moves=10,
+            of="median of 10 moves",
         ),
     )
 
@@ -207,7 +208,8 @@ def _text(value: float | None, unit: str, digits: int = 1) -> str:
 
 def _inputs(inputs: Mapping[str, Mapping[str, Any]]) -> str:
     names = [name for name, value in inputs["latents"].items() if type(value) in (int, float)]
-    nested = [(group, name) for group in ("final", "fixed") for name in inputs["latents"][group]]
+    groups = {group: inputs["latents"][group] for group in ("final", "fixed")}
+    nested = [(group, name) for group, of in groups.items() for name, value in of.items() if type(value) is not str]
     rows = [(name, *(_number(inputs[scope][name]) for scope in inputs)) for name in names]
     rows += [(f"{group}.{name}", *(_number(inputs[s][group][name]) for s in inputs)) for group, name in nested]
     return table(("input", *inputs), rows)

@@ -111,25 +111,49 @@ def test_before_the_first_move_there_are_values_to_start_with_and_they_say_so() 
     assert Fixed().num_moves == 0
 
 
-def test_another_strategys_pauses_teach_nothing_and_another_pairs_only_while_this_one_has_none() -> None:
-    other = moved(source="b", destination="a", pause_s=0.9)
-    replay = moved(strategy="replay")
-    assert fixed(TCP, Strategy.BOUNDARY_COPY, [replay], 10.0, hashes=HASHES).num_moves == 0
-    assert fixed(TCP, Strategy.BOUNDARY_COPY, [other], 10.0, hashes=HASHES).commit_s > 0.7
-    assert fixed(TCP, Strategy.BOUNDARY_COPY, [other, moved()], 10.0, hashes=HASHES).commit_s == pytest.approx(0.008)
+def test_another_pairs_pauses_count_only_while_this_one_has_none_and_another_strategys_only_while_this_one_has() -> (
+    None
+):
+    other_pair = moved(source="b", destination="a", pause_s=0.9)
+    rounds = moved(strategy="pre-copy", pause_s=0.8)
+    assert learned(other_pair, rounds).commit_s > 0.7
+    assert learned(other_pair).of == "median of 1 move"
+    assert learned(other_pair, rounds, moved()).commit_s == pytest.approx(0.008)
+    assert learned(rounds).of == "median of 1 move by other strategies"
 
 
-def test_of_a_replay_it_is_learned_how_long_its_follower_takes_to_stand_still() -> None:
+def test_a_replay_which_installs_nothing_in_its_pause_teaches_the_others_nothing() -> None:
+    assert learned(replayed(0.0)) == Fixed()
+    assert fixed(TCP, Strategy.REPLAY, [moved()], 10.0, hashes=HASHES).commit_s == pytest.approx(0.008)
+
+
+def test_before_any_move_what_the_caller_knows_counts() -> None:
+    start = Fixed(freeze_s=0.5, of="the warm-ups")
+    assert fixed(TCP, Strategy.REPLAY, (), 10.0, hashes=HASHES, start=start) is start
+
+
+def learned(*told: MoveReport) -> Fixed:
+    return fixed(TCP, Strategy.BOUNDARY_COPY, told, 10.0, hashes=HASHES)
+
+
+def replayed(halted_s: float) -> MoveReport:
+    """A replay of 100 MB that froze for 3 ms, and ended 8 ms after both ends had proven what they stand at."""
+    proven = max(0.003 + 2 * 0.005, max(0.0, halted_s) + 0.010)
     phases = (
+        phase("destination", "halt", -0.4, halted_s),
+        phase("destination", "verify", halted_s, halted_s + 0.010),
         phase("source", "freeze", 0.0, 0.003),
-        phase("source", "digest", 0.0035, 0.0085),
-        phase("destination", "halt", 0.004, 0.011),
-        phase("destination", "verify", 0.012, 0.022),
     )
-    told = moved(strategy="replay", phases=phases, pause_s=0.030)
-    found = fixed(TCP, Strategy.REPLAY, [told], 10.0, hashes=HASHES)
-    assert (found.freeze_s, found.install_s, found.commit_s) == pytest.approx((0.004, 0.001, 0.008))
-    assert found.meet_s == pytest.approx(0.007)
+    return moved(strategy="replay", phases=phases, pause_s=proven + 0.008)
+
+
+@pytest.mark.parametrize("halted_s", [-0.2, 0.002, 0.011])
+def test_of_a_replay_it_is_learned_when_its_follower_stands_still_and_not_how_long_it_was_on_its_way(
+    halted_s: float,
+) -> None:
+    found = fixed(TCP, Strategy.REPLAY, [replayed(halted_s)], 10.0, hashes=HASHES)
+    assert (found.freeze_s, found.install_s, found.commit_s) == pytest.approx((0.003, 0.0, 0.008))
+    assert found.meet_s == pytest.approx(max(0.0, halted_s))
 
 
 def test_a_report_without_its_phases_teaches_nothing() -> None:

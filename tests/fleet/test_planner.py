@@ -16,7 +16,7 @@ from worldmove.fleet.planner import Planner
 from worldmove.fleet.routes import Routes
 from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.wish import Wish
-from worldmove.move.measured import Measured
+from worldmove.move.measured import Fixed, Measured
 from worldmove.move.strategy import WIRED, Strategy
 from worldmove.worker.messages import Hello, Opened
 
@@ -78,6 +78,17 @@ def test_each_end_says_its_own_rates_and_of_what_both_do_the_slower_counts() -> 
     assert (found.copy_rate, found.row_rate) == (1e9, 3e9)
     assert (found.dirty_bytes, found.new_bytes, found.period_s) == (9, 5, 0.5)
     assert (found.num_slots_free, found.num_source_slots_free) == (3, 3)
+
+
+def test_before_any_move_the_warm_ups_say_how_long_a_freeze_and_an_install_take() -> None:
+    def told(server: Server) -> None:
+        knows(server, "a", rates=rates(freeze_s=0.02, install_s=0.5))
+        knows(server, "b", rates=rates(freeze_s=0.5, install_s=0.03))
+
+    fixed = measured(planned(prepare=told)).fixed
+    assert (fixed.freeze_s, fixed.install_s, fixed.num_moves) == (0.02, 0.03, 0)
+    assert "warm-ups" in fixed.of
+    assert measured(planned(prepare=known)).fixed == Fixed()
 
 
 def test_what_nobody_has_measured_is_not_known() -> None:

@@ -82,11 +82,20 @@ def test_the_pause_of_a_replay_has_no_term_that_grows_with_the_path() -> None:
     assert slow.before_s > fast.before_s + 19
 
 
-def test_a_follower_that_was_seen_to_stand_still_is_expected_to_do_so_again() -> None:
-    assert times(admit(FAST, Strategy.REPLAY))["meet"] == pytest.approx(0.2 * 0.1)
-    learned = replace(FAST, fixed=replace(FAST.fixed, meet_s=0.007, num_moves=3))
-    assert times(admit(learned, Strategy.REPLAY))["meet"] == 0.007
-    assert times(admit(replace(learned, source_hash_rate=1e9), Strategy.REPLAY))["meet"] == 0.02
+def test_a_follower_is_expected_behind_its_workers_own_worlds_until_a_replay_has_measured_it() -> None:
+    """20 MB: a pass of the source takes 2 ms, one of the destination 2.5 ms, and the freeze 4 ms."""
+    assert times(admit(FAST, Strategy.REPLAY))["meet"] == pytest.approx(0.2 * 0.1 - 0.004)
+    late = replace(FAST, fixed=replace(FAST.fixed, meet_s=0.007, num_moves=3))
+    assert times(admit(late, Strategy.REPLAY))["meet"] == pytest.approx(0.003)
+    assert admit(late, Strategy.REPLAY).expected_s == pytest.approx(0.007 + 0.0025 + 0.006)
+
+
+def test_a_replay_whose_follower_stands_still_already_takes_what_its_source_takes() -> None:
+    early = replace(FAST, fixed=replace(FAST.fixed, meet_s=0.0, num_moves=3))
+    found = times(admit(early, Strategy.REPLAY))
+    assert (found["freeze"], found["meet"], found["verify"]) == pytest.approx((0.004, 0.002, 0.002))
+    slow_there = times(admit(replace(early, destination_hash_rate=1e9), Strategy.REPLAY))
+    assert slow_there["freeze"] + slow_there["meet"] + slow_there["verify"] == pytest.approx(0.020)
 
 
 def test_a_replay_catches_up_with_what_was_played_since_its_snapshot() -> None:

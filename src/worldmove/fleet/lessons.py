@@ -21,7 +21,7 @@ AGE_S = 600.0
 RATE_FROM_BYTES = 1 << 20
 """A smaller move's time is that of its messages."""
 
-PRE_COPY = Strategy.PRE_COPY.value
+PRE_COPY, REPLAY = Strategy.PRE_COPY.value, Strategy.REPLAY.value
 
 Span = tuple[float, float]
 
@@ -96,17 +96,32 @@ def rows_learned(route: Route, reports: Sequence[MoveReport], now: float, known:
 
 
 def fixed(
-    route: Route, strategy: Strategy, reports: Sequence[MoveReport], now: float, *, hashes: tuple[float, float]
+    route: Route,
+    strategy: Strategy,
+    reports: Sequence[MoveReport],
+    now: float,
+    *,
+    hashes: tuple[float, float],
+    start: Fixed | None = None,
 ) -> Fixed:
-    """Return the parts that do not grow: of moves by this strategy between these two, else between any two.
+    """Return the parts that do not grow: of moves by this strategy between these two, else between any two; of moves by
+    other strategies, else; and ``start`` where there was none of any.
 
     ``hashes``: the rates at the source and the destination that the next move is reckoned with.
     """
-    alike = [report for report in reports if report.strategy == strategy.value and _counts(report, now)]
-    same = [report for report in alike if (report.source, report.destination) == (route.source, route.destination)]
-    parts = [found for report in (same or alike)[-NUM_LAST:] if (found := _parts(report, hashes)) is not None]
-    if not parts:
-        return Fixed()
+    told = [report for report in reports if _counts(report, now)]
+    alike = [report for report in told if report.strategy == strategy.value]
+    here = [report for report in alike if (report.source, report.destination) == (route.source, route.destination)]
+    # A replay installs nothing in its pause, so it does not say how long that takes.
+    others = [report for report in told if report.strategy != REPLAY]
+    for chosen, whose in ((here, ""), (alike, ""), (others, " by other strategies")):
+        parts = [found for report in chosen[-NUM_LAST:] if (found := _parts(report, hashes)) is not None]
+        if parts:
+            return _medians(parts, f"median of {len(parts)} move{'' if len(parts) == 1 else 's'}{whose}")
+    return start or Fixed()
+
+
+def _medians(parts: Sequence[Fixed], of: str) -> Fixed:
     meets = [part.meet_s for part in parts if part.meet_s is not None]
     return Fixed(
         freeze_s=median_low([part.freeze_s for part in parts]),
@@ -114,29 +129,34 @@ def fixed(
         commit_s=median_low([part.commit_s for part in parts]),
         meet_s=median_low(meets) if meets else None,
         num_moves=len(parts),
+        of=of,
     )
 
 
 def _parts(report: MoveReport, hashes: tuple[float, float]) -> Fixed | None:
-    """Cut one pause into what does not grow; None where its phases do not tell.
-
-    Between the freeze and the passes lies what comes over: bytes that land, or a follower that comes to stand still.
-    """
-    freeze, landed, halted = (_span(report, name) for name in ("freeze", "land", "halt"))
-    verify, over = _span(report, "verify"), landed or halted
-    if report.pause_s is None or freeze is None or over is None or verify is None:
+    """Cut one pause into what does not grow; None where its phases do not tell."""
+    freeze, verify = _span(report, "freeze"), _span(report, "verify")
+    landed, halted = _span(report, "land"), _span(report, "halt")
+    if report.pause_s is None or freeze is None or verify is None:
+        return None
+    passes = report.num_bytes / hashes[0], report.num_bytes / hashes[1]
+    if halted is not None:
+        return _parts_of_replay(report.pause_s, freeze, halted, passes)
+    if landed is None:
         return None
     # What is reckoned by itself before the first byte: the rows' digests, and the rows that are moved.
     aside_s = sum(span[1] - span[0] for name in ("rows", "moves") if (span := _span(report, name)) is not None)
-    freeze_s, install_s = max(0.0, over[0] - freeze[0] - aside_s), max(0.0, verify[0] - over[1])
-    pass_s, there_s = (report.num_bytes / rate for rate in hashes)
-    grown_s = max(over[1] - over[0], pass_s) + max(pass_s, install_s + there_s)
-    return Fixed(
-        freeze_s=freeze_s,
-        install_s=install_s,
-        commit_s=max(0.0, report.pause_s - freeze_s - aside_s - grown_s),
-        meet_s=None if halted is None else halted[1] - halted[0],
-    )
+    freeze_s, install_s = max(0.0, landed[0] - freeze[0] - aside_s), max(0.0, verify[0] - landed[1])
+    grown_s = max(landed[1] - landed[0], passes[0]) + max(passes[0], install_s + passes[1])
+    commit_s = max(0.0, report.pause_s - freeze_s - aside_s - grown_s)
+    return Fixed(freeze_s=freeze_s, install_s=install_s, commit_s=commit_s)
+
+
+def _parts_of_replay(pause_s: float, freeze: Span, halted: Span, passes: tuple[float, float]) -> Fixed:
+    """Cut the pause of a replay, whose follower may stand still before its source has frozen."""
+    freeze_s, meet_s = freeze[1] - freeze[0], max(0.0, halted[1] - freeze[0])
+    grown_s = max(freeze_s + 2 * passes[0], meet_s + passes[1])
+    return Fixed(freeze_s=freeze_s, install_s=0.0, commit_s=max(0.0, pause_s - grown_s), meet_s=meet_s)
 
 
 def _recent(route: Route, reports: Sequence[MoveReport], now: float) -> list[MoveReport]:

@@ -83,7 +83,11 @@ class Planner:
         found = self._of_pair(record.name, source, destination, route, size)
         reports, now = self._history.reports(), self._wall_clock()
         hashes = found.source_hash_rate, found.destination_hash_rate
-        return {strategy: replace(found, fixed=_fixed(route, strategy, reports, now, hashes)) for strategy in Strategy}
+        start = _to_start_with(_rates(source), _rates(destination))
+        return {
+            strategy: replace(found, fixed=_fixed(route, strategy, reports, now, hashes, start))
+            for strategy in Strategy
+        }
 
     def _of_pair(
         self, session: str, source: WorkerRecord, destination: WorkerRecord, route: Route, num_bytes: int
@@ -125,9 +129,19 @@ def _fixed(
     reports: Sequence[MoveReport],
     now: float,
     hashes: tuple[float | None, float | None],
+    start: Fixed,
 ) -> Fixed:
     here, there = hashes
-    return Fixed() if not here or not there else fixed(route, strategy, reports, now, hashes=(here, there))
+    return start if not here or not there else fixed(route, strategy, reports, now, hashes=(here, there), start=start)
+
+
+def _to_start_with(here: dict[str, float], there: dict[str, float]) -> Fixed:
+    """Return what is reckoned with before any move: how the two workers' own warm-ups have frozen and installed."""
+    if "freeze_s" not in here or "install_s" not in there:
+        return Fixed()
+    return Fixed(
+        freeze_s=here["freeze_s"], install_s=there["install_s"], of="to start with: as it took in the workers' warm-ups"
+    )
 
 
 def _rates(worker: WorkerRecord) -> dict[str, float]:

@@ -15,6 +15,8 @@ INSTALL_S = 0.004
 COMMIT_S = 0.006
 """From the later of the two second passes to the permission to compute; until a move has measured it."""
 
+TO_START_WITH = "to start with: no move has measured it yet"
+
 WORDS: Mapping[str, str] = MappingProxyType(
     {
         "source_hash_rate": "the source's hash rate",
@@ -42,9 +44,11 @@ class Fixed:
     install_s: float = INSTALL_S
     commit_s: float = COMMIT_S
     meet_s: float | None = None
-    """How long a follower takes to stand still at the boundary; None: no replay has measured it."""
+    """From the freeze until a follower stands still at the boundary; None: no replay has measured it."""
     num_moves: int = 0
     """How many moves they are of; 0: none yet, and these are the values to start with."""
+    of: str = TO_START_WITH
+    """Whose they are, in a few words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

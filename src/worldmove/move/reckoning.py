@@ -5,10 +5,11 @@
     boundary copy   freeze + max(S/B, S/h) + max(S/h, install + S/h') + commit
     pre-copy        freeze + S/r + moved/m + max(left/B, S/h) + max(S/h, install + S/h') + commit
     streaming       the same; left: what was final too late to travel before the boundary
-    replay          freeze + max(U G, S/h) + max(S/h, install + S/h') + commit
+    replay          max(freeze + 2 S/h, meet + S/h') + commit
 
-What runs side by side: the source's first pass beside the copy, or beside a follower that steps its last block behind
-the destination's own worlds; its second pass beside the destination's install and pass.
+What runs side by side: the source's first pass beside the copy; its second pass beside the destination's install and
+pass; and of a replay both of the source's passes beside a follower that steps its last block, behind the destination's
+own worlds (U G, until it was measured), and has its pass.
 What comes before the freeze costs no pause, and has to fit into the move's patience.
 """
 
@@ -160,20 +161,25 @@ def _replay(measured: Measured) -> Reckoning:
     catch_s = lag_s * block_s / (_room_s(measured) - block_s)
     num_blocks = ceil((lag_s + catch_s) / measured.rate("period_s"))
     catch = Term("catch up", catch_s, f"{num_blocks} blocks of {seconds_text(block_s)}")
-    return Reckoning(
-        (aside, snapshot, check, catch), (freeze(measured), _meet(measured), verify(measured), commit(measured))
-    )
+    return Reckoning((aside, snapshot, check, catch), (freeze(measured), *_meeting(measured), commit(measured)))
 
 
-def _meet(measured: Measured) -> Term:
-    """Until the follower stands still at the boundary, which both ends make for at the same time."""
-    learned_s, pass_s = measured.fixed.meet_s, source_pass_s(measured)
+def _meeting(measured: Measured) -> tuple[Term, Term]:
+    """Until both ends have proven the boundary which they make for at the same time: nothing is pulled there.
+
+    The source needs its freeze and two passes; a follower has to stand still there, and needs one pass.
+    """
+    freeze_s, pass_s = measured.fixed.freeze_s, source_pass_s(measured)
+    learned_s, there_s = measured.fixed.meet_s, measured.num_bytes / measured.rate("destination_hash_rate")
     if learned_s is None:
-        wait_s, of = measured.rate("utilisation") * measured.rate("block_s"), "behind its worker's own worlds"
+        still_s, of = measured.rate("utilisation") * measured.rate("block_s"), "behind its worker's own worlds"
     else:
-        wait_s, of = learned_s, f"median of {measured.fixed.num_moves} moves"
-    how = f"the follower in {seconds_text(wait_s)}, {of}, beside the source's first pass, {seconds_text(pass_s)}"
-    return Term("meet", max(wait_s, pass_s), how)
+        still_s, of = learned_s, measured.fixed.of
+    meet_s = max(pass_s, still_s - freeze_s)
+    proven_s = max(freeze_s + 2 * pass_s, still_s + there_s)
+    meet = f"the follower in {seconds_text(still_s)}, {of}, beside the source's first pass, {seconds_text(pass_s)}"
+    passes = f"its pass in {seconds_text(there_s)}, beside the source's second pass, {seconds_text(pass_s)}"
+    return Term("meet", meet_s, meet), Term("verify", proven_s - freeze_s - meet_s, passes)
 
 
 _HASHES = ("source_hash_rate", "destination_hash_rate", "horizon_s")

@@ -26,9 +26,7 @@ class Reckoning:
 
 def freeze(measured: Measured) -> Term:
     """From the block's end to the first byte."""
-    moves = measured.fixed.num_moves
-    of = f"median of {moves} moves" if moves else "to start with: no move has measured it yet"
-    return Term("freeze", measured.fixed.freeze_s, of)
+    return Term("freeze", measured.fixed.freeze_s, measured.fixed.of)
 
 
 def commit(measured: Measured) -> Term:

@@ -26,5 +26,5 @@ class Meter:
         return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]
 
     def rates(self) -> dict[str, float]:
-        """Return the warm-up's rates: hash_bytes_per_s, copy_bytes_per_s, block_s, period_s, and each path's."""
+        """Return what the warm-up has measured: see ``worker.warm_up``, and each path's rate."""
         return dict(self._rates)

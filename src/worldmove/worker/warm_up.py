@@ -12,15 +12,25 @@ from typing import Any
 import numpy as np
 
 from worldmove.engine.base import Engine
-from worldmove.errors import ArenaFull
-from worldmove.state.arena import new_arena
+from worldmove.errors import ArenaFull, EngineFailed, StateRefused
+from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.environment import NO_FIELDS, collect
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout
 from worldmove.units import MIB, PAGE_BYTES, round_up
 from worldmove.worker.device_rates import device_rates
 from worldmove.worker.habits import habits
-from worldmove.worker.states import DIGESTER, captured_of, copy_aside_in, digest_of, open_in
+from worldmove.worker.states import (
+    DIGESTER,
+    captured_of,
+    copy_aside_in,
+    digest_of,
+    freeze_in,
+    install_tree,
+    layout_in,
+    open_in,
+    tree_in,
+)
 
 CANARY_SEED = 20_070_607
 SAMPLE_BYTES = 32 * MIB
@@ -95,9 +105,25 @@ def _beside(engine: Engine[Any], session: Any, arena_bytes: int, clock: Callable
         begin = clock()
         manifest, _ = copy_aside_in(engine, session, aside)
         copying = {"copy_bytes_per_s": manifest.num_bytes / max(clock() - begin, 1e-9)}
-        return copying | habits(engine, session, aside, clock)
+        return copying | habits(engine, session, aside, clock) | _move(engine, session, aside, clock)
     finally:
         aside.close()
+
+
+def _move(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[], float]) -> dict[str, float]:
+    """Freeze the canary after a block, and install its copy, as the two ends of a move do. Empty where it cannot be."""
+    try:
+        _, known = layout_in(engine, session, aside)
+        engine.step(session, ())
+        begin = clock()
+        freeze_in(engine, session, aside, known, is_pulled=False)
+        frozen_at = clock()
+        built = tree_in(engine, *copy_aside_in(engine, session, aside), aside)
+        copied_at = clock()
+        install_tree(engine, built)
+    except (ArenaFull, EngineFailed, StateRefused):
+        return {}
+    return {"freeze_s": frozen_at - begin, "install_s": clock() - copied_at}
 
 
 def _hash_rate(clock: Callable[[], float]) -> dict[str, float]:
