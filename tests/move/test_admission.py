@@ -129,6 +129,15 @@ def test_a_move_that_takes_exactly_the_horizon_is_admitted_and_one_that_takes_mo
     assert admit(replace(FAST, horizon_s=expected * 0.999), strategy).reason == "too_slow"
 
 
+def test_where_nobody_waits_a_move_may_take_as_long_as_its_ends_hold_a_session_still_and_no_longer() -> None:
+    resting = replace(FAST, horizon_s=float("inf"), still_s=2.0, path_rate=12.5e6)
+    assert admit(resting).admitted
+    slow = admit(replace(resting, path_rate=5e6))
+    assert slow.reason == "too_slow"
+    assert "no session is held still for longer than 2.00 s; the largest part is copy" in slow.detail
+    assert admit(replace(resting, path_rate=5e6), Strategy.REPLAY).admitted
+
+
 @pytest.mark.parametrize("strategy", ALL[1:])
 def test_what_comes_before_the_pause_has_to_fit_into_the_patience(strategy: Strategy) -> None:
     needed = admit(FAST, strategy).before_s

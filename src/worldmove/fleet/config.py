@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from worldmove.move.patience import STILL_S
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetConfig:
@@ -31,6 +33,8 @@ class FleetConfig:
     """Silence after which a shadow that has not asked for the commit frees itself."""
     patience_s: float = 60.0
     """How long what comes before the boundary may take: a snapshot's way, and catching up with the play since."""
+    still_s: float = STILL_S
+    """How long a pause may take, whoever waits: a source gives up then. What is expected to take longer is refused."""
     begin_every_s: float = 1.0
     """Between two words to both ends that it goes on. Without one for ``lease_s`` they give up."""
     worker_lease_s: float = 3.0

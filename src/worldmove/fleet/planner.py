@@ -115,6 +115,7 @@ class Planner:
             block_s=block_s,
             utilisation=None if not period_s or block_s is None else destination.num_live * block_s / period_s,
             patience_s=self._config.patience_s,
+            still_s=self._config.still_s,
             num_slots_free=destination.slots_free,
             num_source_slots_free=source.slots_free,
             environment_differs=_differs(source, destination),

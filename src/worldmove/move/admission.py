@@ -1,6 +1,7 @@
 """Whether a move can be done before the next block is due: measurements in, a verdict with its terms out. Pure.
 
     the terms of the pause   <= horizon       (how long until the next block is due)
+                             <= still         (how long the ends hold a session that nobody waits for)
     the terms before it      <= patience      (how long a move may prepare)
 
 The terms of each strategy are in ``move/reckoning.py``. A measurement that is not there is a reject, which names it.
@@ -69,7 +70,7 @@ def _compared(measured: Measured, strategy: Strategy) -> Verdict:
     reckoning = RECKONERS[strategy].reckon(measured)
     expected_s, before_s = _sum(reckoning.pause), _sum(reckoning.before)
     reason, detail = "", ""
-    if expected_s > measured.rate("horizon_s"):
+    if expected_s > min(measured.rate("horizon_s"), measured.still_s):
         reason, detail = "too_slow", _too_slow(measured, reckoning.pause)
     elif before_s > measured.patience_s:
         reason = "too_long"
@@ -101,10 +102,12 @@ def _in_the_way(measured: Measured) -> tuple[str, str]:
 
 
 def _too_slow(measured: Measured, terms: Sequence[Term]) -> str:
-    return (
-        f"moving {size_text(measured.num_bytes)} is expected to take {seconds_text(_sum(terms))}, and the next block "
-        f"is due in {seconds_text(measured.rate('horizon_s'))}; {_largest(terms)}"
-    )
+    horizon_s = measured.rate("horizon_s")
+    limit = f"the next block is due in {seconds_text(horizon_s)}"
+    if measured.still_s < horizon_s:
+        limit = f"no session is held still for longer than {seconds_text(measured.still_s)}"
+    took = f"moving {size_text(measured.num_bytes)} is expected to take {seconds_text(_sum(terms))}"
+    return f"{took}, and {limit}; {_largest(terms)}"
 
 
 def _largest(terms: Sequence[Term]) -> str:

@@ -23,6 +23,8 @@ from worldmove.state.proof import Mismatch, MoveProof
 from worldmove.transport.base import Channel, Transport
 from worldmove.transport.pieces import batches
 
+LEAST_CHUNK_BYTES = 64 << 10
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchingConfig:
@@ -30,6 +32,8 @@ class FetchingConfig:
 
     chunk_bytes: int = 1 << 20
     """What is lost, at most, when a path breaks."""
+    least_chunks: int = 8
+    """As many as this there are of all but the smallest states: a path that has time for one has time for each."""
     chunk_s: float = 30.0
     """From a chunk's first to its last byte; longer, and the path counts as broken."""
     retry_s: float = 0.2
@@ -91,13 +95,17 @@ class Fetching:
         """Bring some of the arena over. Raises TransportError where a path keeps what it was lent."""
         window = open_window(self._arena)
         try:
-            for batch in batches(wanted, self._config.chunk_bytes):
+            for batch in batches(wanted, self._chunk_bytes(wanted)):
                 await self._bring(batch, window)
                 self.num_fetched += sum(extent.length for extent in batch)
         except BaseException:
             window.abandon()
             raise
         window.close()
+
+    def _chunk_bytes(self, wanted: Sequence[Extent]) -> int:
+        share = sum(extent.length for extent in wanted) // self._config.least_chunks
+        return min(self._config.chunk_bytes, max(LEAST_CHUNK_BYTES, share))
 
     async def _bring(self, batch: Sequence[Extent], window: WriteWindow | DeviceWriteWindow) -> None:
         """Pull some of it, as often as it takes: there is as much time for it as for all of this."""

@@ -94,6 +94,8 @@ class Measured:
     """The share of its time in which the destination computes for its own sessions."""
     patience_s: float = float("inf")
     """How long all that comes before the freeze may take."""
+    still_s: float = float("inf")
+    """How long the ends hold a session still before they give up, though nobody waits for its next block."""
     num_slots_free: int | None = None
     """At the destination. None: its own answer to the offer decides."""
     num_source_slots_free: int | None = None

@@ -6,6 +6,9 @@ from contextlib import asynccontextmanager
 
 from worldmove.units import seconds_text
 
+STILL_S = 2.0
+"""How long a source holds a session still for a move, whoever waits for its next block: then it gives the move up."""
+
 
 class Patience:
     """One end's, in seconds. ``lease_s``: silence of the controller after which nobody waits for it any more."""

@@ -11,6 +11,7 @@ from worldmove.move.beside import Beside
 from worldmove.move.hosts import Host, SourceCopy
 from worldmove.move.inquiry import Inquiry
 from worldmove.move.messages import CONTROLLER, Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Gone, Prepare, Start
+from worldmove.move.patience import STILL_S
 from worldmove.move.phase_log import PhaseLog
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
@@ -24,7 +25,7 @@ __all__ = ["Refused", "Source", "SourceConfig", "TakenOver"]
 class SourceConfig:
     """How long a source waits, in seconds. No wait here decides who owns a session."""
 
-    frozen_s: float = 2.0
+    frozen_s: float = STILL_S
     """From the order to freeze to the proof; longer, and the move is given up.
 
     Whoever plays stands still meanwhile, and nothing is in doubt yet: what is slower than this, or stalled, is
