@@ -134,10 +134,10 @@ def _link(link: str) -> Callable[[Any], tuple[str, bool]]:
 
 
 def _residents(found: Any) -> tuple[str, bool]:
-    said = found["summary"]["residents"]
+    said, moves = found["summary"]["residents"], found["summary"]["strategies"].get("replay", 0)
     blocks = said["during_a_move_to_it"]
-    told = f"{blocks['late']} of {blocks['n']} blocks of {said['n']}"
-    return told, said["n"] >= RESIDENTS and blocks["n"] > 0 and blocks["late"] == 0
+    told = f"{blocks['late']} of {blocks['n']} blocks of {said['n']}, {moves} moves by replay"
+    return told, said["n"] >= RESIDENTS and moves > 0 and blocks["n"] > 0 and blocks["late"] == 0
 
 
 def _alike(found: Any) -> tuple[str, bool]:

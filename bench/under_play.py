@@ -20,6 +20,7 @@ from bench.ways import ways_of, woven
 from worldmove.cli.benches.live import replayed
 from worldmove.cli.output import Verbosity
 from worldmove.cli.start import Start, config_of
+from worldmove.fleet.gpus import gpus_named
 from worldmove.serve.server_config import ServerConfig
 
 WAYS = "any@100mbit*10,any@10mbit*10,boundary-copy*5,pre-copy*5,streaming*5,replay*5"
@@ -46,6 +47,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--ways", default=WAYS, help="how to move, and how often each: STRATEGY@LINK*COUNT, ...")
     options.add_argument("--edges", default="", help="strategies to be moved by just above and below what admits them")
     options.add_argument("--residents", type=int, default=0, help="worlds that play at the second worker")
+    options.add_argument("--gpus", default="", help="the two workers' GPUs, as `worldmove serve --gpus`")
     options.add_argument("--control-blocks", type=int, default=24, help="blocks without any move")
     options.add_argument("--check-blocks", type=int, default=0, help="blocks that the copy left behind steps")
     options.add_argument("--within-s", type=float, default=600.0, help="ask for no move that would end later")
@@ -71,6 +73,7 @@ def server_of(options: argparse.Namespace) -> ServerConfig:
         host="127.0.0.1",
         port=0,
         workers=2,
+        gpus=gpus_named(options.gpus),
         engine=options.engine,
         threads=options.threads,
         slots=SLOTS + options.residents,

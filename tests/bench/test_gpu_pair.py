@@ -32,7 +32,9 @@ def a_run() -> dict[str, Any]:
             "replay": {"equal": True, "num_blocks": 9, "num_states": 2, "num_moves": 200},
         },
         "links": {"summary": {"ways": {f"any, {link}": way for link in LINKS}}},
-        "residents": {"summary": {"residents": {"n": 2, "during_a_move_to_it": {"n": 8, "late": 0}}}},
+        "residents": {
+            "summary": {"strategies": {"replay": 3}, "residents": {"n": 2, "during_a_move_to_it": {"n": 8, "late": 0}}}
+        },
     }
 
 
@@ -57,6 +59,7 @@ def test_a_run_that_meets_every_goal_says_so_in_every_row() -> None:
         ("links/summary/ways/any, 10gbit/goal_met", False, "pause at 10gbit"),
         ("links/summary/ways/any, 1gbit/moves", 2, "pause at 1gbit"),
         ("residents/summary/residents/during_a_move_to_it/late", 1, "residents' late blocks"),
+        ("residents/summary/strategies", {}, "residents' late blocks"),
         ("residents/summary/residents/n", 1, "residents' late blocks"),
         ("alike/alike/differences", [{"field": "device.name"}], "canary and environment"),
         ("alike/alike/canaries_equal", False, "canary and environment"),
