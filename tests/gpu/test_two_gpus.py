@@ -63,12 +63,11 @@ def test_a_state_is_worth_the_same_on_either_gpu_and_goes_on_alike() -> None:
         session, _ = open_in(engine, engine.open(7), arenas[0])
         engine.step(session, ())
         still = freeze_in(engine, session, arenas[0])
-        captured, placement = still.capture, still.placement
         window = arenas[1].lend()
         window.start_copy(arenas[0].address, [Extent(offset=0, length=arenas[0].size)]).wait()
         window.close()
-        again, landed = install_in(engine, captured.manifest, placement, arenas[1])
-        worth += [state_digest(captured, DIGESTER).text, state_digest(landed, DIGESTER).text]
+        again, landed = install_in(engine, still.capture.manifest, still.placement, arenas[1])
+        worth += [state_digest(still.capture, DIGESTER).text, state_digest(landed, DIGESTER).text]
         pictures.append(engine.step(again, ()).frames.tobytes())
     assert len(set(worth)) == 1
     assert len(set(pictures)) == 1

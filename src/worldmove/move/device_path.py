@@ -34,15 +34,18 @@ class DeviceWriteWindow:
             raise TransportError("this path brings nothing to a device")
         await channel.pull_to_device(extents, self._window)
 
+    def begin(self, channel: Channel, extents: Sequence[Extent]) -> PendingCopy | None:
+        """Let a path start a part of it at once; None where it cannot. Raises TransportError."""
+        return channel.start_to_device(extents, self._window) if isinstance(channel, PromptChannel) else None
+
     def start(self, channel: Channel, extents: Sequence[Extent]) -> PendingCopy | None:
         """Let a path start all of it at once, and nothing after that; None where it cannot. Raises TransportError.
 
         What this device's kit is asked to begin next comes after it.
         """
-        if not isinstance(channel, PromptChannel):
-            return None
-        pending = channel.start_to_device(extents, self._window)
-        self._window.seal()
+        pending = self.begin(channel, extents)
+        if pending is not None:
+            self._window.seal()
         return pending
 
     def close(self) -> None:

@@ -40,8 +40,10 @@ __all__ = [
     "begin_gather",
     "check_placement",
     "extents",
+    "extents_of",
     "foreseen",
     "gather",
+    "in_place_bytes",
     "landed",
     "landing",
     "materialise",
@@ -132,6 +134,8 @@ class Gathered:
     """What is brought into an arena, or will be when the copies that have begun are over."""
 
     placement: Placement
+    moved: tuple[int, ...] = ()
+    """Which storages did not lie there before."""
     started: Sequence[PendingCopy] = ()
 
     def wait(self) -> None:
@@ -147,15 +151,22 @@ def begin_gather(capture: Capture, arena: AnyArena) -> Gathered:
     if not moves:
         return Gathered(placement=placement)
     if isinstance(arena, DeviceArena):
-        return Gathered(placement=placement, started=_copy_to_device(moves, arena))
+        return Gathered(placement=placement, moved=tuple(moving), started=_copy_to_device(moves, arena))
     for storage, place in moves:
         _copy(storage, arena, place)
-    return Gathered(placement=placement)
+    return Gathered(placement=placement, moved=tuple(moving))
 
 
 def foreseen(capture: Capture, arena: AnyArena) -> Placement:
     """Return where ``gather`` would bring everything, and copy nothing. Raises ArenaFull."""
     return _placed(capture, arena)[0]
+
+
+def in_place_bytes(capture: Capture, arena: AnyArena) -> int:
+    """Return how many bytes of a state lie in an arena already."""
+    begin, end = arena.address, arena.address + arena.size
+    inside = (each for each in capture.storages if begin <= each.address and each.address + each.num_bytes <= end)
+    return sum(extent.length for storage in inside for extent in storage.used)
 
 
 def _placed(capture: Capture, arena: AnyArena) -> tuple[Placement, list[int]]:
@@ -186,6 +197,14 @@ def _found(kept: tuple[tuple[int, int], ...], wanted: tuple[tuple[int, int], ...
 def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
     """Return what must travel, in arena offsets: sorted, disjoint, adjacent ones merged."""
     return _extents(ById(manifest.storages), tuple(placement))
+
+
+def extents_of(manifest: Manifest, placement: Placement, which: Sequence[int]) -> tuple[Extent, ...]:
+    """Return the same of some storages alone. Raises ManifestError for one that there is not."""
+    if any(not 0 <= index < len(manifest.storages) for index in which):
+        raise ManifestError("a storage is spoken of that there is not")
+    some = tuple(manifest.storages[index] for index in which)
+    return _extents(ById(some), tuple(placement[index] for index in which))
 
 
 # Asked for when an offer is prepared for, and again inside the pause.

@@ -119,6 +119,8 @@ class Still:
     capture: Capture
     placement: Placement
     """Where in the arena it lies; () where it is not to be pulled."""
+    moved: tuple[int, ...]
+    """Which storages were brought there now: what was pulled of them before is not what they hold."""
     first: Pass | None
     """The first pass over it, which has begun, where one was asked for."""
 
@@ -131,14 +133,17 @@ def freeze_in(
     *,
     is_pulled: bool = True,
     begin: Callable[[Capture], Pass] | None = None,
+    when_still: Callable[[], None] = lambda: None,
 ) -> Still:
     """Quiesce a session, resolve its state, and bring into the arena what has left it, if that is to be pulled.
 
     ``begin`` begins a pass: as soon as it is known where everything lies, while the values are still read.
+    ``when_still`` is called before that, once nothing writes what lies in the slot.
     """
     freezing = _Freezing(arena if is_pulled else None, begin)
     with engine_asked("give away its state"):
         engine.quiesce(session)
+        when_still()
         if known is None:
             captured = captured_of(engine, session)
         else:
@@ -172,7 +177,8 @@ class _Freezing:
                 self._first.joined()
             self.found(capture)
         self._gathered.wait()
-        return Still(capture=capture, placement=self._gathered.placement, first=self._first)
+        gathered = self._gathered
+        return Still(capture=capture, placement=gathered.placement, moved=gathered.moved, first=self._first)
 
 
 def rolled_in(engine: Engine[Any], session: Any) -> Mapping[str, tuple[int, int, int]]:

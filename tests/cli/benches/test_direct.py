@@ -21,6 +21,16 @@ def test_a_session_whose_tensors_left_their_slot_is_brought_across_a_device_as_o
     ):
         rows = zip(*(found.parts[name] for name in order), strict=True)
         assert all(list(row) == sorted(row) for row in rows)
+    assert "begun" not in found.parts
     fields = found.fields()
     assert fields["match_ms"]["n"] == 3
     assert fields["match_in_copies"] > 1
+
+
+@pytest.mark.slow
+def test_of_a_session_in_its_slot_the_pull_begins_before_it_is_told_what_was_frozen() -> None:
+    found = measure_direct(DOUBLE, 1, 3, lambda _: None, gpus=("0", "1"))
+    for order in (("still", "frozen", "told", "landed"), ("still", "begun", "told", "read", "landed", "matched")):
+        rows = zip(*(found.parts[name] for name in order), strict=True)
+        assert all(list(row) == sorted(row) for row in rows)
+    assert len(found.copy_ms) == 3

@@ -8,7 +8,7 @@ import torch
 from worldmove.errors import MessageError
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
-from worldmove.state.memory import DeviceMemory, MemoryKit
+from worldmove.state.memory import MemoryKit
 
 
 def copy_ms(num_bytes: int, kit: MemoryKit | None = None) -> float:
@@ -38,19 +38,8 @@ def _device_copy_ms(num_bytes: int, kit: MemoryKit) -> float:
             arena.close()
 
 
-def mapped_copy_ms(num_bytes: int, source: DeviceMemory, into: DeviceArena) -> float:
-    """Return the same for another process's memory that is mapped here, perhaps another GPU's, into a slot."""
-    took_ms = 0.0
-    for _ in range(2):
-        window, begin = into.lend(), time.perf_counter()
-        window.start_copy(source.address, [Extent(offset=0, length=num_bytes)]).wait()
-        took_ms = (time.perf_counter() - begin) * 1000
-        window.close()
-    return took_ms
-
-
 def peer_copy_ms(num_bytes: int, source: str, target: str) -> float:
-    """Return the same from one GPU that this process sees to another, by torch."""
+    """Return how long one flat copy takes from one GPU that this process sees to another, by torch."""
     held = torch.empty(num_bytes, dtype=torch.uint8, device=source).fill_(7)
     copied = torch.empty(num_bytes, dtype=torch.uint8, device=target)
     took_ms = 0.0

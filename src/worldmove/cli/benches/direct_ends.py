@@ -14,19 +14,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from worldmove.cli.benches.copies import copy_ms, mapped_copy_ms
-from worldmove.cli.benches.path_here import PathHere
+from worldmove.cli.benches.copies import copy_ms
+from worldmove.cli.benches.path_here import Early, PathHere
 from worldmove.engine.base import Engine
 from worldmove.errors import WorldMoveError
-from worldmove.state.arena import AnyArena, check_placement, extents, new_arena
+from worldmove.state.arena import AnyArena, Placement, check_placement, extents, extents_of, in_place_bytes, new_arena
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
+from worldmove.state.device_window import joined
 from worldmove.state.digest import Pass, prepare_key
 from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
-from worldmove.state.manifest import Layout
+from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
+from worldmove.state.rehearsal import Rehearsal
 from worldmove.worker.engines import build_engine
 from worldmove.worker.process import DEVICE_SWITCH_INTERVAL_S
 from worldmove.worker.states import (
@@ -40,6 +42,11 @@ from worldmove.worker.states import (
     tree_in,
 )
 from worldmove.worker.warm_up import warm_up
+
+STILL = "still"
+"""What lies in the source's slot is written no more: it may be pulled, before it is known what of the state lies
+elsewhere. That is brought into the slot after it, told at the boundary, and pulled then.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,13 +83,7 @@ def source(asked: Asked, peer: Connection, parent: Connection) -> None:
     """Play and freeze, and say what was frozen."""
     with _end(asked, peer) as end:
         session, captured = open_in(end.engine, end.engine.open(1), end.arena)
-        peer.send(
-            (
-                end.path.export(end.arena),
-                end.arena.handle if isinstance(end.arena, DeviceArena) else b"",
-                end.arena.size,
-            )
-        )
+        peer.send(end.path.export(end.arena))
         clock = Clock()
         for number in range(-1, asked.repeats):  # the first one is a trial
             end.engine.step(session, ())
@@ -95,28 +96,29 @@ def source(asked: Asked, peer: Connection, parent: Connection) -> None:
 def destination(asked: Asked, peer: Connection, parent: Connection) -> None:
     """Take what is frozen, as often as it comes."""
     with _end(asked, peer) as end, ThreadPoolExecutor(1) as beside:
-        ticket, handle, size = peer.recv()
-        end.path.connect(ticket)
+        end.path.connect(peer.recv())
         clock, copies = Clock(), list[float]()
         for number in range(-1, asked.repeats):
             num_bytes = _take(end, beside, number, clock if number >= 0 else Clock())
             if number >= 0:
-                copies.append(_flat_copy_ms(end, num_bytes, handle, size))
+                copies.append(_flat_copy_ms(end, num_bytes))
             peer.send("next")
         end.path.disconnect()
         peer.send("end")
         parent.send({"instants": clock.instants, "copy_ms": copies})
 
 
-def _flat_copy_ms(end: End, num_bytes: int, handle: bytes, size: int) -> float:
-    """Copy as many bytes along the same way, flat: from the source's slot, if that lies on a device."""
-    if not isinstance(end.arena, DeviceArena):
-        return copy_ms(num_bytes)
-    mapped = end.arena.kit.open(handle, size)
-    try:
-        return mapped_copy_ms(num_bytes, mapped, end.arena)
-    finally:
-        mapped.release()
+def _flat_copy_ms(end: End, num_bytes: int) -> float:
+    """Copy as many bytes along the same way, flat: from the source's slot, where the path begins at once."""
+    took_ms = 0.0
+    for _ in range(2):
+        begin = time.perf_counter()
+        landed = end.path.start_pull([Extent(offset=0, length=num_bytes)], end.arena)
+        if landed is None:
+            return copy_ms(num_bytes, kit_of(end.engine.spec.device))
+        landed()
+        took_ms = (time.perf_counter() - begin) * 1000
+    return took_ms
 
 
 def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
@@ -127,12 +129,19 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     _prepare_key(end, nonce, digest)
     end.peer.send((layout.to_bytes(), nonce))
     end.peer.recv()
+    is_early = 2 * in_place_bytes(known.capture, end.arena) > known.capture.num_bytes
     clock.mark("begin")
     begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)
-    still = freeze_in(end.engine, session, end.arena, known, begin=begin)
+
+    def when_still() -> None:
+        if is_early:
+            end.peer.send(STILL)
+        clock.mark("still")
+
+    still = freeze_in(end.engine, session, end.arena, known, begin=begin, when_still=when_still)
     captured = still.capture
     clock.mark("frozen")
-    end.peer.send(tell(preview, captured.manifest, still.placement))
+    end.peer.send((*tell(preview, captured.manifest, still.placement), still.moved))
     first = _proof(captured, nonce, digest, number, still.first)
     clock.mark("digested")
     end.peer.recv()
@@ -145,31 +154,64 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     return captured
 
 
-def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> int:
-    """Move once: rehearse, pull, build, install, verify; return the bytes. Raises WorldMoveError at a difference."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """What an offer has told, and what was made ready for it."""
+
+    nonce: bytes
+    digest: bytes
+    preview: Preview | None
+    rehearsal: Rehearsal | None
+    foretold: tuple[Extent, ...]
+    """Where all of it would lie."""
+
+    def wanted(self, manifest: Manifest, placement: Placement, moved: Sequence[int]) -> tuple[Extent, ...]:
+        """Return what is to be pulled after all of this was: what has changed since, or all where it lies otherwise."""
+        is_foreseen = self.preview is not None and placement == self.preview.places
+        if not is_foreseen or self.preview is None or manifest.storages != self.preview.manifest.storages:
+            return extents(manifest, placement)
+        return extents_of(manifest, placement, moved)
+
+
+def _offered(end: End) -> Offered:
+    """Make ready for what is offered next, and say so."""
     encoded, nonce = end.peer.recv()
     layout = Layout.from_bytes(encoded)
     end.arena.poison()
     rehearsal = rehearse_in(end.engine, layout, end.arena)
     preview, digest = Preview.of(layout), layout.digest
     _prepare_key(end, nonce, digest)
+    foretold = () if preview is None else extents(preview.manifest, preview.places)
+    joined(foretold)
     end.peer.send("ready")
-    told = end.peer.recv()
+    return Offered(nonce=nonce, digest=digest, preview=preview, rehearsal=rehearsal, foretold=foretold)
+
+
+def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> int:
+    """Move once: rehearse, pull, build, install, verify; return the bytes. Raises WorldMoveError at a difference."""
+    offered = _offered(end)
+    told, early = end.peer.recv(), None
+    if told == STILL:
+        early = end.path.start_early(offered.foretold, end.arena)
+        clock.mark("begun")
+        told = end.peer.recv()
     clock.mark("told")
-    manifest, placement = hear(preview, *told)
-    if preview is None or placement != preview.places:
+    *said, moved = told
+    manifest, placement = hear(offered.preview, *said)
+    if offered.preview is None or placement != offered.preview.places:
         check_placement(manifest, placement, end.arena.size)
     clock.mark("read")
-    arrival = Arrival(end, beside, extents(manifest, placement), clock)
-    built = tree_in(end.engine, manifest, placement, end.arena, rehearsal)
+    wanted = extents(manifest, placement) if early is None else offered.wanted(manifest, placement, moved)
+    arrival = Arrival(end, beside, wanted, early, clock)
+    built = tree_in(end.engine, manifest, placement, end.arena, offered.rehearsal)
     clock.mark("built")
     if not (arrival.is_started and installs_ahead(end.engine, built)):
         arrival.landed()
     _, captured = install_tree(end.engine, built)
     clock.mark("installed")
-    begun = Pass(captured, DIGESTER, nonce, digest)
+    begun = Pass(captured, DIGESTER, offered.nonce, offered.digest)
     arrival.landed()
-    ours = _proof(captured, nonce, digest, number, begun)
+    ours = _proof(captured, offered.nonce, offered.digest, number, begun)
     clock.mark("verified")
     theirs: MoveProof = end.peer.recv()
     clock.mark("proof came")
@@ -183,10 +225,13 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
 class Arrival:
     """Bytes on their way: begun at once where the path can, else brought by a thread."""
 
-    def __init__(self, end: End, beside: ThreadPoolExecutor, wanted: Sequence[Extent], clock: Clock) -> None:
+    def __init__(
+        self, end: End, beside: ThreadPoolExecutor, wanted: Sequence[Extent], early: Early | None, clock: Clock
+    ) -> None:
+        """``early``: begins the rest of what has begun before; None where nothing has."""
         self._end = end
         self._clock = clock
-        started = end.path.start_pull(wanted, end.arena)
+        started = end.path.start_pull(wanted, end.arena) if early is None else early(wanted)
         self.is_started = started is not None
         """What the device is asked to begin comes after it."""
         self._wait = started or beside.submit(end.path.pull, wanted, end.arena).result

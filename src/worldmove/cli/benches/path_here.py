@@ -13,12 +13,14 @@ from worldmove.errors import TransportError
 from worldmove.move.device_path import DeviceWriteWindow, export_slot, open_window
 from worldmove.state.arena import AnyArena
 from worldmove.state.extent import Extent
-from worldmove.state.memory import MemoryKit
+from worldmove.state.memory import MemoryKit, PendingCopy
 from worldmove.transport.base import Channel, Transport
 from worldmove.transport.tcp import TcpConfig
 from worldmove.worker.transports import LocalTransports
 
 T = TypeVar("T")
+Early = Callable[[Sequence[Extent]], Callable[[], None] | None]
+"""Is given what else is to come, and returns what waits for all of it."""
 
 
 class PathHere:
@@ -67,18 +69,25 @@ class PathHere:
 
         None where the path cannot begin without waiting. Raises TransportError.
         """
-        window = open_window(arena)
-        started = None
-        if self._channel is not None and isinstance(window, DeviceWriteWindow):
-            started = window.start(self._channel, extents)
-        if started is None:
+        early = self.start_early((), arena)
+        return None if early is None else early(extents)
+
+    def start_early(self, extents: Sequence[Extent], arena: AnyArena) -> "Early | None":
+        """Begin to bring extents that may not be all; return what begins the rest, and returns what waits for both.
+
+        None where the path cannot begin without waiting. Raises TransportError.
+        """
+        channel, window = self._channel, open_window(arena)
+        if channel is None or not isinstance(window, DeviceWriteWindow):
+            return None
+        if extents and window.begin(channel, extents) is None:
             return None
 
-        def landed() -> None:
-            started.wait()
-            window.close()
+        def rest(others: Sequence[Extent]) -> Callable[[], None] | None:
+            started = window.start(channel, others)
+            return None if started is None else _landed(started, window)
 
-        return landed
+        return rest
 
     def disconnect(self) -> None:
         """Let go of the other slot. Idempotent."""
@@ -88,6 +97,14 @@ class PathHere:
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _landed(started: PendingCopy, window: DeviceWriteWindow) -> Callable[[], None]:
+    def landed() -> None:
+        started.wait()
+        window.close()
+
+    return landed
 
 
 async def inline(function: Callable[[], T], /) -> T:
