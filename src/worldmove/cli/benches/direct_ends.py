@@ -134,9 +134,9 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)
 
     def when_still() -> None:
+        clock.mark("still")
         if is_early:
             end.peer.send(STILL)
-        clock.mark("still")
 
     still = freeze_in(end.engine, session, end.arena, known, begin=begin, when_still=when_still)
     captured = still.capture
