@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures_move import with_moves
+from bench.figures_pair import in_short
 from bench.figures_text import page
 from bench.record import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "figures.md"
 README = ROOT / "README.md"
-NAMES = ("pause", "soak", "movable", "wmf1", "move", "live", "staged")
+NAMES = ("pause", "soak", "movable", "wmf1", "move", "live", "staged", "pair")
 
 Results = Mapping[str, Mapping[str, Any]]
 """By measurement."""
@@ -35,7 +36,10 @@ def main() -> None:
 def texts(machines: Mapping[str, Results]) -> dict[Path, str]:
     """Return what each page is to say."""
     moves = {machine: results["move"] for machine, results in machines.items() if "move" in results}
-    return {PAGE: page(machines), README: with_moves(README.read_text(encoding="utf-8"), moves)}
+    pairs = [
+        part for name, results in machines.items() if "pair" in results for part in in_short(results["pair"], name)
+    ]
+    return {PAGE: page(machines), README: with_moves(README.read_text(encoding="utf-8"), moves, pairs)}
 
 
 def by_machine(folder: Path = RESULTS) -> dict[str, Results]:
@@ -45,7 +49,7 @@ def by_machine(folder: Path = RESULTS) -> dict[str, Results]:
         name, _, machine = path.stem.partition("-")
         if name in NAMES:
             found.setdefault(machine, {})[name] = json.loads(path.read_text(encoding="utf-8"))
-    return dict(sorted(found.items(), key=lambda item: "wmf1" in item[1]))  # GPUs last
+    return dict(sorted(found.items(), key=lambda item: ("wmf1" in item[1]) + 2 * ("pair" in item[1])))  # GPUs last
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """A verified move beside other ways to bring as many bytes elsewhere: the README's table, and its section. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.markdown import paragraph, table
@@ -12,6 +12,7 @@ PEERS = {
     "one flat copy": "one flat copy; verifies nothing",
     "one flat copy to another GPU": "the same, to another GPU",
     "one copy for each tensor": "one copy for each tensor; verifies nothing",
+    "one copy for each tensor, to another GPU": "the same, to another GPU",
     "NCCL, one flat tensor": "NCCL send and receive, one flat tensor",
     "NCCL, each tensor": "NCCL send and receive, each tensor",
     "torch.save and torch.load through memory": "`torch.save` and `torch.load` through memory",
@@ -22,13 +23,17 @@ SERIES = {"match_ms": "from freeze to match", "pause_ms": "pause", "commit_ms": 
 Result = Mapping[str, Any]
 
 
-def with_moves(readme: str, results: Mapping[str, Result]) -> str:
-    """Return the README with each machine's table of moves between its two marks. Raises ValueError without them."""
+def with_moves(readme: str, results: Mapping[str, Result], further: Sequence[str] = ()) -> str:
+    """Return the README with each machine's table of moves between its two marks, and what else belongs there.
+
+    Raises ValueError without the marks.
+    """
     head, begin, rest = readme.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
         raise ValueError("the README has no place for the table of moves")
-    parts = "\n".join(part for machine, result in results.items() for part in (_caption(result, machine), of(result)))
+    tables = [part for machine, result in results.items() for part in (_caption(result, machine), of(result))]
+    parts = "\n".join((*tables, *further))
     return f"{head}{begin}\n\n{parts}\n{end}{tail}"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from bench.figures_live import live
 from bench.figures_movable import movable
 from bench.figures_move import move
+from bench.figures_pair import pair
 from bench.figures_pause import pause
 from bench.figures_soak import soak
 from bench.figures_staged import staged
@@ -35,6 +36,8 @@ def page(machines: Mapping[str, Mapping[str, Result]]) -> str:
 
 
 def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
+    if "pair" in results:
+        return pair(results["pair"])
     if "wmf1" in results:
         others = {"movable": movable, "move": move, "live": live, "staged": staged}
         further = [part for name, write in others.items() if name in results for part in write(results[name])]

@@ -3,6 +3,7 @@ import pytest
 from bench.figures import by_machine, texts
 from bench.figures_live import live
 from bench.figures_move import BEGIN, END, with_moves
+from bench.figures_pair import in_short, pair
 from bench.figures_staged import staged
 from bench.figures_text import page
 from bench.markdown import paragraph
@@ -89,6 +90,44 @@ def test_a_live_loop_is_told_with_what_it_missed() -> None:
     assert "A resident's block takes +2.1% during a move" in text
     assert "Missed: pause p99 over 15 ms." in text
     assert "| pause | 1.00 | 2.00 | 3.00 |" in text
+
+
+def test_two_gpus_have_their_goals_and_when_each_part_of_a_move_ended() -> None:
+    spread = {"median": 4.6}
+    direct = {"match_ms": spread, "match_in_copies": 1.07, "parts_ms": {"landed": {"median": 4.4}, "matched": spread}}
+    result = {
+        "name": "pair-h200x2",
+        "day": "2026-01-02",
+        "commit": {"sha": "c" * 40},
+        "versions": {"torch": "9"},
+        "hardware": {"accelerator": "a GPU", "accelerators": [{"name": "a GPU"}] * 2},
+        "goals": [
+            {"figure": "one", "goal": "<= 1", "measured": "0.5", "is_met": True},
+            {"figure": "other", "goal": "<= 1", "measured": "2", "is_met": False},
+            {"figure": "third", "goal": "0", "measured": "-", "is_met": None},
+        ],
+        "results": {
+            "latents": {
+                "num_bytes": 2_000_000_000,
+                "peers_ms": {"one copy for each tensor, to another GPU": 11.2},
+                "between_processes": {"slot-resident": direct},
+                "pause_ms": None,
+                "match_ms": None,
+                "commit_ms": None,
+                "phase_starts_ms": {},
+                "phases_ms": {},
+            }
+        },
+    }
+    text = "\n".join(pair(result))
+    assert "2 of a GPU" in text
+    for row in ("| one | <= 1 | 0.5 | met |", "| other | <= 1 | 2 | **not met** |", "| third | 0 | - | not measured |"):
+        assert row in text
+    assert "| every byte has landed | 4.40 |" in text
+    assert "11.2" in text
+    assert page({"h200x2": {"pair": result}}).endswith(text)
+    readme = with_moves(f"{BEGIN}{END}", {}, list(in_short(result, "h200x2")))
+    assert "| other | <= 1 | 2 | **not met** |" in readme
 
 
 def test_a_readme_without_a_place_for_the_table_is_refused() -> None:
