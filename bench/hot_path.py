@@ -37,12 +37,11 @@ from worldmove.state.memory import Part, Piece, Shifts
 from worldmove.state.proof import MoveProof, prove
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.state.rehearsal import Rehearsal, rehearse
+from worldmove.state.ways_to_copy import ways_to_copy
 from worldmove.units import round_up
 
 DIGESTER = Xxh3Digester()
 NONCE = b"n" * 32
-FLAT_PIECES = 64
-"""As in ``state/kit_cuda.py``, which only a GPU can import."""
 CASES = ("resident", "scattered")
 
 
@@ -74,8 +73,9 @@ class OrdersOnly(DoubleKit):
 
     def start_copy(self, pieces: Sequence[Piece]) -> Done:
         """Plan a launch, as for scattered pieces, and copy nothing."""
-        if len(pieces) > FLAT_PIECES:
-            self._copying = self._prints.copies.pointed(self._copying, pieces)
+        scattered = ways_to_copy(pieces).by_launch
+        if len(scattered):
+            self._copying = self._prints.copies.pointed(self._copying, scattered)
         return Done()
 
     def plan(self, groups: Sequence[Sequence[Part]]) -> object:

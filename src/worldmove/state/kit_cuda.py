@@ -5,7 +5,7 @@ Rules:
 1. Arenas are allocations of the driver: outside torch's pool, which may map memory in pieces that no handle names.
 2. All work is on a stream of the kit's own, and whoever needs its end waits for an event, not for the device: the
    residents' streams go on. What the engine wrote before must be complete (``Engine.quiesce``).
-3. One run of bytes goes by the copy engine; scattered ones by one launch.
+3. Large runs of bytes go by the copy engine; many small ones by one launch.
 """
 
 import threading
@@ -20,10 +20,9 @@ from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
 from worldmove.state.kernels import CopyPlan, Fingerprints, Pending, Plan
 from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece, Shifts
+from worldmove.state.ways_to_copy import ways_to_copy
 from worldmove.state.wmf1 import Table
 
-FLAT_PIECES = 64
-"""Up to so many pieces are copied one by one: planning a launch costs as much."""
 TILE_BYTES = 1 << 26
 DIGEST_BYTES = 16
 
@@ -166,36 +165,16 @@ class CudaKit:
         return torch.empty(0, dtype=torch.uint8, device=self.device).untyped_storage()
 
     def start_copy(self, pieces: Sequence[Piece]) -> PendingCopy:
-        """Begin to copy, on the kit's stream."""
+        """Begin to copy, on the kit's stream: what is large first, under way while the rest is planned."""
+        ways = ways_to_copy(pieces)
         with self._lock:
-            if len(pieces) <= FLAT_PIECES:
-                cuda_driver.copy_all(self._index, pieces, self._stream.cuda_stream)
+            cuda_driver.copy_all(self._index, ways.by_engine.tolist(), self._stream.cuda_stream)
+            if not len(ways.by_launch):
                 return self._finished(None)
             with torch.cuda.device(self.device), torch.cuda.stream(self._stream):
-                plan = self._scattered = self._copies.pointed(self._scattered, pieces)
+                plan = self._scattered = self._copies.pointed(self._scattered, ways.by_launch)
                 self._copies.launch(plan, stream=self._stream)
             return self._finished(plan)
-
-    def pin(self, part: Part) -> Callable[[], None]:
-        """Register host memory with the driver. Raises TransportError."""
-        cuda_driver.register(self._index, part.address, part.length)
-        held = [part.address]
-
-        def release() -> None:
-            if held:
-                cuda_driver.unregister(self._index, held.pop())
-
-        return release
-
-    def start_copy_out(self, pieces: Sequence[Piece]) -> PendingCopy:
-        """Begin to copy, on a stream for this alone."""
-        cuda_driver.copy_all(self._index, pieces, self._out.cuda_stream)
-        return _finished(self._out)
-
-    def start_copy_in(self, pieces: Sequence[Piece]) -> PendingCopy:
-        """Begin to copy, on a stream for this alone."""
-        cuda_driver.copy_all(self._index, pieces, self._in.cuda_stream)
-        return _finished(self._in)
 
     def read(self, part: Part) -> HostBytes:
         """Copy to host memory."""

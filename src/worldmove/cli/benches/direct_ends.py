@@ -1,10 +1,11 @@
 """The two ends of a move without a server, each in a process of its own: the calls of a worker, one after another."""
 
+import gc
 import os
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,11 +27,12 @@ from worldmove.state.digest import Pass, prepare_key
 from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.memory import MemoryKit
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
 from worldmove.state.rehearsal import Rehearsal
 from worldmove.worker.engines import build_engine
-from worldmove.worker.process import DEVICE_SWITCH_INTERVAL_S
+from worldmove.worker.process import DEVICE_SWITCH_INTERVAL_S, GC_THRESHOLDS, SWITCH_INTERVAL_S
 from worldmove.worker.states import (
     DIGESTER,
     freeze_in,
@@ -223,7 +225,10 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
 
 
 class Arrival:
-    """Bytes on their way: begun at once where the path can, else brought by a thread."""
+    """Bytes on their way: begun at once where the path can, and waited for by a thread, which says when they are there.
+
+    The source's second pass then waits for nothing that this end computes.
+    """
 
     def __init__(
         self, end: End, beside: ThreadPoolExecutor, wanted: Sequence[Extent], early: Early | None, clock: Clock
@@ -234,22 +239,21 @@ class Arrival:
         started = end.path.start_pull(wanted, end.arena) if early is None else early(wanted)
         self.is_started = started is not None
         """What the device is asked to begin comes after it."""
-        self._wait = started or beside.submit(end.path.pull, wanted, end.arena).result
-        self._is_over = False
+        self._bringing = beside.submit(self._bring, started or partial(end.path.pull, wanted, end.arena))
 
     def landed(self) -> None:
-        """Return when every byte is there, and say so, once."""
-        if not self._is_over:
-            self._wait()
-            self._is_over = True
-            self._clock.mark("landed")
-            self._end.peer.send("landed")
+        """Return when every byte is there. Raises TransportError."""
+        self._bringing.result()
+
+    def _bring(self, wait: Callable[[], None]) -> None:
+        wait()
+        self._clock.mark("landed")
+        self._end.peer.send("landed")
 
 
 @contextmanager
 def _end(asked: Asked, peer: Connection) -> Iterator[End]:
     """Build and warm an engine, make a slot for a session of it, and serve a path, while inside."""
-    sys.setswitchinterval(DEVICE_SWITCH_INTERVAL_S)  # as in a worker
     engine = build_engine(asked.engine, asked.threads)
     warm, kit = warm_up(engine, time.perf_counter), kit_of(engine.spec.device)
     arena = new_arena(warm.arena_bytes, "worldmove-bench", kit)
@@ -257,7 +261,16 @@ def _end(asked: Asked, peer: Connection) -> Iterator[End]:
         TemporaryDirectory(prefix="worldmove-bench-") as folder,
         PathHere(Path(folder) / "path", kit, random.Random(1), asked.path) as path,
     ):
+        _settle(kit)
         yield End(engine=engine, arena=arena, path=path, peer=peer)
+
+
+def _settle(kit: MemoryKit | None) -> None:
+    """Let collections and other threads interrupt as little, or as soon, as in a worker's process."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    sys.setswitchinterval(SWITCH_INTERVAL_S if kit is None else DEVICE_SWITCH_INTERVAL_S)
 
 
 def _prepare_key(end: End, nonce: bytes, layout_digest: bytes) -> None:
