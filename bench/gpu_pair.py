@@ -6,13 +6,12 @@ Each step has a limit of its own. One that fails, or has no time left, says so i
 other; ``--only`` takes the rest in a second command, and ``--before FILE`` puts what an earlier one brought in the same
 table. With ``--preset matrix-tiny --gpus 0,1`` all but what needs the devices is tried without any.
 
-    tests      those of tests/gpu that want two
-    doctor     the canary, and every path between two GPUs, both ways
-    alike      canary and environment of two workers; a forced difference
     latents    a verified move between two processes, beside every other way to bring as many bytes across
     play       complete sessions under play, moved in both directions at once; their records computed anew
-    links      moves over 100, 25, 10 and 1 Gb/s, as admission chooses
-    residents  moves by replay to a worker where others play
+    links      moves over 100, 25, 10 and 1 Gb/s, as admission chooses, to and from a worker where two others play
+    alike      canary and environment of two workers; a forced difference
+    tests      those of tests/gpu that want two
+    doctor     every path between two GPUs, both ways
 """
 
 import argparse
@@ -27,12 +26,11 @@ from typing import Any
 from bench.gpu_all import WORLDMOVE, Step, take
 from bench.pair_goals import rows, text
 
-USUAL = ("tests", "doctor", "alike", "latents", "play", "links", "residents")
+USUAL = ("latents", "play", "links", "alike", "tests", "doctor")
 SMALL = "python:tests.worker.device_engine:build_cuda"
 """An engine that is quick to start, for the worker that is set otherwise."""
-LINKS = "any@100gbit*6,any@25gbit*6,any@10gbit*6,any@1gbit*3"
-RESIDENTS = "replay@10gbit*3"
-IN_FILES = ("links", "residents")
+LINKS = "any@100gbit*4,any@25gbit*4,any@10gbit*4,any@1gbit*4"
+IN_FILES = ("links",)
 """Steps that write a file of their own."""
 
 
@@ -60,30 +58,54 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--gpus", default="0,1", help="as `worldmove serve --gpus`")
     options.add_argument("--only", default=",".join(USUAL), help="these steps alone, with commas")
     options.add_argument("--before", default="", help="what an earlier command wrote, for the same table")
-    options.add_argument("--moves", type=int, default=10, help="latents: moves under play")
+    options.add_argument("--moves", type=int, default=6, help="latents: moves under play")
+    options.add_argument("--scattered-moves", type=int, default=0, help="the same of a scattered session")
     options.add_argument("--repeats", type=int, default=20, help="latents: moves without a server")
-    options.add_argument("--file-repeats", type=int, default=2)
+    options.add_argument("--file-repeats", type=int, default=1)
     options.add_argument("--play-moves", type=int, default=200)
+    options.add_argument("--play-s", type=float, default=170.0, help="no segment of those moves begins later")
     options.add_argument("--after", type=int, default=50, help="blocks played on after the last move")
     options.add_argument("--links", default=LINKS, help="as `bench.under_play --ways`")
-    options.add_argument("--residents", default=RESIDENTS, help="the same, to where two others play")
-    options.add_argument("--links-s", type=float, default=120.0, help="no move over a link ends later than this")
+    options.add_argument("--links-s", type=float, default=75.0, help="no move over a link ends later than this")
     options.add_argument("--budget", type=float, default=580.0, help="seconds for all of it")
     return options.parse_args(arguments)
 
 
 def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
-    """Return the steps in order: what is quick and decides first."""
+    """Return the steps in order: what counts most first."""
     engine, gpus = f"reference:{options.preset}", ("--gpus", options.gpus)
     is_real = options.preset.startswith("matrix-game")
     python = (sys.executable, "-m")
     return [
-        Step(name="tests", command=(*python, "pytest", "-q", "-rs", "-m", "two_gpus", "tests/gpu"), limit_s=150),
         Step(
-            name="doctor",
-            command=(*WORLDMOVE, "doctor", "--json", "--engine", engine),
-            limit_s=120,
+            name="latents",
+            command=(
+                *(*WORLDMOVE, "bench", "move", "--json", "--preset", f"{options.preset}-latents", *gpus),
+                *("-n", str(options.moves), "--scattered-moves", str(options.scattered_moves)),
+                *("--repeats", str(options.repeats), "--file-repeats", str(options.file_repeats)),
+            ),
+            limit_s=280,
             prints_result=True,
+        ),
+        Step(
+            name="play",
+            command=(
+                *(*WORLDMOVE, "bench", "live", "--json", "--preset", options.preset, *gpus),
+                *("-n", str(options.play_moves), "--every", "2", "--sessions", "2", "--residents", "0"),
+                *("--segment", "20", "--within-s", str(options.play_s), "--control", "0.2"),
+                *("--after", str(options.after)),
+            ),
+            limit_s=options.play_s + 260,
+            prints_result=True,
+        ),
+        Step(
+            name="links",
+            command=(
+                *(*python, "bench.under_play", "--engine", engine, *gpus, "--ways", options.links),
+                *("--residents", "2", "--control-blocks", "12", "--within-s", str(options.links_s)),
+                *("--record", f"{folder}/links.record", "--out", f"{folder}/links.json"),
+            ),
+            limit_s=options.links_s + 90,
         ),
         Step(
             name="alike",
@@ -99,39 +121,13 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
             limit_s=150,
             prints_result=True,
         ),
+        Step(name="tests", command=(*python, "pytest", "-q", "-rs", "-m", "two_gpus", "tests/gpu"), limit_s=150),
         Step(
-            name="latents",
-            command=(
-                *(*WORLDMOVE, "bench", "move", "--json", "--preset", f"{options.preset}-latents", *gpus),
-                *("-n", str(options.moves), "--repeats", str(options.repeats)),
-                *("--file-repeats", str(options.file_repeats)),
-            ),
-            limit_s=280,
+            name="doctor",
+            # The canary of the full size is looked at by another step, on both GPUs.
+            command=(*WORLDMOVE, "doctor", "--json", "--engine", "reference:matrix-tiny"),
+            limit_s=120,
             prints_result=True,
-        ),
-        Step(
-            name="play",
-            command=(
-                *(*WORLDMOVE, "bench", "live", "--json", "--preset", options.preset, *gpus),
-                *("-n", str(options.play_moves), "--every", "2", "--sessions", "2", "--residents", "0"),
-                *("--segment", "50", "--control", "0.3", "--after", str(options.after)),
-            ),
-            limit_s=500,
-            prints_result=True,
-        ),
-        *(
-            Step(
-                name=name,
-                command=(
-                    *(*python, "bench.under_play", "--engine", engine, *gpus, "--ways", ways, *more),
-                    *("--within-s", str(options.links_s), "--out", f"{folder}/{name}.json"),
-                ),
-                limit_s=options.links_s + 120,
-            )
-            for name, ways, more in (
-                ("links", options.links, ("--control-blocks", "8")),
-                ("residents", options.residents, ("--residents", "2", "--control-blocks", "16")),
-            )
         ),
     ]
 
@@ -139,6 +135,8 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
 def with_files(found: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return what was found, with what steps wrote to files; of a step that ended well no log is kept."""
     results = dict(found["results"])
+    for record in folder.glob("*.record"):
+        record.unlink()
     for name, entry in found["steps"].items():
         if name in IN_FILES and (folder / f"{name}.json").is_file():
             results[name] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))

@@ -40,7 +40,7 @@ def rows(results: Results) -> list[Row]:
         ("late blocks with moves, and in the control", "no more", "play", _late),
         (f"every block against a replay, {AFTER} after the last move", "all equal", "play", _replay),
         *((f"pause at {link}", _goal_at(link), "links", _link(link)) for link in LINKS),
-        ("residents' late blocks in a catch-up", f"0, of >= {RESIDENTS} residents", "residents", _residents),
+        ("residents' late blocks in a catch-up", f"0, of >= {RESIDENTS} residents", "links", _residents),
         ("canary and environment of both GPUs", "equal", "alike", _alike),
         ("a forced difference", "refused, with its fields", "alike", _refused),
         ("every path between two GPUs, both directions", "whole", "doctor", _paths),

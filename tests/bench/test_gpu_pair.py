@@ -31,9 +31,12 @@ def a_run() -> dict[str, Any]:
             "blocks": {"moved": {"n": 9, "late": 0}, "control": {"n": 3, "late": 0}},
             "replay": {"equal": True, "num_blocks": 9, "num_states": 2, "num_moves": 200},
         },
-        "links": {"summary": {"ways": {f"any, {link}": way for link in LINKS}}},
-        "residents": {
-            "summary": {"strategies": {"replay": 3}, "residents": {"n": 2, "during_a_move_to_it": {"n": 8, "late": 0}}}
+        "links": {
+            "summary": {
+                "ways": {f"any, {link}": way for link in LINKS},
+                "strategies": {"replay": 3},
+                "residents": {"n": 2, "during_a_move_to_it": {"n": 8, "late": 0}},
+            }
         },
     }
 
@@ -58,9 +61,9 @@ def test_a_run_that_meets_every_goal_says_so_in_every_row() -> None:
         ("play/replay/equal", False, "every block against a replay"),
         ("links/summary/ways/any, 10gbit/goal_met", False, "pause at 10gbit"),
         ("links/summary/ways/any, 1gbit/moves", 2, "pause at 1gbit"),
-        ("residents/summary/residents/during_a_move_to_it/late", 1, "residents' late blocks"),
-        ("residents/summary/strategies", {}, "residents' late blocks"),
-        ("residents/summary/residents/n", 1, "residents' late blocks"),
+        ("links/summary/residents/during_a_move_to_it/late", 1, "residents' late blocks"),
+        ("links/summary/strategies", {}, "residents' late blocks"),
+        ("links/summary/residents/n", 1, "residents' late blocks"),
         ("alike/alike/differences", [{"field": "device.name"}], "canary and environment"),
         ("alike/alike/canaries_equal", False, "canary and environment"),
         ("alike/refused/names_the_fields", False, "a forced difference"),
@@ -96,12 +99,12 @@ def test_two_commands_come_to_one_table_and_the_later_counts() -> None:
 
 
 def test_what_a_step_wrote_to_a_file_comes_into_the_one_file_and_its_log_goes(tmp_path: Path) -> None:
-    for name in ("links.json", "links.log", "tests.log", "residents.log"):
+    for name in ("links.json", "links.log", "links.record", "tests.log", "play.log"):
         (tmp_path / name).write_text(json.dumps({"summary": {}}), encoding="utf-8")
-    steps_ended = {"links": {"status": 0}, "tests": {"status": 0}, "residents": {"status": 1}}
+    steps_ended = {"links": {"status": 0}, "tests": {"status": 0}, "play": {"status": 1}}
     found = with_files({"steps": steps_ended, "results": {}}, tmp_path)
     assert found["results"] == {"links": {"summary": {}}}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["residents.log", "tests.log"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["play.log", "tests.log"]
 
 
 def test_every_step_is_on_both_gpus_and_within_ten_minutes(tmp_path: Path) -> None:

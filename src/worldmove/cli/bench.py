@@ -39,6 +39,9 @@ def bench_move(
     scattered: Annotated[
         bool, typer.Option(help="Move a session, too, none of whose tensors lies in its slot.")
     ] = True,
+    scattered_moves: Annotated[
+        int | None, typer.Option("--scattered-moves", min=0, help="The same of that session; left out: as many.")
+    ] = None,
     strategy: Strategy = None,
     profile: Profile = False,
     check: Check = False,
@@ -70,7 +73,14 @@ def bench_move(
         gpus=gpus_named(gpus),
     )
     with loading(output, verbosity) as line, looking(config_of(told, verbosity), wanted=profile) as (config, looked):
-        asked = Asked(moves=moves, repeats=repeats, file_repeats=file_repeats, scattered=scattered, strategy=strategy)
+        asked = Asked(
+            moves=moves,
+            repeats=repeats,
+            file_repeats=file_repeats,
+            scattered=scattered,
+            scattered_moves=scattered_moves,
+            strategy=strategy,
+        )
         found = compare(config, asked, line.stage)
         seen = looked()
     output.document("bench.move", {**found.fields(), **seen})
@@ -93,6 +103,9 @@ def bench_live(
     control: Annotated[
         float, typer.Option("--control", min=0.0, help="Blocks without moves for each one of a segment with moves.")
     ] = 1.0,
+    within_s: Annotated[
+        float, typer.Option("--within-s", min=1.0, help="Begin no further segment of moves later than this.")
+    ] = 1e9,
     checks: Annotated[
         int, typer.Option("--check-blocks", min=0, max=64, help="Blocks that the copy left behind steps after a move.")
     ] = 2,
@@ -131,6 +144,7 @@ def bench_live(
         after=after,
         control=control,
         sessions=sessions,
+        within_s=within_s,
         strategy=strategy,
     )
     told = Start(

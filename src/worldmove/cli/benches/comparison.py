@@ -40,6 +40,8 @@ class Asked:
     repeats: int
     file_repeats: int
     scattered: bool
+    scattered_moves: int | None = None
+    """Of those under play; None: as many as of the other session. 0: without a server alone."""
     strategy: str | None = None
 
 
@@ -120,8 +122,9 @@ def compare(config: ServerConfig, asked: Asked, stage: Callable[[str], None]) ->
     cases, scattered = {RESIDENT: engine}, None
     if asked.scattered:
         cases[SCATTERED] = f"scattered:{engine}"
+        moves = asked.moves if asked.scattered_moves is None else asked.scattered_moves
         worker = replace_engine(config, cases[SCATTERED])
-        scattered = measure(worker, asked.moves, stage, strategy=asked.strategy).found
+        scattered = measure(worker, moves, stage, strategy=asked.strategy).found if moves else None
     return Comparison(
         engine=engine,
         device=resident.device,

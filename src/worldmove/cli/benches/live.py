@@ -60,6 +60,8 @@ class LiveAsked:
     strategy: str | None = None
     sessions: int = 1
     """Worlds that are moved, at once."""
+    within_s: float = float("inf")
+    """No segment of moves begins later than this, from the first on: what is missing then is a goal missed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +167,8 @@ class _Loop:
         async with AsyncExitStack() as players:
             await self._open(players)
             await self._blocks(SETTLE_BLOCKS)
-            while (made := self._committed()) < self._asked.moves:
+            ends_at = time.monotonic() + self._asked.within_s
+            while (made := self._committed()) < self._asked.moves and time.monotonic() < ends_at:
                 self._stage(f"{made} of {self._asked.moves} moves")
                 blocks = await self._segment(min(self._asked.segment, self._asked.moves - made))
                 await self._rested_segment(max(1, round(blocks * self._asked.control)))
