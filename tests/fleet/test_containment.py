@@ -17,9 +17,11 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.containment import AGAIN_S
 from worldmove.fleet.controller import Controller, ControllerPorts
 from worldmove.fleet.counters import Counters
+from worldmove.fleet.leases import Leases
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.views import WorkerState
 from worldmove.move.messages import Cancel, Ended, Offer, Prepare, Prepared, Reserved, Start
 from worldmove.worker.messages import Alive, Beat, Copies, Fault, Freed, Open, Opened, Poll
 
@@ -170,6 +172,32 @@ def test_a_recovery_that_fails_is_begun_again_and_comes_to_its_end() -> None:
         assert faults == [("recover", "s-1")]
         assert sum(told[0] == "lost" for told in gateway.told) == 2
         assert (await controller.open("s-3", 1, "b")).owner == "b"
+        await controller.stop()
+
+    virtual.run(run())
+
+
+def test_leases_are_watched_again_where_that_has_failed_or_no_worker_would_ever_be_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    look, failed = Leases._look, list[float]()
+
+    def fails_once(self: Leases, now: float) -> None:
+        if not failed:
+            failed.append(now)
+            raise PlantedError
+        look(self, now)
+
+    async def run() -> None:
+        gateway, faults = SilentGateway(), list[object]()
+        controller, hosts, _ = controller_over(gateway, faults)
+        monkeypatch.setattr(Leases, "_look", fails_once)
+        await controller.start()
+        await asyncio.sleep(2 * AGAIN_S)
+        assert faults == [("leases", "")]
+        hosts.wires["a"].react = lambda message: None
+        await asyncio.sleep(2 * AGAIN_S)
+        assert [worker.state for worker in controller.workers()] == [WorkerState.SUSPECTED, WorkerState.READY]
         await controller.stop()
 
     virtual.run(run())

@@ -12,7 +12,7 @@ from tests.worker.test_move_between_workers import Pair
 from worldmove.errors import TransportError
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Gone
-from worldmove.transport.loopback import LoopbackChannel
+from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker import keeper
 from worldmove.worker.messages import (
     BlockDone,
@@ -21,6 +21,7 @@ from worldmove.worker.messages import (
     DropSnapshot,
     Expect,
     Failed,
+    Fault,
     GiveUp,
     Keep,
     Kept,
@@ -233,6 +234,28 @@ def test_a_snapshot_of_which_no_session_can_be_made_for_whatever_reason_is_let_g
         pair.b.failures.clear()
         assert [failed.code for failed in pair.b.of(Failed)] == ["internal"]
         assert (pair.held(), pair.b.copies().slots_free) == ([], 2)
+
+    on(trial)
+
+
+def test_a_path_that_fails_at_letting_go_of_a_snapshot_costs_no_slot_and_no_other_world(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fails(self: Loopback, ticket: bytes) -> None:
+        raise OSError("it is gone")
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.taken(1)
+        assert pair.a.copies().slots_free == 0
+        with monkeypatch.context() as patched:
+            patched.setattr(Loopback, "withdraw", fails)
+            pair.a.worker.joined()
+            await asyncio.sleep(0.1)
+        assert [type(error) for error in pair.a.failures] == [OSError]
+        pair.a.failures.clear()
+        assert [fault.task for fault in pair.a.of(Fault)] == ["drop"]
+        assert pair.a.copies().slots_free == 1
 
     on(trial)
 

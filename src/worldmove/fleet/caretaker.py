@@ -49,7 +49,14 @@ class Caretaker:
     def start(self) -> None:
         """Look after what is here, and watch the leases from now on."""
         self.look()
-        self._background.start("leases", self._leases.run())
+        self._background.start("leases", self._watch_leases())
+
+    async def _watch_leases(self) -> None:
+        """Whatever fails at one session that nobody plays, the leases of all workers are watched again."""
+        while True:
+            with self._books.containment.of("leases", ""):
+                await self._leases.run()
+            await asyncio.sleep(AGAIN_S)
 
     def stop(self) -> None:
         """Begin nothing any more."""

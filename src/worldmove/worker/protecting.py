@@ -50,7 +50,7 @@ class Protecting:
 
     def begin_anew(self) -> None:
         """There is a new link: whoever asked for the snapshots that are held may not know of them."""
-        self._background.start("drop snapshots", self._snapshots.begin_anew())
+        self._beside("drop snapshots", "", self._snapshots.begin_anew())
 
     async def close(self, session: str) -> None:
         """The session is closed: keep nothing of it, and end what is under way for it."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,9 +65,11 @@ class Snapshots:
         return self._take_back(tuple(given.values()))
 
     async def _take_back(self, given: tuple[_Given, ...]) -> None:
-        for one in given:
-            await self._host.transports[one.transport].withdraw(one.ticket)
-            one.snapshot.free()
+        """Free every slot, also where a path fails at letting go of one: whoever still reads finds another proof."""
+        async with AsyncExitStack() as all_of_them:
+            for one in given:
+                all_of_them.callback(one.snapshot.free)
+                all_of_them.push_async_callback(self._host.transports[one.transport].withdraw, one.ticket)
 
     async def _taken(self, asked: TakeSnapshot) -> SnapshotTaken:
         copy = self._copies.get(asked.session)
