@@ -396,6 +396,21 @@ def test_a_session_that_is_protected_no_more_while_nobody_plays_it_goes_on_from_
     assert directed(course).trace.counts["lost"] == 0
 
 
+def test_of_sessions_that_have_ended_nothing_is_left_of_what_has_guarded_them() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        await ended(stage, tab)
+        assert stage.server.house is not None
+        controller = stage.server.house.controller
+        await asyncio.sleep(2.0)
+        guards, recovering = controller._protection._guards, controller._caretaker._recovering
+        assert (guards, recovering, controller._protection._changed) == ({}, {}, {})
+
+    directed(course)
+
+
 async def unprotected(stage: Stage) -> None:
     async def unprotect(house: House) -> None:
         house.desk.protect(SESSION, 0)

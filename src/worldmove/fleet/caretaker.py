@@ -64,15 +64,15 @@ class Caretaker:
 
     def look(self) -> None:
         """Begin to recover every session that nobody plays, unless that is under way."""
+        self._recovering = {session: task for session, task in self._recovering.items() if not task.done()}
         for record in self._books.sessions.all():
             row = self._books.desk.row(record.name)
             orphan = row is not None and not row.lost and self._books.desk.owner_is_missing(row)
-            running = self._recovering.get(record.name)
             if not orphan:
                 record.missing_since = None
             elif record.missing_since is None:
                 record.missing_since = asyncio.get_running_loop().time()
-            if orphan and not self._stopping and (running is None or running.done()):
+            if orphan and not self._stopping and record.name not in self._recovering:
                 self._recovering[record.name] = self._recover(record.name)
 
     def _recover(self, session: str) -> asyncio.Task[None]:

@@ -87,9 +87,8 @@ class Protection:
     def look(self) -> None:
         """Something has changed: guard every protected session, and have every guard look again."""
         for record in self._books.sessions.all():
-            running = self._guards.get(record.name)
             is_kept = record.protect_every or record.keeper or self.newest(record.name)  # perhaps nobody let it go
-            if is_kept and (running is None or running.done()):
+            if is_kept and record.name not in self._guards:
                 self._changed[record.name] = asyncio.Event()
                 self._guards[record.name] = self._background.start(f"guard {record.name}", self._guard(record))
         for changed in self._changed.values():
@@ -126,16 +125,18 @@ class Protection:
         While nobody plays it, it may go on from what is kept, whatever was asked for since.
         """
         changed = self._changed[record.name]
-        while not self._has_ended(record) and (record.protect_every or self._is_orphan(record)):
-            changed.clear()
-            if record.protect_every and self._is_due(record):
-                await self._renew(record)
-                continue
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._books.config.protect_again_s):
-                    await changed.wait()
-        self._let_go(record)  # also what a keeper is still pulling of a session that was lost meanwhile
-        self._changed.pop(record.name, None)
+        try:
+            while not self._has_ended(record) and (record.protect_every or self._is_orphan(record)):
+                changed.clear()
+                if record.protect_every and self._is_due(record):
+                    await self._renew(record)
+                    continue
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._books.config.protect_again_s):
+                        await changed.wait()
+            self._let_go(record)  # also what a keeper is still pulling of a session that was lost meanwhile
+        finally:
+            del self._changed[record.name], self._guards[record.name]
 
     def _has_ended(self, record: SessionRecord) -> bool:
         return self._books.sessions.find(record.name) is not record or record.closing or self._is_lost(record)
