@@ -141,9 +141,11 @@ class Copy:
         self.stops_before = block
         tell(block)
 
-    async def freeze(self, *, is_pulled: bool = True, ready: WhenReady | None = None) -> Frozen:
+    async def settle(self, ready: WhenReady | None = None) -> None:
         if ready is not None and self.worker.fleet.waits_for_ready:
             await ready()
+
+    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
         self.plays = Plays.FROZEN
         captured = self.world.capture()
         placement = gather(captured, self.arena) if is_pulled else ()

@@ -40,6 +40,8 @@ class Worlds:
     pair: Pair | None = None
     owners: dict[str, str] = field(default_factory=dict)
     closed: dict[tuple[str, int], float] = field(default_factory=dict)
+    never_leave: tuple[str, ...] = ()
+    """Whose pictures nobody takes."""
     shown: list[tuple[str, int]] = field(default_factory=list)
     late: list[tuple[str, int, float]] = field(default_factory=list)
     block_s: float = BLOCK_S
@@ -86,6 +88,8 @@ class Worlds:
         late_s = now - self.closed[message.session, message.block] - PERIOD_S
         if late_s > 0:
             self.late.append((message.session, message.block, late_s))
+        if message.session in self.never_leave:
+            return
         done = Acknowledge(session=message.session, epoch=message.epoch, block=message.block, server_life=1)
         for each in self.benches:
             asyncio.get_running_loop().call_later(PICTURES_S, each.worker.take, done)
@@ -160,6 +164,13 @@ def test_a_destination_that_never_says_that_it_is_quiet_is_moved_to_all_the_same
     begin, end = virtual.run(moved_beside(worlds, {"r-2": ("b", 0.5)}))
     assert worlds.late == []
     assert end - begin < BLOCK_S + 0.01 * PERIOD_S
+
+
+def test_beside_a_world_whose_pictures_nobody_takes_a_session_is_moved_all_the_same() -> None:
+    worlds = Worlds(never_leave=("r-1", "r-2"))
+    begin, end = virtual.run(moved_beside(worlds, {"r-1": ("a", 0.5), "r-2": ("b", 0.9)}))
+    assert 0 < end - begin < 0.01 * PERIOD_S
+    assert worlds.late == []
 
 
 def test_what_a_move_has_held_back_goes_on_where_its_pause_is_long() -> None:

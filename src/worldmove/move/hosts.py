@@ -131,11 +131,16 @@ class SourceCopy(Protocol):
         """
         ...
 
-    async def freeze(self, *, is_pulled: bool = True, ready: WhenReady | None = None) -> Frozen:
-        """Stop at a block boundary, quiesce the engine, resolve and gather the state.
+    async def settle(self, ready: WhenReady | None = None) -> None:
+        """Come to stand before a block: ``freeze`` follows, or ``thaw``. Nobody waits for the session meanwhile.
 
-        At the next one at which both ends are quiet (``ready``) before the list of a further block is here; if there is
-        none among the next few, at the last of them.
+        Before the next one at which both ends are quiet (``ready``) before its list is here; if there is none among the
+        next few, before the last of them. Raises StateRefused where the copy is being freed.
+        """
+        ...
+
+    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
+        """Stop where it has settled, or settle first; quiesce the engine, resolve and gather the state.
         Nothing is gathered of a state that is not pulled. Raises StateRefused or ArenaFull; then, or cancelled,
         ``thaw`` follows.
         """

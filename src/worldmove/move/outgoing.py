@@ -73,9 +73,19 @@ class Outgoing:
         with self.attempt.times.phase("meet"):
             await self._copy.meet(lambda block: self.attempt.send(self.attempt.peer, Meet, block=block))
 
+    async def settle(self) -> None:
+        """Return when the session stands before a block, if it can at a quiet moment; see ``SourceCopy.settle``."""
+        await self._prepare()
+        telling = asyncio.create_task(tell_finals(self.attempt, self._copy)) if self._is_streamed else None
+        try:
+            with self.attempt.times.phase("settle"):
+                await self._copy.settle(None if self.is_followed else self._destination_ready)
+        finally:
+            if telling is not None:
+                telling.cancel()
+
     async def run(self) -> None:
         """Return when the proof may be sent. Raises GaveUpError(PASSES_DIFFER), StateRefused or ArenaFull."""
-        await self._prepare()
         frozen = self._frozen = await self._freeze()
         async with asyncio.TaskGroup() as beside:
             taken = beside.create_task(self._acknowledged(frozen.block))
@@ -137,17 +147,9 @@ class Outgoing:
     async def _freeze(self) -> Frozen:
         times = self.attempt.times
         asked = self.attempt.host.clock()
-        telling = asyncio.create_task(tell_finals(self.attempt, self._copy)) if self._is_streamed else None
-        try:
-            ready = None if self.is_followed else self._destination_ready
-            frozen = await self._copy.freeze(is_pulled=not self.is_followed, ready=ready)
-        finally:
-            if telling is not None:
-                telling.cancel()
+        frozen = await self._copy.freeze(is_pulled=not self.is_followed)
         stopped = asked if frozen.stopped_at is None else frozen.stopped_at
         times.begin_at(stopped)
-        times.start("settle", at=asked)
-        times.stop("settle", at=stopped)
         times.start("freeze", at=stopped)
         times.stop("freeze")
         return frozen

@@ -4,8 +4,9 @@ One driver goes with a copy from the moment it is played until its slot is free.
 one effect of the table and returns the next event; which effect comes next is the table's business alone.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from worldmove.move.beside import Beside
 from worldmove.move.hosts import Host, SourceCopy
@@ -16,7 +17,7 @@ from worldmove.move.phase_log import PhaseLog
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
 from worldmove.move.undertaking import Undertaking
-from worldmove.move.until import given_up, until_given_up
+from worldmove.move.until import Failure, given_up, until_given_up
 
 __all__ = ["Refused", "Source", "SourceConfig", "TakenOver"]
 
@@ -26,13 +27,15 @@ class SourceConfig:
     """How long a source waits, in seconds. No wait here decides who owns a session."""
 
     frozen_s: float = STILL_S
-    """From the order to freeze to the proof; longer, and the move is given up.
+    """From the freeze to the proof; longer, and the move is given up.
 
     Whoever plays stands still meanwhile, and nothing is in doubt yet: what is slower than this, or stalled, is
     better not moved than waited for.
     """
     meet_s: float = 10.0
     """From the order to freeze to the block at which a follower is met. The world is played meanwhile."""
+    settle_s: float = 3.0
+    """From the order to freeze until the session stands before a block. The world is played meanwhile."""
     resend_s: float = 1.0
     """Silence after which the boundary is sent again."""
     row_bytes: int | None = None
@@ -131,20 +134,20 @@ class Source:
 
     async def _freeze(self) -> SourceEvent:
         self._log.write()  # the world plays on until its block boundary
-        out, failure = self._move.out, None
-        if out.is_followed:
-            failure = await until_given_up(
-                out.meet(), self._inbox.frozen(out.attempt, out.ready, out.landed), self._config.meet_s
-            )
-        if failure is None:
-            listening = self._inbox.frozen(out.attempt, out.ready, out.landed)
-            failure = await until_given_up(out.run(), listening, self._config.frozen_s)
+        out, config = self._move.out, self._config
+        failure = await self._unless_given_up(out.meet(), config.meet_s) if out.is_followed else None
+        failure = failure or await self._unless_given_up(out.settle(), config.settle_s)
+        failure = failure or await self._unless_given_up(out.run(), config.frozen_s)
         if failure is None:
             return SourceEvent.READY
         ended = given_up(failure, on_time_out=SourceEvent.TIME_OUT, otherwise=SourceEvent.CANCEL)
         self._why = Hint(reason=ended.reason, detail=ended.detail)
         event: SourceEvent = ended.event
         return event
+
+    async def _unless_given_up(self, work: Coroutine[Any, Any, None], limit_s: float) -> Failure | None:
+        out = self._move.out
+        return await until_given_up(work, self._inbox.frozen(out.attempt, out.ready, out.landed), limit_s)
 
     async def _supersede(self) -> SourceEvent:
         self._copy.supersede()

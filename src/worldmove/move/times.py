@@ -23,11 +23,11 @@ class Times:
         """Begin a phase, now or at an instant of the clock. Begun twice, its first beginning counts."""
         self._running.setdefault(phase, self._clock() if at is None else at)
 
-    def stop(self, phase: str, *, at: float | None = None) -> None:
-        """End a phase, now or at an instant of the clock, if it is running."""
+    def stop(self, phase: str) -> None:
+        """End a phase, if it is running."""
         begun = self._running.pop(phase, None)
         if begun is not None:
-            self._ended.append((phase, begun, self._clock() if at is None else at))
+            self._ended.append((phase, begun, self._clock()))
 
     @contextmanager
     def phase(self, name: str, *, at: float | None = None) -> Iterator[None]:

@@ -32,6 +32,8 @@ class SourceOfMove:
         self._tools = tools
         self._snapshot = snapshot
         self._calm = Calm(copy, tools)
+        self._to_ask: WhenReady | None = None
+        """Who has not said yet that the other end is quiet, and is to be asked with the engine taken."""
         self._known: Known | None = None
         """From an offer to its freeze: what makes the freeze cheaper."""
 
@@ -80,20 +82,30 @@ class SourceOfMove:
                 if not copy.stepping:
                     self._stop_before(copy.next_block, tell)  # it has come to rest: it is met where it stands
 
-    async def freeze(self, *, is_pulled: bool = True, ready: WhenReady | None = None) -> Frozen:
-        """Stop at the next block boundary, quiesce the engine, resolve and gather the state."""
+    async def settle(self, ready: WhenReady | None = None) -> None:
+        """Come to stand before a block; what is held back for that goes on where it fails."""
         self._calm.begin()
         try:
-            return await self._freeze(ready, is_pulled=is_pulled)
+            await self._until_its_own()
+            self._to_ask = await self._come_to_rest(ready)
         except BaseException:
             self._calm.end()
             raise
 
-    async def _freeze(self, ready: WhenReady | None, *, is_pulled: bool) -> Frozen:
-        await self._until_its_own()
-        to_ask = await self._come_to_rest(ready)
+    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
+        """Stop where it has settled, or settle first; quiesce the engine, resolve and gather the state."""
+        if self._copy.stops_before is None:
+            await self.settle()
+        try:
+            return await self._freeze(is_pulled=is_pulled)
+        except BaseException:
+            self._calm.end()
+            raise
+
+    async def _freeze(self, *, is_pulled: bool) -> Frozen:
+        self._require_live()
         async with self._used(Turn.BOUNDARY) as engine_thread:
-            await self._calm.keep(to_ask)
+            await self._calm.keep(self._to_ask)
             self._require_live()
             self._copy.enter(CopyPhase.FROZEN)
             asked_at = asyncio.get_running_loop().time()
