@@ -6,11 +6,13 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,9 +25,10 @@ from tests.transport.on_device import OnDevice
 from tests.transport.test_transports import Tokens
 from worldmove.errors import TransportError
 from worldmove.state.device_arena import DeviceArena
+from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
 from worldmove.state.kit_double import DoubleKit
-from worldmove.state.memory import Part
+from worldmove.state.memory import Part, Piece
 from worldmove.transport.ring import OwnRing, RingShape, loads, opened_ring
 from worldmove.transport.staged import Staged, StagedTicket
 from worldmove.transport.staged_line import FAILED
@@ -198,6 +201,112 @@ def test_memory_that_cannot_be_pinned_is_one_refused_connection_and_no_more(tmp_
         assert [kit.num_pinned for kit in kits.values()] == [0, 0]
 
     story_of(story)
+
+
+# Copies that take their time, as a device's do.
+
+
+class LateCopy:
+    """A copy that happens some time after it was begun."""
+
+    def __init__(self, running: Future[object]) -> None:
+        self._running = running
+
+    def is_done(self) -> bool:
+        return self._running.done()
+
+    def wait(self) -> None:
+        self._running.result()
+
+
+class LateKit(CountingKit):
+    """Copies in order, on a stream for each way, and each a little later than it is begun."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._streams = [ThreadPoolExecutor(1) for _ in range(2)]
+        self.num_under_way_at_an_end = 0
+        self._under_way: list[LateCopy] = []
+
+    def pin(self, part: Part) -> Callable[[], None]:
+        unpin = super().pin(part)
+
+        def release() -> None:
+            self.num_under_way_at_an_end += sum(not copy.is_done() for copy in self._under_way)
+            unpin()
+
+        return release
+
+    def start_copy_out(self, pieces: Sequence[Piece]) -> LateCopy:  # type: ignore[override]
+        return self._late(0, pieces)
+
+    def start_copy_in(self, pieces: Sequence[Piece]) -> LateCopy:  # type: ignore[override]
+        return self._late(1, pieces)
+
+    def _late(self, stream: int, pieces: Sequence[Piece]) -> LateCopy:
+        def copy() -> object:
+            time.sleep(0.002)
+            return self.start_copy(pieces)
+
+        self._under_way = [other for other in self._under_way if not other.is_done()]
+        self._under_way.append(LateCopy(self._streams[stream].submit(copy)))
+        return self._under_way[-1]
+
+    def close(self) -> None:
+        for stream in self._streams:
+            stream.shutdown()
+
+
+@pytest.fixture
+def late() -> Iterator[LateKit]:
+    kit = LateKit()
+    yield kit
+    kit.close()
+
+
+async def late_pull(path: Staged, kit: LateKit, ticket: bytes, into: memoryview) -> None:
+    """Pull everything through a window whose copies are late."""
+    address = int(np.frombuffer(into, dtype=np.uint8).ctypes.data)
+    window, channel = DeviceWindow(kit, Part(address, into.nbytes)), await path.connect(ticket)
+    try:
+        await channel.pull_to_device(WHOLE, window)
+    finally:
+        window.close()  # which raises, where a copy is still under way
+        await channel.close()
+
+
+def test_no_buffer_is_told_of_or_given_back_before_its_copy_has_ended(tmp_path: Path, late: LateKit) -> None:
+    async def story() -> None:
+        async with staged(tmp_path / "s", late) as path:
+            into = target()
+            await late_pull(path, late, await path.export_device(slot(late)), into.buffer)
+            assert bytes(into.buffer) == pattern(SIZE)
+
+    asyncio.run(story())
+    assert late.num_under_way_at_an_end == 0
+
+
+def test_an_end_that_gives_up_waits_for_the_copies_that_it_has_begun(tmp_path: Path, late: LateKit) -> None:
+    async def story() -> None:
+        wrong = answers(number(0), number(1), number(7))
+        async with fake_source(tmp_path / "s", wrong) as ticket, staged(tmp_path / "d", late) as here:
+            with pytest.raises(TransportError, match="should speak of load 2"):
+                await late_pull(here, late, ticket, target().buffer)
+        async with staged(tmp_path / "s", late, rings_kept=0) as there:
+            ticket, loop = await there.export_device(slot(late)), asyncio.get_running_loop()
+            wanted = msgspec.msgpack.decode(ticket, type=StagedTicket)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asker:
+                asker.settimeout(0)
+                await loop.sock_connect(asker, wanted.path)
+                await loop.sock_sendall(asker, wanted.token)
+                assert await loop.sock_recv(asker, 256)
+                await loop.sock_sendall(asker, WHOLE_REQUEST)
+                assert await loop.sock_recv(asker, 8) == number(0)
+                await loop.sock_sendall(asker, b"nonsense")
+
+    asyncio.run(story())
+    assert late.pins > 1
+    assert (late.num_pinned, late.num_under_way_at_an_end) == (0, 0)
 
 
 # Ends that go.
