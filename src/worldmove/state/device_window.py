@@ -55,7 +55,7 @@ class DeviceWindow:
         for extent in joined(extents):
             self._check(extent)
             pieces.append(Piece(source + extent.offset, part.address + extent.offset, extent.length))
-        return self._noted(self.kit.start_copy(pieces))
+        return self._noted(self.kit.start_pull(pieces))
 
     def start_copy_in(self, runs: Sequence[tuple[int, Extent]]) -> PendingCopy:
         """Begin to copy pinned host memory, from an address for each extent, to the extents' places here.
@@ -69,8 +69,8 @@ class DeviceWindow:
         return self._noted(self.kit.start_copy_in(pieces))
 
     def seal(self) -> None:
-        """From now on nothing more may be started, written or read. What was started goes on, and comes before whatever
-        the kit is asked to begin next.
+        """From now on nothing more may be started, written or read. What was started goes on, and comes before every
+        fingerprint of what it writes that the kit is asked to begin.
         """
         self._is_sealed = True
 

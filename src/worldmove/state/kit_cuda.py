@@ -43,6 +43,10 @@ class CudaCopy:
         except RuntimeError as error:
             raise TransportError(f"the device has failed: {error}") from error
 
+    def precedes(self, stream: torch.cuda.Stream) -> None:
+        """Let what comes on a stream wait for it."""
+        stream.wait_event(self._event)
+
     def wait(self) -> None:
         """Return when every byte has landed; others run meanwhile. Raises TransportError."""
         try:
@@ -102,6 +106,10 @@ class CudaKit:
         self._own: dict[bytes, DeviceMemory] = {}
         self._fingerprints = Fingerprints(self.device)
         self._copies = self._fingerprints.copies
+        self._pulls = torch.cuda.Stream(self.device)
+        self._pulling: list[tuple[CudaCopy, tuple[int, int]]] = []
+        """Those under way, and from where to where each writes."""
+        self._pulled: CopyPlan | None = None
         self._scattered: CopyPlan | None = None
         """Of the last copy of scattered pieces, to be pointed at the next one's: planning anew takes milliseconds."""
 
@@ -165,16 +173,18 @@ class CudaKit:
         return torch.empty(0, dtype=torch.uint8, device=self.device).untyped_storage()
 
     def start_copy(self, pieces: Sequence[Piece]) -> PendingCopy:
-        """Begin to copy, on the kit's stream: what is large first, under way while the rest is planned."""
-        ways = ways_to_copy(pieces)
+        """Begin to copy, on the kit's stream."""
         with self._lock:
-            cuda_driver.copy_all(self._index, ways.by_engine.tolist(), self._stream.cuda_stream)
-            if not len(ways.by_launch):
-                return self._finished(None)
-            with torch.cuda.device(self.device), torch.cuda.stream(self._stream):
-                plan = self._scattered = self._copies.pointed(self._scattered, ways.by_launch)
-                self._copies.launch(plan, stream=self._stream)
-            return self._finished(plan)
+            pending, self._scattered = self._started(pieces, self._stream, self._scattered)
+            return pending
+
+    def start_pull(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy, on a stream that has nothing else: another session's passes do not wait for it."""
+        with self._lock:
+            pending, self._pulled = self._started(pieces, self._pulls, self._pulled)
+            span = (min((p.destination for p in pieces), default=0), max((p[1] + p[2] for p in pieces), default=0))
+            self._pulling = [(other, at) for other, at in self._pulling if not other.is_done()] + [(pending, span)]
+            return pending
 
     def read(self, part: Part) -> HostBytes:
         """Copy to host memory."""
@@ -230,10 +240,11 @@ class CudaKit:
         return tuple([joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)])
 
     def begin_fingerprints(self, plan: object, key: bytes) -> "CudaDigests":
-        """Launch once, in the order of the kit's stream: after the copies that were started before."""
+        """Launch once, in the order of the kit's stream, and after pulls into what is read."""
         assert isinstance(plan, Plan)
         try:
             with self._lock, torch.cuda.device(self.device):
+                self._after_pulls(*plan.span)
                 return CudaDigests(self._fingerprints.launch(plan, Table.of(key), stream=self._stream))
         except torch.AcceleratorError as error:
             raise TransportError(f"the device has failed: {error}") from error
@@ -265,6 +276,25 @@ class CudaKit:
 
     def _bytes(self, part: Part, owner: object = None) -> torch.Tensor:
         return torch.as_tensor(_Window(part, owner), device=self.device)
+
+    def _started(
+        self, pieces: Sequence[Piece], stream: torch.cuda.Stream, plan: CopyPlan | None
+    ) -> tuple[CudaCopy, CopyPlan | None]:
+        """Begin with what is large: it is under way while the rest is planned. Return the plan of the rest, too."""
+        ways = ways_to_copy(pieces)
+        cuda_driver.copy_all(self._index, ways.by_engine.tolist(), stream.cuda_stream)
+        if not len(ways.by_launch):
+            return _finished(stream), plan
+        with torch.cuda.device(self.device), torch.cuda.stream(stream):
+            plan = self._copies.pointed(plan, ways.by_launch)
+            self._copies.launch(plan, stream=stream)
+        return _finished(stream, plan), plan
+
+    def _after_pulls(self, begin: int, end: int) -> None:
+        """Let what comes on the kit's stream wait for pulls into a part of memory."""
+        for pending, (first, last) in self._pulling:
+            if first < end and begin < last:
+                pending.precedes(self._stream)
 
     def _finished(self, kept: object) -> CudaCopy:
         return _finished(self._stream, kept)

@@ -127,6 +127,13 @@ class MemoryKit(Protocol):
         """
         ...
 
+    def start_pull(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy from memory of another process, beside everything else that the device does.
+
+        Only fingerprints of what it writes, begun later, come after it.
+        """
+        ...
+
     def pin(self, part: Part) -> Callable[[], None]:
         """Fix host memory where it lies, so that the device reads and writes it by itself; return what ends that.
 

@@ -38,13 +38,15 @@ class LocalTransports:
 
         shm = SharedMemory(config=ShmConfig(path=socket_path), blocking=copy_thread, tokens=token)
         tcp_path = Tcp(config=tcp, tokens=token, blocking=None if kit is None else copy_thread)
+        self._pulling: OneThread | None = None
         self._listening: list[SharedMemory | Tcp | Staged] = [shm, tcp_path]
         bases: list[Transport] = [shm, tcp_path]
         if kit is not None:
             config = StagedConfig(path=socket_path.with_suffix(".ring"))
             staged = Staged(config=config, kit=kit, new_thread=OneThread, tokens=token)
             self._listening.append(staged)
-            bases += [Peer(kit=kit, cards=shm, blocking=copy_thread), staged]
+            self._pulling = OneThread("pull")  # its waits are nobody else's: passes of other sessions go on meanwhile
+            bases += [Peer(kit=kit, cards=shm, blocking=self._pulling), staged]
         paths: list[Transport] = []
         for path in bases:
             paths += [path, Corrupting(path, rng=rng), Lossy(path, rng=rng), Slow(path, rng=rng)]
@@ -64,3 +66,5 @@ class LocalTransports:
         """End every export."""
         for path in reversed(self._listening):
             await path.close()
+        if self._pulling is not None:
+            self._pulling.close()

@@ -65,6 +65,11 @@ class Plan:
         """How many bytes a launch reads."""
         return int(self._num_bytes.sum())
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """From where to where it reads; there may be much between that it does not."""
+        return self._extents.span()
+
     def shift(self, shifts: Sequence[tuple[int, int, int]] | Numbers) -> None:
         """Let groups, from the first place to before the second, lie so many bytes further.
 
@@ -167,6 +172,11 @@ class _Extents:
         self._table[:, ::2] = np.fromiter(numbers, dtype=np.int64, count=2 * total).reshape(-1, 2)
         if targets is not None:
             self._table[:, 1] = np.fromiter(chain.from_iterable(targets), dtype=np.int64, count=total)
+
+    def span(self) -> tuple[int, int]:
+        """Return from where to where they lie."""
+        some = self._table[self._table[:, 2] > 0]
+        return (int(some[:, 0].min()), int((some[:, 0] + some[:, 2]).max())) if len(some) else (0, 0)
 
     def num_bytes(self) -> Numbers:
         """Return the bytes of each group."""
