@@ -92,6 +92,26 @@ def test_a_flat_and_a_scattered_pull_bring_exactly_what_lies_on_the_other_gpu(wa
     mapped.release()
 
 
+def test_fingerprints_wait_for_pulls_into_what_they_read_and_for_no_others(way: tuple[Source, Any]) -> None:
+    source, kit = way
+    mapped = kit.open(source.handle, SIZE)
+    arena, other = DeviceArena(SIZE, "destination", kit), DeviceArena(1 << 20, "other", kit)
+    arena.poison()
+    plans = [
+        kit.plan([[Part(begin + at, 1 << 20)] for at in range(0, size, 1 << 20)])
+        for begin, size in ((mapped.address, SIZE), (arena.address, SIZE), (other.address, 1 << 20))
+    ]
+    expected, _, mine = (kit.fingerprints(plan, TABLE.key) for plan in plans)
+    window = arena.lend()
+    started = [window.start_copy(mapped.address, [Extent(offset=0, length=SIZE)]) for _ in range(100)]
+    assert kit.fingerprints(plans[2], TABLE.key) == mine
+    assert not started[-1].is_done()
+    assert kit.fingerprints(plans[1], TABLE.key) == expected
+    assert started[-1].is_done()
+    window.close()
+    mapped.release()
+
+
 def test_a_source_on_the_other_gpu_killed_in_the_middle_of_many_pulls_leaves_this_process_whole(
     way: tuple[Source, Any],
 ) -> None:
