@@ -17,6 +17,7 @@ from bench.markdown import paragraph, table
 from bench.record import ROOT
 from worldmove.move.admission import Verdict, admit
 from worldmove.move.measured import Final, Fixed, Measured
+from worldmove.move.patience import STILL_S
 from worldmove.move.remedy import least
 from worldmove.move.strategy import Strategy
 from worldmove.serve.tempo import horizon_s
@@ -108,6 +109,7 @@ def measured_of(scope: str, folder: Path = RESULTS) -> Measured:
         block_s=block_s,
         utilisation=0.0,
         patience_s=PATIENCE_S,
+        still_s=STILL_S,
         num_slots_free=1,
         num_source_slots_free=1,
         fixed=Fixed(
