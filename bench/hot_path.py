@@ -24,16 +24,19 @@ from bench.record import Recorder, label
 from worldmove.engine.base import Tree
 from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.config import MatrixConfig
+from worldmove.engine.matrix.likeness import Likeness
 from worldmove.engine.matrix.session import Session, adopt, export, new_session
 from worldmove.state import wmf1
-from worldmove.state.arena import check_placement, extents, foreseen, gather
+from worldmove.state.arena import Gathered, Placement, begin_gather, extents, foreseen, gather
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import Xxh3Digester, prepare, prepare_key
-from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Plan, Tuning
+from worldmove.state.digest import Pass, Xxh3Digester, prepare, prepare_key
+from worldmove.state.extent import Extent
+from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Pending, Plan, Tuning
 from worldmove.state.kit_double import Done, DoubleKit
 from worldmove.state.manifest import Layout, Manifest
-from worldmove.state.memory import Part, Piece, Shifts
+from worldmove.state.memory import Part, Pieces, Shifts
+from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.state.rehearsal import Rehearsal, rehearse
@@ -71,7 +74,7 @@ class OrdersOnly(DoubleKit):
         self._prints = Fingerprints(device, copies=Copies(device, tuning=Tuning(), launcher_=NoLauncher()))
         self._copying: CopyPlan | None = None
 
-    def start_copy(self, pieces: Sequence[Piece]) -> Done:
+    def start_copy(self, pieces: Pieces) -> Done:
         """Plan a launch, as for scattered pieces, and copy nothing."""
         scattered = ways_to_copy(pieces).by_launch
         if len(scattered):
@@ -88,10 +91,10 @@ class OrdersOnly(DoubleKit):
         plan.shift(shifts)
         return plan
 
-    def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
-        """Launch nothing, and return whatever lies where digests would."""
+    def begin_fingerprints(self, plan: object, key: bytes) -> Pending:  # type: ignore[override]
+        """Launch nothing; the digests are whatever lies where they would."""
         assert isinstance(plan, Plan)
-        return self._prints.launch(plan, wmf1.Table.of(key)).result()
+        return self._prints.launch(plan, wmf1.Table.of(key))
 
 
 class Pool:
@@ -126,6 +129,7 @@ class Bench:
     session: Session
     pool: Pool
     scattered: bool
+    likeness: Likeness
 
     def state(self) -> Tree:
         return export(self.session)
@@ -149,13 +153,18 @@ class Times:
     samples: dict[str, list[float]]
     profiles: dict[str, cProfile.Profile]
     profiled: str | None
+    inside_ms: float = 0.0
+    """What parts within the one that is timed have taken."""
 
     def of(self, name: str, work: Callable[[], Any]) -> Any:
-        """Time a part."""
+        """Time a part, without the parts in it."""
         profile = self.profiles.setdefault(name, cProfile.Profile()) if name == self.profiled else None
+        outer, self.inside_ms = self.inside_ms, 0.0
         begin = time.thread_time()
         found = profile.runcall(work) if profile is not None else work()
-        self.samples.setdefault(name, []).append(1000 * (time.thread_time() - begin))
+        taken = 1000 * (time.thread_time() - begin)
+        self.samples.setdefault(name, []).append(taken - self.inside_ms)
+        self.inside_ms = outer + taken
         return found
 
 
@@ -205,6 +214,7 @@ def made(scope: str, *, scattered: bool) -> Bench:
         session=adopt(config, tree, torch.device("cpu")),
         pool=Pool(kit, int(layout.arena_bytes * 1.25)),
         scattered=scattered,
+        likeness=Likeness(),
     )
 
 
@@ -216,41 +226,64 @@ def one_move(bench: Bench, times: Times) -> None:
     layout = Layout.of(
         known.capture.manifest, arena_bytes=bench.source.size, places=foreseen(known.capture, bench.source)
     )
-    preview = Manifest.from_bytes(layout.preview)
-    rehearsal = rehearse(preview, layout.places, bench.destination, {})
+    preview = Preview.of(layout)
+    if preview is None:
+        raise RuntimeError("the state is too large to be told ahead")
+    offered = Preview.of(layout, known.parts)
+    rehearsal = rehearse(preview.manifest, preview.places, bench.destination, {})
     prepare_key(bench.kit, NONCE, layout.digest)
     bench.step()
-    state = times.of("state", bench.state)
-    captured = times.of("recapture", lambda: _frozen(known, state))
-    placement = times.of("gather", lambda: gather(captured, bench.source))
-    encoded = times.of("manifest encoded", captured.manifest.to_bytes)
-    first = times.of("pass", lambda: _proof(captured, layout))
-    manifest = times.of("manifest read", lambda: Manifest.from_bytes(encoded, preview))
-    times.of("placement checked", lambda: check_placement(manifest, placement, bench.destination.size))
-    times.of("extents", lambda: extents(manifest, placement))
+    captured, placement, first = _leave(bench, times, known, layout.digest)
+    told = times.of("told", lambda: tell(offered, captured.manifest, placement))
+    manifest, placement = times.of("heard", lambda: hear(preview, *told))
+    times.of("pull", lambda: _pull(bench, extents(manifest, placement)))
     installed = _arrive(bench, times, rehearsal, manifest, placement)
-    ours = times.of("verify", lambda: _proof(installed, layout))
-    times.of("compare", lambda: ours.compare(first, manifest))
+    ours = times.of("verify", lambda: _proof(installed, layout.digest))
+    second = times.of("second pass", lambda: _proof(captured, layout.digest))
+    times.of("compare", lambda: (first.compare(second, manifest), ours.compare(second, manifest)))
 
 
-def _arrive(
-    bench: Bench, times: Times, rehearsal: Rehearsal, manifest: Manifest, placement: tuple[int, ...]
-) -> Capture:
+def _leave(bench: Bench, times: Times, known: Known, digest: bytes) -> tuple[Capture, Placement, MoveProof]:
+    """Do what a freeze does: find the memory, begin to gather it and to read it, then read the values."""
+    begun: list[tuple[Gathered, Pass]] = []
+
+    def found(capture: Capture) -> None:
+        gathered = times.of("gather", lambda: begin_gather(capture, bench.source))
+        begun.append((gathered, times.of("first pass", lambda: Pass(capture, DIGESTER, NONCE, digest))))
+
+    state = times.of("state", bench.state)
+    captured = times.of("recapture", lambda: recapture(known, state, found).capture)
+    ((gathered, first),) = begun
+    return captured, gathered.placement, _proof(captured, digest, first)
+
+
+def _pull(bench: Bench, wanted: tuple[Extent, ...]) -> None:
+    window = bench.destination.lend()
+    window.start_copy(bench.source.address, wanted)
+    window.seal()
+    window.close()
+
+
+def _arrive(bench: Bench, times: Times, rehearsal: Rehearsal, manifest: Manifest, placement: Placement) -> Capture:
     tree = times.of("build", lambda: rehearsal.tree(manifest, placement, {}))
     if tree is None:
         raise RuntimeError("the rehearsal did not foresee where the state lies")
-    times.of("settle", rehearsal.landing.settle)
-    session = times.of("adopt", lambda: adopt(bench.config, tree, torch.device("cpu")))
+    session = times.of("adopt", lambda: adopt(bench.config, tree, torch.device("cpu"), bench.likeness))
     again = times.of("state there", lambda: export(session))
-    return times.of("recapture there", lambda: _frozen(rehearsal.known, again))  # type: ignore[no-any-return]
+    return times.of("recapture there", lambda: recapture(rehearsal.known, again).capture)  # type: ignore[no-any-return]
 
 
-def _frozen(known: Known, state: Tree) -> Capture:
-    return recapture(known, state).capture
-
-
-def _proof(captured: Capture, layout: Layout) -> MoveProof:
-    return prove(captured, DIGESTER, attempt="bench", epoch=1, boundary=1, nonce=NONCE, layout_digest=layout.digest)
+def _proof(captured: Capture, layout_digest: bytes, begun: Pass | None = None) -> MoveProof:
+    return prove(
+        captured,
+        DIGESTER,
+        attempt="bench",
+        epoch=1,
+        boundary=1,
+        nonce=NONCE,
+        layout_digest=layout_digest,
+        begun=begun,
+    )
 
 
 if __name__ == "__main__":

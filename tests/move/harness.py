@@ -15,7 +15,7 @@ from tests.move.toy import Toy, frames_of_a_world_that_never_moved, install
 from tests.move.virtual import inline
 from worldmove.errors import MoveRefused
 from worldmove.move.destination import Destination, DestinationConfig
-from worldmove.move.hosts import Frozen, Host, WhenReady
+from worldmove.move.hosts import BeginPass, Frozen, Host, WhenReady
 from worldmove.move.ledger_rules import (
     Answer,
     CloseAttempt,
@@ -45,8 +45,10 @@ from worldmove.move.messages import (
 from worldmove.move.protocol import DestinationPhase
 from worldmove.move.source import Refused, Source, SourceConfig
 from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digester, gather
+from worldmove.state.amended import Parts
 from worldmove.state.arena import Arena, foreseen, landed
 from worldmove.state.capture import Capture
+from worldmove.state.preview import Preview
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
 
@@ -93,6 +95,7 @@ class Copy:
         self.unacknowledged: dict[int, str] = {}
         self.taken = asyncio.Event()
         self.released = False
+        self.offered: Preview | None = None
         self.retired_by: str | None = None
         """The attempt that it was retired by, or none; None while it is not retired."""
         self.after_install: Callable[[Copy], None] = lambda copy: None
@@ -118,7 +121,9 @@ class Copy:
     async def layout(self) -> Layout:
         captured = self.world.capture()
         places = foreseen(captured, self.arena)
-        return Layout.of(captured.manifest, arena_bytes=self.arena.size, places=places)
+        layout = Layout.of(captured.manifest, arena_bytes=self.arena.size, places=places)
+        self.offered = Preview.of(layout, Parts.of(captured.manifest))
+        return layout
 
     async def snapshot(self) -> "Aside":
         return self.worker.copy_aside(self)
@@ -145,12 +150,19 @@ class Copy:
         if ready is not None and self.worker.fleet.waits_for_ready:
             await ready()
 
-    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
+    async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
         self.plays = Plays.FROZEN
         captured = self.world.capture()
         placement = gather(captured, self.arena) if is_pulled else ()
         rolled = self.worker.fleet.rolled
-        return Frozen(block=self.world.block, capture=captured, placement=placement, rolled=rolled)
+        return Frozen(
+            block=self.world.block,
+            capture=captured,
+            placement=placement,
+            rolled=rolled,
+            first=None if begin is None else begin(captured),
+            offered=self.offered,
+        )
 
     def thaw(self, epoch: int) -> None:
         if self.worker.dead:
@@ -218,6 +230,9 @@ class Copy:
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         self.landing = manifest, placement
+
+    async def install_landing(self, manifest: Manifest, placement: Placement, begin: BeginPass) -> None:
+        await self.build(manifest, placement)
 
     async def install(self) -> Capture:
         self.before_install(self, *self.landing)

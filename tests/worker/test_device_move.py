@@ -167,9 +167,10 @@ class Lying(Peer):
         honest, lie = await super().connect(ticket), self.lie
 
         class LyingChannel(PeerChannel):
-            async def pull_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> None:
+            def start_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> Done:
                 assert honest._memory is not None
                 lie(honest._memory.address, extents, into)
+                return Done()
 
         assert honest._memory is not None
         return LyingChannel(honest._memory, inline)

@@ -8,6 +8,7 @@ from worldmove.move.hosts import Host
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended, sayable
 from worldmove.move.times import Times
 from worldmove.state.capture import Capture
+from worldmove.state.digest import Pass
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof, prove
 
@@ -71,11 +72,17 @@ class Attempt:
         )
 
     async def prove(
-        self, captured: Callable[[], Capture], *, boundary: int, nonce: bytes, layout_digest: bytes
+        self,
+        captured: Callable[[], Capture],
+        *,
+        boundary: int,
+        nonce: bytes,
+        layout_digest: bytes,
+        begun: Pass | None = None,
     ) -> MoveProof:
         """Digest every group of a state before block ``boundary``, away from the event loop.
 
-        ``captured`` gives the state there: to resolve it may take reading it from a device.
+        ``captured`` gives the state there: to resolve it may take reading it from a device. ``begun``: see ``prove``.
         """
         return await self.host.blocking(
             lambda: prove(
@@ -86,6 +93,7 @@ class Attempt:
                 boundary=boundary,
                 nonce=nonce,
                 layout_digest=layout_digest,
+                begun=begun,
             )
         )
 

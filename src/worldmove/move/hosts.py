@@ -12,13 +12,15 @@ from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.messages import AnyMoveMessage
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
-from worldmove.state.digest import Digester
+from worldmove.state.digest import Digester, Pass
 from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.preview import Preview
 from worldmove.transport.base import Blocking, Transport
 
 __all__ = [
     "Aside",
+    "BeginPass",
     "Blocking",
     "Frozen",
     "Host",
@@ -31,6 +33,10 @@ __all__ = [
 ]
 
 
+BeginPass = Callable[[Capture], Pass]
+"""Begins a pass over a state (``state.digest.Pass``)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frozen:
     """A session at a block boundary: resolved, quiescent, every storage in its slot's arena."""
@@ -41,6 +47,10 @@ class Frozen:
     placement: Placement
     rolled: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
     """What the engine says of leaves that its last step has rolled: axis, by how much, and what stayed in front."""
+    first: Pass | None = None
+    """The first pass over it, where it has begun."""
+    offered: Preview | None = None
+    """What its last layout has told ahead."""
     stopped_at: float | None = None
     """When it came to rest: the end of its last block, by the event loop's clock. None: at the asking."""
 
@@ -139,9 +149,11 @@ class SourceCopy(Protocol):
         """
         ...
 
-    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
+    async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
         """Stop where it has settled, or settle first; quiesce the engine, resolve and gather the state.
-        Nothing is gathered of a state that is not pulled. Raises StateRefused or ArenaFull; then, or cancelled,
+
+        ``begin`` begins the first pass, as soon as that is possible. Nothing is gathered of a state that is not pulled.
+        Raises StateRefused or ArenaFull; then, or cancelled,
         ``thaw`` follows.
         """
         ...
@@ -197,6 +209,15 @@ class ShadowSlot(Protocol):
 
     async def build(self, manifest: Manifest, placement: Placement) -> None:
         """Make the state's tree over the arena. Reads no byte of it: they may still be landing."""
+        ...
+
+    async def install_landing(
+        self, manifest: Manifest, placement: Placement, begin: BeginPass
+    ) -> tuple[Capture, Pass] | None:
+        """Do what ``build`` and ``install`` do while bytes are landing, and begin a pass that comes after them.
+
+        None where the engine would read them: then it is only built.
+        """
         ...
 
     async def install(self) -> Capture:

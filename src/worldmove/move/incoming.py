@@ -23,7 +23,7 @@ from typing import NoReturn, TypeVar
 from worldmove.errors import ManifestError, TransportError
 from worldmove.move.attempt import Attempt, Brought, GaveUpError
 from worldmove.move.damage import say_damage
-from worldmove.move.device_path import open_window
+from worldmove.move.device_path import DeviceWriteWindow, open_window
 from worldmove.move.fetching import FetchingConfig
 from worldmove.move.follower import Follower
 from worldmove.move.messages import (
@@ -45,12 +45,14 @@ from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
 from worldmove.move.rounds import Rounds
 from worldmove.move.strategy import Strategy
-from worldmove.state.arena import check_placement, extents
+from worldmove.state.arena import Placement, check_placement, extents
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import prepare_key, state_digest
+from worldmove.state.digest import Pass, prepare_key, state_digest
 from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
+from worldmove.state.memory import PendingCopy
+from worldmove.state.preview import Preview, hear
 from worldmove.state.proof import MoveProof
 from worldmove.transport.base import Channel
 
@@ -94,6 +96,7 @@ class Incoming:
         self._channel: Channel | None = None
         self._follower: Follower | None = None
         self._rounds: Rounds | None = None
+        self._begun: Pass | None = None
         self._brought = Brought()
         if offer.strategy in (Strategy.PRE_COPY.value, Strategy.STREAMING.value):
             self._rounds = Rounds(attempt=attempt, offer=offer, reception=reception, fetching=fetching, config=precopy)
@@ -103,7 +106,7 @@ class Incoming:
         self._proof: asyncio.Future[Proof] = asyncio.get_running_loop().create_future()
         self._near: asyncio.Queue[int] = asyncio.Queue()
         """The blocks before which the source has said that it would freeze."""
-        self._preview: Manifest | None = None
+        self._preview: Preview | None = None
         self._reserved = False
         self._landed = False
         self._stands_at: int | None = None
@@ -195,9 +198,9 @@ class Incoming:
 
     async def _reserve(self) -> None:
         await self._slot.poison()
-        with suppress(ManifestError):  # then the boundary's own is refused, or read whole
-            self._preview = Manifest.from_bytes(self._layout.preview) if self._layout.preview else None
         arena = self._slot.arena
+        with suppress(ManifestError):  # then the boundary's own is refused, or read whole
+            self._preview = _checked(Preview.of(self._layout), arena.size)
         if isinstance(arena, DeviceArena):
             await self._attempt.host.blocking(lambda: prepare_key(arena.kit, self._offer.nonce, self._layout.digest))
         if self._follower is None:
@@ -222,15 +225,67 @@ class Incoming:
                 await self._rounds.run()
             boundary = await self._heard(self._boundary, "the session was not frozen in time")
             clearing.cancel()
-        manifest, placement = Manifest.from_bytes(boundary.manifest, self._preview), boundary.placement
-        check_placement(manifest, placement, self._slot.arena.size)
-        async with asyncio.TaskGroup() as beside:
-            beside.create_task(self._build(manifest, placement))
-            await self._land(await self._wanted(manifest, boundary))
-        with self._attempt.times.phase("install"):
-            capture = await self._slot.install()
+        manifest, placement = hear(self._preview, boundary.manifest, boundary.placement)
+        if self._preview is None or placement != self._preview.places:
+            check_placement(manifest, placement, self._slot.arena.size)
+        capture = await self._arrived(manifest, placement) if self._rounds is None else None
+        if capture is None:
+            async with asyncio.TaskGroup() as beside:
+                beside.create_task(self._build(manifest, placement))
+                await self._land(await self._wanted(manifest, placement, boundary))
+            with self._attempt.times.phase("install"):
+                capture = await self._slot.install()
         self._require_same(manifest, capture)
         return boundary.block, capture
+
+    async def _arrived(self, manifest: Manifest, placement: Placement) -> Capture | None:
+        """Bring all of it by copies that start at once, and install it beside them; None where the path starts none.
+
+        The pass over what is installed is begun with it. The device's kit begins what it is asked for in order, so it
+        comes after the copies, and the window takes no more of them: that order is the only thing it waits for.
+        """
+        window, times = open_window(self._slot.arena), self._attempt.times
+        if self._channel is None or not isinstance(window, DeviceWriteWindow):
+            return None
+        started = await self._started(window, self._channel, extents(manifest, placement))
+        if started is None:
+            return None
+        self._brought = Brought(pulled_bytes=manifest.num_bytes)
+        async with asyncio.TaskGroup() as beside:
+            landing = beside.create_task(self._landed_by(window, started))
+            with times.phase("build"):
+                installed = await self._slot.install_landing(manifest, placement, self._begin)
+            await landing
+        if installed is not None:
+            capture, self._begun = installed
+            return capture
+        with times.phase("install"):
+            return await self._slot.install()
+
+    async def _started(
+        self, window: DeviceWriteWindow, channel: Channel, wanted: Sequence[Extent]
+    ) -> PendingCopy | None:
+        started = None
+        try:  # not here: the kit may be at work for somebody else, and the loop serves all worlds
+            started = await self._attempt.host.blocking(lambda: window.start(channel, wanted))
+        finally:
+            if started is None:
+                window.abandon()
+        return started
+
+    async def _landed_by(self, window: DeviceWriteWindow, started: PendingCopy) -> None:
+        with self._attempt.times.phase("land"):
+            try:
+                async with asyncio.timeout(self._transfer_s):
+                    await self._attempt.host.blocking(started.wait)
+            except BaseException:
+                window.abandon()
+                raise
+            window.close()
+        self._tell_landed()
+
+    def _begin(self, capture: Capture) -> Pass:
+        return Pass(capture, self._attempt.host.digester, self._offer.nonce, self._layout.digest)
 
     async def _followed(self, follower: Follower) -> tuple[int, Capture]:
         """Have what is installed stand still where the source has said: before that has frozen, where it can be."""
@@ -243,11 +298,11 @@ class Incoming:
         self._tell_landed()
         return self._stands_at, capture
 
-    async def _wanted(self, manifest: Manifest, boundary: Boundary) -> Sequence[Extent]:
+    async def _wanted(self, manifest: Manifest, placement: Placement, boundary: Boundary) -> Sequence[Extent]:
         """Return what is to be pulled: all of it, unless some is held already."""
         if self._rounds is None:
             self._brought = Brought(pulled_bytes=manifest.num_bytes)
-            return extents(manifest, boundary.placement)
+            return extents(manifest, placement)
         wanted = await self._rounds.bring(boundary, manifest)
         self._brought = self._rounds.brought
         return wanted
@@ -292,8 +347,9 @@ class Incoming:
             self._give_up(f"as installed, {manifest.difference(capture.manifest)[0]}")
 
     async def _prove(self, capture: Capture, block: int) -> MoveProof:
+        begun, self._begun = self._begun, None
         return await self._attempt.prove(
-            lambda: capture, boundary=block, nonce=self._offer.nonce, layout_digest=self._layout.digest
+            lambda: capture, boundary=block, nonce=self._offer.nonce, layout_digest=self._layout.digest, begun=begun
         )
 
     def _compare(self, ours: MoveProof, proof: Proof, capture: Capture) -> None:
@@ -304,10 +360,18 @@ class Incoming:
         what = f"arrived damaged from {self._attempt.peer} over {self._offer.transport}"
         if self._follower is not None:
             if self._boundary.done():
-                self._require_same(Manifest.from_bytes(self._boundary.result().manifest), capture)
+                boundary = self._boundary.result()
+                self._require_same(hear(self._preview, boundary.manifest, boundary.placement)[0], capture)
             what = "came out otherwise where they were computed a second time"
         self._give_up(say_damage(differences, ours.num_groups, what))
 
     def _give_up(self, said: str) -> NoReturn:
         """What is installed is not what was frozen: a path lied, or an engine does not repeat itself."""
         raise GaveUpError(DestinationEvent.MISMATCH, "mismatch" if self._follower is None else "diverged", said)
+
+
+def _checked(preview: Preview | None, arena_bytes: int) -> Preview | None:
+    """Return a preview whose storages have places of their own. Raises ManifestError."""
+    if preview is not None:
+        check_placement(preview.manifest, preview.places, arena_bytes)
+    return preview

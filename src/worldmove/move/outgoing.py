@@ -22,9 +22,12 @@ from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof
 from worldmove.move.proof_fields import fields_of
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.streaming import tell_finals
+from worldmove.state.arena import Placement
 from worldmove.state.arena_rows import digests_in
+from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import prepare_key, state_digest
+from worldmove.state.digest import Pass, prepare_key, state_digest
+from worldmove.state.preview import tell
 from worldmove.state.proof import MoveProof
 from worldmove.state.rows import rows_of
 
@@ -89,7 +92,7 @@ class Outgoing:
         frozen = self._frozen = await self._freeze()
         async with asyncio.TaskGroup() as beside:
             taken = beside.create_task(self._acknowledged(frozen.block))
-            first = beside.create_task(self._pass(frozen, "digest"))
+            first = beside.create_task(self._pass(frozen, "digest", frozen.first))
             landing = beside.create_task(self._until_landed(frozen))
             if not self.is_followed:  # else nothing is read of it: both passes may be over by then
                 await landing
@@ -147,7 +150,7 @@ class Outgoing:
     async def _freeze(self) -> Frozen:
         times = self.attempt.times
         asked = self.attempt.host.clock()
-        frozen = await self._copy.freeze(is_pulled=not self.is_followed)
+        frozen = await self._copy.freeze(is_pulled=not self.is_followed, begin=self._begin)
         stopped = asked if frozen.stopped_at is None else frozen.stopped_at
         times.begin_at(stopped)
         times.start("freeze", at=stopped)
@@ -160,16 +163,16 @@ class Outgoing:
         self.attempt.send(self.attempt.peer, Meet, block=self._copy.reach[1])
         await self.ready.wait()
 
+    def _begin(self, capture: Capture) -> Pass:
+        return Pass(capture, self.attempt.host.digester, self._nonce, self._layout_digest)
+
     async def _acknowledged(self, block: int) -> None:
         with self.attempt.times.phase("acknowledge"):
             await self._copy.acknowledged(block)
 
     async def _until_landed(self, frozen: Frozen) -> None:
         """Say that the bytes may be pulled, again if need be, until the destination has closed its window."""
-        manifest = frozen.capture.manifest.to_bytes()
-        if len(manifest) > MAX_BLOB_BYTES:
-            detail = f"its manifest has {len(manifest):,} bytes, more than a message may"
-            raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
+        manifest, placement = self._told_of(frozen)
         rows, plain = await self._rows(frozen)
         with self.attempt.times.phase("boundary"):
             while True:
@@ -178,7 +181,7 @@ class Outgoing:
                     Boundary,
                     block=frozen.block,
                     manifest=manifest,
-                    placement=frozen.placement,
+                    placement=placement,
                     rows=rows,
                     row_bytes=self._row_bytes,
                     plain=plain,
@@ -190,6 +193,15 @@ class Outgoing:
                         return
                 except TimeoutError:
                     continue
+
+    def _told_of(self, frozen: Frozen) -> tuple[bytes, Placement]:
+        """Return what the boundary says of the manifest and of the places, to a destination that knows the offer."""
+        is_plain = self._row_bytes is None and not self.is_followed
+        manifest, placement = tell(frozen.offered if is_plain else None, frozen.capture.manifest, frozen.placement)
+        if len(manifest) > MAX_BLOB_BYTES:
+            detail = f"its manifest has {len(manifest):,} bytes, more than a message may"
+            raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
+        return manifest, placement
 
     async def _rows(self, frozen: Frozen) -> tuple[bytes, str]:
         """Return the digests of the frozen rows, and why there are none, where that is so."""
@@ -216,8 +228,12 @@ class Outgoing:
                 SourceEvent.PASSES_DIFFER, "engine_wrote", f"the engine wrote after its block boundary: {where}"
             )
 
-    async def _pass(self, frozen: Frozen, phase: str) -> MoveProof:
+    async def _pass(self, frozen: Frozen, phase: str, begun: Pass | None = None) -> MoveProof:
         with self.attempt.times.phase(phase):
             return await self.attempt.prove(
-                lambda: frozen.capture, boundary=frozen.block, nonce=self._nonce, layout_digest=self._layout_digest
+                lambda: frozen.capture,
+                boundary=frozen.block,
+                nonce=self._nonce,
+                layout_digest=self._layout_digest,
+                begun=begun,
             )

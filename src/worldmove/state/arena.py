@@ -10,9 +10,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.state.array import Memory
@@ -23,7 +25,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
-from worldmove.state.memory import MemoryKit, PendingCopy, Piece
+from worldmove.state.memory import MemoryKit, PendingCopy
 from worldmove.state.room import Room
 from worldmove.state.storage import StorageRecord
 from worldmove.state.tree import NO_TYPES
@@ -49,6 +51,8 @@ __all__ = [
     "materialise",
     "new_arena",
 ]
+
+_address = attrgetter("address")
 
 Placement = tuple[int, ...]
 """The arena offset of each storage of a manifest, in its order."""
@@ -147,13 +151,11 @@ class Gathered:
 def begin_gather(capture: Capture, arena: AnyArena) -> Gathered:
     """Begin what ``gather`` does; on a device, whatever its kit begins after this comes after it. Raises ArenaFull."""
     placement, moving = _placed(capture, arena)
-    moves = [(capture.storages[index], placement[index]) for index in moving]
-    if not moves:
-        return Gathered(placement=placement)
     if isinstance(arena, DeviceArena):
-        return Gathered(placement=placement, moved=tuple(moving), started=_copy_to_device(moves, arena))
-    for storage, place in moves:
-        _copy(storage, arena, place)
+        started = _copy_to_device(capture, placement, moving, arena) if moving else ()
+        return Gathered(placement=placement, moved=tuple(moving), started=started)
+    for index in moving:
+        _copy(capture.storages[index], arena, placement[index])
     return Gathered(placement=placement, moved=tuple(moving))
 
 
@@ -171,16 +173,23 @@ def in_place_bytes(capture: Capture, arena: AnyArena) -> int:
 
 def _placed(capture: Capture, arena: AnyArena) -> tuple[Placement, list[int]]:
     """Return a place for every storage, and which of them do not lie there. Raises ArenaFull."""
-    begin, size, storages = arena.address, arena.size, capture.storages
-    places = [storage.address - begin for storage in storages]
-    ends = [place + storage.num_bytes for place, storage in zip(places, storages, strict=True)]
-    moving = [index for index, place in enumerate(places) if place < 0 or ends[index] > size]
-    if moving:
-        kept = tuple(sorted(pair for pair in zip(places, ends, strict=True) if pair[0] >= 0 and pair[1] <= size))
-        wanted = tuple([(storages[index].num_bytes, storages[index].address % ALIGNMENT_BYTES) for index in moving])
-        for index, place in zip(moving, _found(kept, wanted, size), strict=True):
-            places[index] = place
-    return tuple(places), moving
+    size, lengths = arena.size, _lengths(ById(capture.manifest.storages))
+    addresses = np.array(list(map(_address, capture.storages)), dtype=np.int64)
+    places = addresses - arena.address
+    ends = places + lengths
+    is_inside = (places >= 0) & (ends <= size)
+    moving = np.flatnonzero(~is_inside)
+    if len(moving):
+        kept = tuple(sorted(zip(places[is_inside].tolist(), ends[is_inside].tolist(), strict=True)))
+        remainders = addresses[moving] % ALIGNMENT_BYTES
+        wanted = tuple(zip(lengths[moving].tolist(), remainders.tolist(), strict=True))
+        places[moving] = _found(kept, wanted, size)
+    return tuple(places.tolist()), moving.tolist()
+
+
+@lru_cache(maxsize=8)
+def _lengths(storages: ById[tuple[StorageRecord, ...]]) -> NDArray[np.int64]:
+    return np.array([storage.num_bytes for storage in storages.value], dtype=np.int64)
 
 
 # Hundreds of storages that are bound anew at each block take milliseconds; the offer has mostly asked the same.
@@ -286,20 +295,35 @@ def _aligned(num_bytes: int, remainder: int) -> Memory:
     return memory[begin : begin + num_bytes]
 
 
-def _copy_to_device(moves: Sequence[tuple[Storage, int]], arena: DeviceArena) -> list[PendingCopy]:
+def _copy_to_device(
+    capture: Capture, placement: Placement, moving: Sequence[int], arena: DeviceArena
+) -> Sequence[PendingCopy]:
     """Begin to copy device memory by one launch for all of it, and stage what lies in host memory."""
-    pieces, staged, begin = [], [], arena.address
-    for storage, place in moves:
-        for extent in storage.used:
-            target = begin + place + extent.offset
-            if isinstance(storage, DeviceStorage):
-                pieces.append(Piece(storage.address + extent.offset, target, extent.length))
-            else:
-                staged.append((target, storage.memory[extent.offset : extent.end]))
-    started = [arena.kit.start_copy(pieces)] if pieces else []
+    lines = _device_runs(ById(capture.manifest.storages))
+    goes = np.zeros(len(placement), dtype=np.bool_)
+    goes[moving] = True
+    which, offsets, lengths = lines[goes[lines[:, 0]]].T
+    sources = np.array(list(map(_address, capture.storages)), dtype=np.int64)
+    targets = arena.address + np.array(placement, dtype=np.int64)
+    pieces = np.column_stack((sources[which] + offsets, targets[which] + offsets, lengths))
+    started = [arena.kit.start_copy(pieces)] if len(pieces) else []
+    storages = ((capture.storages[index], placement[index]) for index in moving)
+    staged = [
+        (arena.address + place + extent.offset, storage.memory[extent.offset : extent.end])
+        for storage, place in storages
+        if isinstance(storage, HostStorage)
+        for extent in storage.used
+    ]
     if staged:
         arena.kit.write_all(staged)
     return started
+
+
+@lru_cache(maxsize=8)
+def _device_runs(storages: ById[tuple[StorageRecord, ...]]) -> NDArray[np.int64]:
+    """Return lines of [storage, offset, length]: what is used of a device's storages."""
+    found = [(i, e.offset, e.length) for i, each in enumerate(storages.value) if each.on_device for e in each.used]
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
 
 
 def _copy(storage: Storage, arena: Arena, place: int) -> None:

@@ -33,7 +33,7 @@ class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 def difference(base: Manifest, now: Manifest) -> bytes | None:
     """Return what ``amended`` makes ``now`` of; None where more differs than values."""
-    if now.storages is not base.storages or now.structure is not base.structure:
+    if not (_is_same(now.storages, base.storages) and _is_same(now.structure, base.structure)):
         return None
     pairs = enumerate(zip(now.leaves, base.leaves, strict=True))
     changed = tuple([(i, leaf.content) for i, (leaf, before) in pairs if leaf is not before and leaf != before])
@@ -42,6 +42,10 @@ def difference(base: Manifest, now: Manifest) -> bytes | None:
     records = None if now.generators == base.generators else now.generators
     body = _Body(base.digest, now.digest, changed, records)
     return frame(DIFFERENCE_MAGIC, VERSION, msgspec.msgpack.encode(body))
+
+
+def _is_same(here: object, there: object) -> bool:
+    return here is there or here == there
 
 
 def is_difference(data: bytes) -> bool:

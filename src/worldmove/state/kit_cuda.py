@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
+import numpy as np
 import torch
 
 from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
 from worldmove.state.kernels import CopyPlan, Fingerprints, Pending, Plan
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece, Shifts
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece, Pieces, Shifts
 from worldmove.state.ways_to_copy import ways_to_copy
 from worldmove.state.wmf1 import Table
 
@@ -56,7 +57,7 @@ class CudaCopy:
 
 
 class CudaDigests:
-    """Digests on the kit's stream. It keeps the plan, which the device reads and writes until they are there."""
+    """Digests on the kit's stream."""
 
     def __init__(self, pending: Pending) -> None:
         self._pending = pending
@@ -110,6 +111,8 @@ class CudaKit:
         self._pulling: list[tuple[CudaCopy, tuple[int, int]]] = []
         """Those under way, and from where to where each writes."""
         self._pulled: CopyPlan | None = None
+        self._under_way: list[Pending] = []
+        """What the device may still read and write the plans of: nobody may want its digests any more."""
         self._scattered: CopyPlan | None = None
         """Of the last copy of scattered pieces, to be pointed at the next one's: planning anew takes milliseconds."""
 
@@ -172,7 +175,7 @@ class CudaKit:
         """Return a storage on the GPU without a byte."""
         return torch.empty(0, dtype=torch.uint8, device=self.device).untyped_storage()
 
-    def start_copy(self, pieces: Sequence[Piece]) -> PendingCopy:
+    def start_copy(self, pieces: Pieces) -> PendingCopy:
         """Begin to copy, on the kit's stream."""
         with self._lock:
             pending, self._scattered = self._started(pieces, self._stream, self._scattered)
@@ -245,7 +248,9 @@ class CudaKit:
         try:
             with self._lock, torch.cuda.device(self.device):
                 self._after_pulls(*plan.span)
-                return CudaDigests(self._fingerprints.launch(plan, Table.of(key), stream=self._stream))
+                pending = self._fingerprints.launch(plan, Table.of(key), stream=self._stream)
+                self._under_way = [*(other for other in self._under_way if not other.ready()), pending]
+            return CudaDigests(pending)
         except torch.AcceleratorError as error:
             raise TransportError(f"the device has failed: {error}") from error
 
@@ -278,7 +283,7 @@ class CudaKit:
         return torch.as_tensor(_Window(part, owner), device=self.device)
 
     def _started(
-        self, pieces: Sequence[Piece], stream: torch.cuda.Stream, plan: CopyPlan | None
+        self, pieces: Pieces, stream: torch.cuda.Stream, plan: CopyPlan | None
     ) -> tuple[CudaCopy, CopyPlan | None]:
         """Begin with what is large: it is under way while the rest is planned. Return the plan of the rest, too."""
         ways = ways_to_copy(pieces)

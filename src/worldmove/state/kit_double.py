@@ -14,7 +14,7 @@ import torch
 from worldmove.errors import ArenaFull, TransportError
 from worldmove.state import wmf1
 from worldmove.state.array import raw_memory
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, Piece, Shifts
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, Piece, Pieces, Shifts
 
 NAME = "double"
 _GOLDEN, _LOW_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x0101010101010101)
@@ -117,11 +117,10 @@ class DoubleKit:
         """Return a storage without a byte."""
         return torch.empty(0, dtype=torch.uint8, device="cpu").untyped_storage()
 
-    def start_copy(self, pieces: Sequence[Piece]) -> Done:
+    def start_copy(self, pieces: Pieces) -> Done:
         """Copy, at once."""
-        for piece in pieces:
-            source = raw_memory(piece.source, piece.length, [])
-            np.copyto(_writable(Part(piece.destination, piece.length)), source)
+        for source, destination, length in np.asarray(pieces, dtype=np.int64).reshape(-1, 3).tolist():
+            np.copyto(_writable(Part(destination, length)), raw_memory(source, length, []))
         return Done()
 
     def start_pull(self, pieces: Sequence[Piece]) -> Done:

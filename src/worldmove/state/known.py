@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from worldmove.state.amended import Parts
@@ -70,6 +71,8 @@ class Known:
     facts: Facts
     num_bytes: list[int]
     """Of each tensor's own storage."""
+    held: list[torch.UntypedStorage]
+    """These storages: torch gives out an object that exists sooner than a new one."""
     begins: Places
     """Where each tensor's storage begins; then where each array's memory does."""
     addresses: Places
@@ -114,6 +117,7 @@ def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
         others=Pick([i for i in range(len(values)) if i not in read]),
         facts=facts_of(live),
         num_bytes=[s.nbytes() for s in storages],
+        held=storages,
         begins=np.array(begins, dtype=np.int64),
         addresses=np.array([storage.address for storage in state.storages], dtype=np.int64),
         owner=owner,

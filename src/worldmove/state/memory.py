@@ -28,6 +28,10 @@ class Piece(NamedTuple):
     length: int
 
 
+Pieces = Sequence[Piece] | NDArray[np.int64]
+"""Or lines of source, destination and length."""
+
+
 class Part(NamedTuple):
     """``length`` bytes at an address."""
 
@@ -120,7 +124,7 @@ class MemoryKit(Protocol):
         """Return a storage on the device without a byte."""
         ...
 
-    def start_copy(self, pieces: Sequence[Piece]) -> PendingCopy:
+    def start_copy(self, pieces: Pieces) -> PendingCopy:
         """Begin to copy within what this device can address, on a stream of the kit's own. Pieces do not overlap.
 
         What the engine has written before, on whichever stream, must be complete.

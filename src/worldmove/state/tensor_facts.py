@@ -40,9 +40,24 @@ class Facts:
     offsets: list[int]
 
 
+def guard_of(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
+    """Return torch's comparison of type, dispatch keys (conjugate, negative, layout, nested...), dtype, device,
+    gradient, shape and stride. It is not a public one: without it, or where a tensor stands twice, each is asked.
+    """
+    kind = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "TensorGuards", None)
+    if kind is None or len(frozenset(map(id, tensors))) != len(tensors):
+        return None
+    sizes, strides = [list(tensor.size()) for tensor in tensors], [list(tensor.stride()) for tensor in tensors]
+    try:
+        check: Callable[..., bool] = kind(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
+        return check if check(*tensors) else None
+    except (RuntimeError, TypeError, ValueError):
+        return None
+
+
 def facts_of(tensors: Sequence[torch.Tensor]) -> Facts:
     """Return what is compared of tensors later."""
-    guard = _guard_of(tensors)
+    guard = guard_of(tensors)
     lists = () if guard is not None else tuple([list(map(fact, tensors)) for fact in _FACTS])
     return Facts(guard=guard, lists=lists, offsets=list(map(_offset, tensors)))
 
@@ -73,18 +88,3 @@ def are_plain(tensors: Sequence[torch.Tensor]) -> bool:
         and not any(map(_is_nested, tensors))
         and not any(map(_tensor._is_zerotensor, tensors))
     )
-
-
-def _guard_of(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
-    """Return torch's comparison of type, dispatch keys (conjugate, negative, layout, nested...), dtype, device,
-    gradient, shape and stride. It is not a public one: without it, or where a tensor stands twice, each is asked.
-    """
-    kind = getattr(getattr(getattr(torch._C, "_dynamo", None), "guards", None), "TensorGuards", None)
-    if kind is None or len(frozenset(map(id, tensors))) != len(tensors):
-        return None
-    sizes, strides = [list(tensor.size()) for tensor in tensors], [list(tensor.stride()) for tensor in tensors]
-    try:
-        check: Callable[..., bool] = kind(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides).check
-        return check if check(*tensors) else None
-    except (RuntimeError, TypeError, ValueError):
-        return None

@@ -6,16 +6,17 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from worldmove.errors import MoveRefused, ProtocolError, WorldMoveError
-from worldmove.move.hosts import Blocking
+from worldmove.move.hosts import BeginPass, Blocking
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
+from worldmove.state.digest import Pass
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.rehearsal import Rehearsal
 from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import Built, install_tree, rehearse_in, still_in, tree_in
+from worldmove.worker.states import Built, install_landing, install_tree, rehearse_in, still_in, tree_in
 from worldmove.worker.turns import Hold, Turn
 
 
@@ -70,6 +71,19 @@ class Shadow:
             rehearsal, self._rehearsal = self._rehearsal, None
             job = partial(tree_in, self._tools.engine, manifest, placement, self.arena, rehearsal)
             self._built = await engine_thread(job)
+
+    async def install_landing(
+        self, manifest: Manifest, placement: Placement, begin: BeginPass
+    ) -> tuple[Capture, Pass] | None:
+        async with self._turn() as engine_thread:
+            rehearsal, self._rehearsal = self._rehearsal, None
+            job = partial(install_landing, self._tools.engine, manifest, placement, self.arena, rehearsal, begin)
+            arrived = await engine_thread(job)
+        if isinstance(arrived, Built):
+            self._built = arrived
+            return None
+        self._copy.engine_session, captured, begun = arrived
+        return captured, begun
 
     async def install(self) -> Capture:
         built, self._built = self._built, None

@@ -7,16 +7,17 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
-from worldmove.move.hosts import Aside, Blocking, Frozen, WhenReady
+from worldmove.move.hosts import Aside, BeginPass, Blocking, Frozen, WhenReady
 from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
+from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
 from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import freeze_in, layout_in, rolled_in
+from worldmove.worker.states import freeze_in, layout_in
 from worldmove.worker.turns import Turn
 
 
@@ -36,6 +37,7 @@ class SourceOfMove:
         """Who has not said yet that the other end is quiet, and is to be asked with the engine taken."""
         self._known: Known | None = None
         """From an offer to its freeze: what makes the freeze cheaper."""
+        self._offered: Preview | None = None
 
     @property
     def arena(self) -> AnyArena:
@@ -53,7 +55,8 @@ class SourceOfMove:
         """Describe the state while it goes on being played. Raises StateRefused."""
         async with self._used(Turn.OPEN) as engine_thread:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
-            layout, self._known = await engine_thread(job)
+            layout, known = await engine_thread(job)
+        self._known, self._offered = known, Preview.of(layout, known.parts)
         return layout
 
     async def snapshot(self) -> Aside:
@@ -92,17 +95,17 @@ class SourceOfMove:
             self._calm.end()
             raise
 
-    async def freeze(self, *, is_pulled: bool = True) -> Frozen:
+    async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
         """Stop where it has settled, or settle first; quiesce the engine, resolve and gather the state."""
         if self._copy.stops_before is None:
             await self.settle()
         try:
-            return await self._freeze(is_pulled=is_pulled)
+            return await self._freeze(begin, is_pulled=is_pulled)
         except BaseException:
             self._calm.end()
             raise
 
-    async def _freeze(self, *, is_pulled: bool) -> Frozen:
+    async def _freeze(self, begin: BeginPass | None, *, is_pulled: bool) -> Frozen:
         self._require_live()
         async with self._used(Turn.BOUNDARY) as engine_thread:
             await self._calm.keep(self._to_ask)
@@ -111,14 +114,15 @@ class SourceOfMove:
             asked_at = asyncio.get_running_loop().time()
             known, self._known = self._known, None
             session, arena = self._copy.engine_session, self._copy.slot.arena
-            job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=is_pulled)
+            job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=is_pulled, begin=begin)
             still = await engine_thread(job)
-            rolled = await engine_thread(partial(rolled_in, self._tools.engine, session)) if is_pulled else {}
         return Frozen(
             block=self._copy.next_block,
             capture=still.capture,
             placement=still.placement,
-            rolled=rolled,
+            rolled=still.rolled,
+            first=still.first,
+            offered=self._offered,
             stopped_at=asked_at,
         )
 

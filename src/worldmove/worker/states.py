@@ -94,6 +94,25 @@ def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
         return session, recapture(built.known, engine.state(session)).capture
 
 
+def install_landing(
+    engine: Engine[Any],
+    manifest: Manifest,
+    placement: Placement,
+    arena: AnyArena,
+    rehearsal: Rehearsal | None,
+    begin: Callable[[Capture], Pass],
+) -> tuple[Any, Capture, Pass] | Built:
+    """Make a session of what is landing in an arena, and begin a pass that comes after it.
+
+    Only the tree, where the engine would read it.
+    """
+    built = tree_in(engine, manifest, placement, arena, rehearsal)
+    if not installs_ahead(engine, built):
+        return built
+    session, captured = install_tree(engine, built)
+    return session, captured, begin(captured)
+
+
 def captured_of(engine: Engine[Any], session: Any) -> Capture:
     """Resolve the state of a session that is still."""
     return capture(engine.state(session), engine.state_types, kit_of(engine.spec.device))
@@ -123,6 +142,8 @@ class Still:
     """Which storages were brought there now: what was pulled of them before is not what they hold."""
     first: Pass | None
     """The first pass over it, which has begun, where one was asked for."""
+    rolled: Mapping[str, tuple[int, int, int]]
+    """See ``rolled_in``."""
 
 
 def freeze_in(
@@ -148,7 +169,7 @@ def freeze_in(
             captured = captured_of(engine, session)
         else:
             captured = recapture(known, engine.state(session), freezing.found).capture
-        return freezing.still(captured)
+    return freezing.still(captured, rolled_in(engine, session) if is_pulled else {})
 
 
 class _Freezing:
@@ -169,7 +190,7 @@ class _Freezing:
         if self._begin is not None:
             self._first = self._begin(capture)
 
-    def still(self, capture: Capture) -> Still:
+    def still(self, capture: Capture, rolled: Mapping[str, tuple[int, int, int]]) -> Still:
         """Return what holds of this state; what was begun for other memory is waited for, and begun anew."""
         if capture.storages is not self._storages:
             self._gathered.wait()
@@ -178,7 +199,9 @@ class _Freezing:
             self.found(capture)
         self._gathered.wait()
         gathered = self._gathered
-        return Still(capture=capture, placement=gathered.placement, moved=gathered.moved, first=self._first)
+        return Still(
+            capture=capture, placement=gathered.placement, moved=gathered.moved, first=self._first, rolled=rolled
+        )
 
 
 def rolled_in(engine: Engine[Any], session: Any) -> Mapping[str, tuple[int, int, int]]:

@@ -12,6 +12,7 @@ from worldmove.engine.matrix.conditioning import begin_block, to_latents
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder import decode
 from worldmove.engine.matrix.decoder_weights import DecoderWeights, draw_decoder
+from worldmove.engine.matrix.likeness import Likeness
 from worldmove.engine.matrix.presets import Preset
 from worldmove.engine.matrix.projection import draw_projection, project
 from worldmove.engine.matrix.session import LATENTS, Session, adopt, export, new_session, overwrite
@@ -38,6 +39,7 @@ class MatrixEngine:
             self._pictures = draw_pictures(config, Draw(preset.weights_seed + 1, device, config.decoder_dtype))
             self._transformer = Transformer(config, weights, device)
         self.arithmetic.finish()
+        self._likeness = Likeness()
         self._shared_bytes = num_bytes([weights, self._pictures, self._transformer.workspace])
         self._spec = EngineSpec(
             name="matrix",
@@ -133,7 +135,7 @@ class MatrixEngine:
         return export(session)
 
     def install(self, state: Tree, into: Session | None = None) -> Session:
-        given = adopt(self._config, state, self.arithmetic.device)
+        given = adopt(self._config, state, self.arithmetic.device, self._likeness)
         if into is None:
             return given
         with self.arithmetic.engaged():

@@ -14,6 +14,7 @@ from worldmove.engine.matrix.conditioning import Conditioning, draw_conditioning
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder import Features, empty_features
 from worldmove.engine.matrix.decoder_weights import slot_shapes
+from worldmove.engine.matrix.likeness import Likeness, tensors_of
 from worldmove.engine.tree_checks import held_of, mapping, padded, pose_of, require, sequence, whole
 from worldmove.errors import StateRefused
 
@@ -62,13 +63,25 @@ def export(session: Session) -> Tree:
     }
 
 
-def adopt(config: MatrixConfig, tree: Tree, device: torch.device) -> Session:
-    """A session whose memory is the tree's. Raises StateRefused, naming the path, if it is no state of this model."""
+def adopt(config: MatrixConfig, tree: Tree, device: torch.device, likeness: Likeness | None = None) -> Session:
+    """A session whose memory is the tree's. Raises StateRefused, naming the path, if it is no state of this model.
+
+    ``likeness``: of the last state of this model on this device, so that its tensors need not be asked one by one.
+    """
     fields = mapping(tree, FIELDS, "")
+    held = fields[LATENTS], fields["decoder"], fields["conditioning"]
+    tensors = None if likeness is None else tensors_of(config, *held)
+    if tensors is not None and likeness is not None and likeness.fits(tensors):
+        latents, decoder, own = held
+        parts = {kind: list(map(dict, latents[kind])) for kind in KINDS}, list(decoder), Conditioning(**own)
+    else:
+        parts = _checked(config, *held, device)
+        if tensors is not None and likeness is not None:
+            likeness.learn(tensors)
     return Session(
-        caches=_caches(config, fields[LATENTS], device),
-        features=_features(config, fields["decoder"], device),
-        conditioning=_conditioning(config, fields["conditioning"], device),
+        caches=parts[0],
+        features=parts[1],
+        conditioning=parts[2],
         generator=_generator(fields["generator"], device),
         frame=whole(fields["frame"], "frame", step=config.frames_per_block),
         stand=Stand(
@@ -76,6 +89,16 @@ def adopt(config: MatrixConfig, tree: Tree, device: torch.device) -> Session:
             number=whole(fields["number"], "number"),
             pose=pose_of(fields["pose"]),
         ),
+    )
+
+
+def _checked(
+    config: MatrixConfig, latents: Any, decoder: Any, conditions: Any, device: torch.device
+) -> tuple[Caches, Features, Conditioning]:
+    return (
+        _caches(config, latents, device),
+        _features(config, decoder, device),
+        _conditioning(config, conditions, device),
     )
 
 

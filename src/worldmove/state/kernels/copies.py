@@ -10,6 +10,9 @@ from worldmove.state.kernels.memory import Mirror, Stream, chosen, handle, new_e
 from worldmove.state.kernels.shares import Numbers, deal
 from worldmove.state.kernels.tuning import Tuning
 
+_LARGEST_UNIT = 16
+"""Bytes of the largest load."""
+
 Piece = tuple[int, int, int]
 """Source address, target address, bytes."""
 
@@ -24,6 +27,8 @@ class CopyPlan:
         self._blocks = copies.num_blocks
         self._tile = copies.tuning.copy_threads
         self._overhead = copies.tuning.share_loads
+        self._pieces: Numbers | None = None
+        self._piece_of: Numbers = np.zeros(0, dtype=np.int64)
         self.table = Mirror(self._blocks + 1 + 4 * (3 * len(pieces) + self._blocks), copies.device)
         shares = self.table.address + 8 * (self._blocks + 1)
         self.call = copies.launcher.call(
@@ -40,16 +45,33 @@ class CopyPlan:
         if len(pieces) > self.most_pieces:
             raise ValueError(f"this plan has room for {self.most_pieces} pieces, not {len(pieces)}")
         table = np.asarray(pieces, dtype=np.int64).reshape(-1, 3)
+        numbers = self.table.numbers()
+        if not self._shifted(table, numbers):
+            self._deal(table, numbers)
+        self._pieces = table
+
+    def _shifted(self, table: Numbers, numbers: Numbers) -> bool:
+        """Let the same pieces lie elsewhere; False if they have other lengths, or are cut otherwise there."""
+        before = self._pieces
+        if before is None or not np.array_equal(table[:, 2], before[:, 2]):
+            return False
+        steps = table[:, :2] - before[:, :2]
+        if (steps % _LARGEST_UNIT).any():
+            return False
+        _shares(numbers, self._blocks, len(self._piece_of))[:, :2] += steps[self._piece_of]
+        return True
+
+    def _deal(self, table: Numbers, numbers: Numbers) -> None:
         self.num_bytes = int(table[:, 2].sum())
-        lines = _lines(table)
+        lines, piece_of = _lines(table)
         work = deal(-(-lines[:, 2] // self._tile), self._blocks, overhead=self._overhead)
         shares = lines[work.line]
         done = work.tile * self._tile
         shares[:, :2] += (done * shares[:, 3])[:, None]
         shares[:, 2] = np.minimum(shares[:, 2] - done, work.num_tiles * self._tile)
-        numbers = self.table.numbers()
+        self._piece_of = piece_of[work.line]
         numbers[: self._blocks + 1] = work.bounds
-        numbers[self._blocks + 1 : self._blocks + 1 + shares.size] = shares.reshape(-1)
+        _shares(numbers, self._blocks, len(shares))[:] = shares
 
 
 class Copies:
@@ -85,8 +107,15 @@ class Copies:
         return plan.done
 
 
-def _lines(pieces: Numbers) -> Numbers:
+def _shares(numbers: Numbers, num_blocks: int, count: int) -> Numbers:
+    """Return the lines of the shares, as ``programs.cu`` has them, to be written."""
+    return numbers[num_blocks + 1 : num_blocks + 1 + 4 * count].reshape(-1, 4)
+
+
+def _lines(pieces: Numbers) -> tuple[Numbers, Numbers]:
     """Cut pieces into [source, target, number of units, bytes of a unit]: a head, a body and a tail each.
+
+    And of which piece each is.
 
     The body's unit is the largest of 16, 4 and 1 that source and target can both be multiples of.
     """
@@ -102,5 +131,6 @@ def _lines(pieces: Numbers) -> Numbers:
         np.stack((source, target, head, one), axis=1),
         np.stack((source + head + body, target + head + body, tail, one), axis=1),
     ]
-    lines = np.concatenate(parts)
-    return lines[lines[:, 2] > 0]
+    lines, piece_of = np.concatenate(parts), np.tile(np.arange(len(pieces)), 3)
+    some = lines[:, 2] > 0
+    return lines[some], piece_of[some]

@@ -20,6 +20,8 @@ Targets = Sequence[int]
 """Where a launch that copies takes each extent."""
 
 _SHARE = 8
+_UNIT = 16
+"""Bytes that are read at once: a group that begins at a multiple of it is read where it lies."""
 
 
 class Plan:
@@ -75,8 +77,11 @@ class Plan:
 
         Allocates nothing while the same groups are read where they lie.
         """
-        self._extents.shift(shifts)
-        self._lay_out()
+        steps = self._extents.shift(shifts)
+        if self._gathered is None or (steps % _UNIT).any() or steps[self._gathered].any():
+            self._lay_out()
+        else:  # each is read where it lies, as before
+            self._shares(self.table.numbers())[:, 0] += steps[self._work.line]
 
     def call(self, table: int) -> Call:
         """Return the program that reads the groups, with a table of coefficients at an address."""
@@ -184,18 +189,20 @@ class _Extents:
         np.add.at(found, self._group, self._table[:, 2])
         return found
 
-    def shift(self, shifts: Sequence[tuple[int, int, int]] | Numbers) -> None:
-        """Add to the addresses of runs of groups."""
+    def shift(self, shifts: Sequence[tuple[int, int, int]] | Numbers) -> Numbers:
+        """Add to the addresses of runs of groups; return by how much, for each group."""
         first, end, by = np.asarray(shifts, dtype=np.int64).reshape(-1, 3).T
         steps = np.zeros(len(self._counts) + 1, dtype=np.int64)
         np.add.at(steps, first, by)
         np.add.at(steps, end, -by)
-        self._table[:, 0] += np.cumsum(steps)[self._group]
+        by_group: Numbers = np.cumsum(steps)[:-1]
+        self._table[:, 0] += by_group[self._group]
+        return by_group
 
     def direct(self) -> NDArray[np.bool_]:
         """Say which groups are one extent at a multiple of 16, and go to one."""
         found: NDArray[np.bool_] = self._counts == 1
-        found[found] = (self._table[self._first[found], :2] % 16 == 0).all(axis=1)
+        found[found] = (self._table[self._first[found], :2] % _UNIT == 0).all(axis=1)
         return found
 
     def lines(self) -> Numbers:
