@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -9,15 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from worldmove.errors import StateRefused
-from worldmove.state import capture
+from worldmove.state import Xxh3Digester, capture
 from worldmove.state import recapture as module
 from worldmove.state.capture import Capture
+from worldmove.state.digest import Pass, prepare
 from worldmove.state.kit_double import DoubleKit
 from worldmove.state.recapture import recapture, remember
 
-KIT = DoubleKit(least_bytes=256)
+KIT, DIGESTER = DoubleKit(least_bytes=256), Xxh3Digester()
 
 
 class Season(Enum):
@@ -85,6 +89,20 @@ def share_more(t: Tree) -> None:
     t["caches"][0].k = t["base"][:120].view(4, 30)
 
 
+def _slide(t: Tree) -> None:
+    """Let a view lie elsewhere in the storage that it is of."""
+    view = t["caches"][1].v
+    view.set_(view.untyped_storage(), 1, view.size(), view.stride())
+
+
+def _exchange(t: Tree) -> None:
+    """Keep both objects, with the memory of the other."""
+    one, other = t["caches"][0].v, t["base"]
+    mine = one.data
+    one.data = other.data
+    other.data = mine
+
+
 MUTATIONS: dict[str, Callable[[Tree], Any]] = {
     "nothing": lambda t: None,
     "a cursor": lambda t: setattr(t["caches"][0], "end", t["caches"][0].end + 1),
@@ -96,6 +114,18 @@ MUTATIONS: dict[str, Callable[[Tree], Any]] = {
     "a tensor grown": lambda t: setattr(t["caches"][0], "v", torch.ones(12)),
     "a storage resized in place": lambda t: t["base"].untyped_storage().resize_(4 * 400),
     "a tensor transposed in place": lambda t: t["caches"][0].k.t_(),
+    "a tensor transposed and back, in place": lambda t: t["caches"][0].k.t_().t_(),
+    "a tensor resized in place": lambda t: t["caches"][0].v.resize_(3),
+    "a tensor resized beyond its storage": lambda t: t["caches"][0].v.resize_(4000),
+    "a tensor set to other memory of the same shape": lambda t: t["caches"][0].v.set_(torch.ones(6)),
+    "a tensor moved within its storage": _slide,
+    "a tensor with other strides": lambda t: t["caches"][0].k.as_strided_((4, 30), (1, 4)),
+    "a tensor with one more dimension": lambda t: t["caches"][0].v.unsqueeze_(0),
+    "one object at two paths": lambda t: setattr(t["caches"][1], "k", t["caches"][0].v),
+    "two that exchange their memory": _exchange,
+    "another dtype over the same memory": lambda t: setattr(
+        t["caches"][0].v, "data", t["caches"][0].v.data.view(torch.int32)
+    ),
     "another dtype": lambda t: setattr(t["caches"][0], "v", torch.ones(6, dtype=torch.int32)),
     "data set": lambda t: setattr(t["caches"][0].v, "data", torch.zeros(6)),
     "views that share what they did not": share_more,
@@ -168,6 +198,35 @@ def test_what_a_capture_refuses_is_refused_with_the_same_words(name: str) -> Non
     with pytest.raises(StateRefused) as found:
         recapture(known, state)
     assert str(found.value) == str(expected.value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(sorted(MUTATIONS)), max_size=6), st.booleans())
+def test_what_is_begun_on_memory_that_was_found_is_of_the_state_or_known_not_to_be(
+    names: list[str], is_on_device: bool
+) -> None:
+    kit = KIT if is_on_device else None
+    state = tree()
+    known = remember(state, TYPES, kit)
+    prepare(known.capture)
+    for name in names:
+        with suppress(RuntimeError, KeyError, ValueError, AttributeError, IndexError):  # it may not be possible now
+            MUTATIONS[name](state)
+    early: list[Pass] = []
+    try:
+        expected = capture(state, TYPES, kit)
+    except StateRefused:
+        with pytest.raises(StateRefused):
+            recapture(known, state)
+        return
+    again = recapture(known, state, lambda found: early.append(Pass(found, DIGESTER, b"n", b"l"))).capture
+    assert is_same(again, expected)
+    wanted = Pass(expected, DIGESTER, b"n", b"l").joined()
+    if early and early[0].plan is not None and again.plans:
+        assert early[0].plan is again.plans[0]
+    assert Pass(again, DIGESTER, b"n", b"l").joined() == wanted
+    if early and again.storages is early[0].storages:
+        assert early[0].joined() == wanted
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -5,15 +5,18 @@ import os
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, TypeVar
 
 import pytest
+import torch
 
 from tests.worker.bench_worker import inline
-from tests.worker.device_engine import DeviceEngine
+from tests.worker.device_engine import DeviceEngine, World
 from tests.worker.test_move_between_workers import Pair
+from worldmove.engine.base import Block, KeyChange, Tree
 from worldmove.errors import TransportError
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Declined, Ended
@@ -30,6 +33,7 @@ from worldmove.transport.staged import Staged
 from worldmove.transport.staged_serving import StagedConfig
 from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
 from worldmove.worker.messages import BlockDone, CheckDone
+from worldmove.worker.shadow import Shadow
 from worldmove.worker.threads import OneThread
 
 ARENA_BYTES = 1 << 20
@@ -69,7 +73,11 @@ async def started(path: Peer | Staged) -> AsyncIterator[None]:
 
 
 def moved(
-    path: Transport, trial: Callable[[Pair], Coroutine[Any, Any, None]], inner: Peer | Staged | None = None
+    path: Transport,
+    trial: Callable[[Pair], Coroutine[Any, Any, None]],
+    inner: Peer | Staged | None = None,
+    *,
+    engine: type[DeviceEngine] = DeviceEngine,
 ) -> None:
     async def run() -> None:
         if isinstance(path, Peer | Staged):
@@ -82,7 +90,7 @@ def moved(
             await play()
 
     async def play() -> None:
-        pair = Pair(engines=(DeviceEngine(), DeviceEngine()), transports={"path": path}, arena_bytes=ARENA_BYTES)
+        pair = Pair(engines=(engine(), engine()), transports={"path": path}, arena_bytes=ARENA_BYTES)
         try:
             await pair.open_on_a(3)
             await trial(pair)
@@ -212,6 +220,106 @@ def test_a_peer_that_reports_success_and_lies_moves_nothing(lie: Any, reason: st
     path = peer(Lying)
     path.lie = lie
     moved(path, trial)
+
+
+class Ordered:
+    """A kit that does what it is asked for late and in order, as a device does: when somebody waits for it."""
+
+    def __init__(self, kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._queue: list[Callable[[], None]] = []
+        for name in ("start_copy", "begin_fingerprints"):
+            monkeypatch.setattr(kit, name, self._later(getattr(kit, name)))
+        for name in ("read", "write", "read_all", "write_all", "poison"):
+            monkeypatch.setattr(kit, name, self._after_all(getattr(kit, name)))
+
+    def put(self, job: Callable[[], None]) -> None:
+        self._queue.append(job)
+
+    def drain(self) -> None:
+        while self._queue:
+            self._queue.pop(0)()
+
+    def _later(self, works: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *asked: _Later(self, partial(works, *asked))
+
+    def _after_all(self, works: Callable[..., Any]) -> Callable[..., Any]:
+        def works_later(*asked: Any) -> Any:
+            self.drain()
+            return works(*asked)
+
+        return works_later
+
+
+class _Later:
+    """A copy, or digests, on their way."""
+
+    def __init__(self, order: Ordered, job: Callable[[], Any]) -> None:
+        self._order, self._job = order, job
+        self._done: Any = None
+        order.put(self._run)
+
+    def _run(self) -> None:
+        self._done = self._job()
+
+    def is_done(self) -> bool:
+        return self._done is not None
+
+    def wait(self) -> None:
+        self._order.drain()
+
+    def joined(self) -> bytes:
+        self._order.drain()
+        digests: bytes = self._done.joined()
+        return digests
+
+
+class Unread(DeviceEngine):
+    """All of it lies on the device, and an install reads none of it."""
+
+    installs_unread = True
+
+    def open(self, seed: int) -> World:
+        world = super().open(seed)
+        world.counts = torch.zeros(256, dtype=torch.int64)
+        return world
+
+    def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
+        session.counts, counts = session.counts[:3], session.counts
+        block = super().step(session, changes)
+        session.counts = counts  # a window of which is added to
+        return block
+
+
+class Reads(Unread):
+    """It says that it reads nothing."""
+
+    def install(self, state: Tree, into: World | None = None) -> World:
+        world = super().install(state, into)
+        world.number = int(world.counts[0])
+        return world
+
+
+@pytest.mark.parametrize(("engine", "outcome"), [(Unread, "committed"), (Reads, "aborted")])
+def test_what_is_installed_while_it_lands_is_read_after_it_has_landed(
+    monkeypatch: pytest.MonkeyPatch, engine: type[Unread], outcome: str
+) -> None:
+    waits: list[bool] = []
+    real = Shadow.install_landing
+
+    async def noted(self: Shadow, *asked: Any) -> Any:
+        found = await real(self, *asked)
+        waits.append(found is None)
+        return found
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(Shadow, "install_landing", noted)
+        Ordered(kit_of("double"), monkeypatch)
+        await pair.start_move("path")
+        ended: Ended = await pair.hears(Ended)
+        assert ended.outcome == outcome
+        assert waits == [False]
+
+    moved(peer(), trial, engine=engine)
 
 
 SEAMS = (

@@ -205,7 +205,9 @@ class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     block: Count
     """The next block: the state is that before it."""
     manifest: Blob
+    """Whole, or what differs from the one that the offer has told (``state.preview``)."""
     placement: Placement
+    """Empty where it is as the offer has foreseen."""
     rows: Blob = b""
     """The digest of each of its rows, eight bytes, least significant first; none where all of it is to be pulled."""
     row_bytes: RowBytes | None = None

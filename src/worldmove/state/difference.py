@@ -33,7 +33,7 @@ class _Body(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 def difference(base: Manifest, now: Manifest) -> bytes | None:
     """Return what ``amended`` makes ``now`` of; None where more differs than values."""
-    if not (_is_same(now.storages, base.storages) and _is_same(now.structure, base.structure)):
+    if not (is_same(now.storages, base.storages) and is_same(now.structure, base.structure)):
         return None
     pairs = enumerate(zip(now.leaves, base.leaves, strict=True))
     changed = tuple([(i, leaf.content) for i, (leaf, before) in pairs if leaf is not before and leaf != before])
@@ -44,7 +44,8 @@ def difference(base: Manifest, now: Manifest) -> bytes | None:
     return frame(DIFFERENCE_MAGIC, VERSION, msgspec.msgpack.encode(body))
 
 
-def _is_same(here: object, there: object) -> bool:
+def is_same(here: object, there: object) -> bool:
+    """Compare two parts of manifests, which mostly are one object."""
     return here is there or here == there
 
 

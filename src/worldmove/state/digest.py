@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from worldmove.state import wmf1
 from worldmove.state.by_id import ById
-from worldmove.state.capture import Capture, DeviceStorage
+from worldmove.state.capture import Capture, DeviceStorage, Storage
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
@@ -131,6 +131,11 @@ class Pass:
             prepare(capture)  # once: both passes of a source read the same memory
             self.plan = capture.plans[0]
             self._pending = capture.kit.begin_fingerprints(self.plan, self._key)
+
+    @property
+    def storages(self) -> tuple[Storage, ...]:
+        """What is read."""
+        return self._capture.storages
 
     def joined(self) -> bytes:
         """Wait, and return the digest of every group, 16 bytes each. Once. Raises TransportError."""

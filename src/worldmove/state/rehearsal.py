@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from worldmove.state.arena import AnyArena, Landing, Placement, extents, landing
+from worldmove.state.difference import is_same
 from worldmove.state.digest import prepare
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import make_changed, make_leaves
@@ -34,7 +35,8 @@ class Rehearsal:
 
     def tree(self, manifest: Manifest, placement: Placement, types: Mapping[str, type]) -> Any | None:
         """Return the tree of what comes, over the same memory; None if it is laid out otherwise."""
-        is_like = manifest.structure == self.manifest.structure and manifest.storages == self.manifest.storages
+        mine = self.manifest
+        is_like = is_same(manifest.structure, mine.structure) and is_same(manifest.storages, mine.storages)
         if not is_like or tuple(placement) != self.placement:
             return None
         pairs = enumerate(zip(manifest.leaves, self.manifest.leaves, strict=True))

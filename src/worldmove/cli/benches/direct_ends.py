@@ -124,7 +124,7 @@ def _flat_copy_ms(end: End, num_bytes: int) -> float:
 
 
 def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
-    """Move once: offer, freeze, two passes, proof. Raises WorldMoveError if the two passes differ."""
+    """Move once: offer, play on, freeze, two passes, proof. Raises WorldMoveError if the two passes differ."""
     nonce = os.urandom(32)
     layout, known = layout_in(end.engine, session, end.arena)
     preview, digest = Preview.of(layout, known.parts), layout.digest
@@ -132,6 +132,7 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     end.peer.send((layout.to_bytes(), nonce))
     end.peer.recv()
     is_early = 2 * in_place_bytes(known.capture, end.arena) > known.capture.num_bytes
+    end.engine.step(session, ())  # it is played on until the boundary
     clock.mark("begin")
     begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)
 
