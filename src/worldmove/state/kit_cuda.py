@@ -227,7 +227,9 @@ class CudaKit:
     def plan(self, groups: Sequence[Sequence[Part]]) -> object:
         """Lay the groups out for launches."""
         with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
-            return self._fingerprints.plan(groups)
+            plan = self._fingerprints.plan(groups)
+            plan.table.upload(self._stream)  # now, and not at the first launch
+            return plan
 
     def replan(self, plan: object, shifts: Shifts) -> object:
         """Give some groups other addresses."""

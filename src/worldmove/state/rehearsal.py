@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from worldmove.state.arena import AnyArena, Landing, Placement, extents, landing
+from worldmove.state.device_window import joined
 from worldmove.state.difference import is_same
 from worldmove.state.digest import prepare
 from worldmove.state.manifest import Manifest
@@ -58,7 +59,7 @@ def rehearse(manifest: Manifest, placement: Placement, arena: AnyArena, types: M
     leaves = make_leaves(state.capture, types)
     built = rebuild(manifest.structure, iter(leaves), types)
     known = remember(built, types, state.capture.kit)
-    extents(manifest, placement)
+    joined(extents(manifest, placement))  # kept for the pull
     prepare(known.capture)
     return Rehearsal(
         manifest=manifest,

@@ -33,17 +33,24 @@ class CudaLauncher:
         self._image = ctypes.create_string_buffer(image, len(image))
         with InContext(index):
             self._module = call(driver.cuModuleLoadData, ctypes.addressof(self._image))
+        self._functions: dict[tuple[str, int], Any] = {}
 
     def call(
         self, program: str, *, blocks: int, threads: int, shared_bytes: int, arguments: Sequence[int]
     ) -> "CudaCall":
         """Prepare a program."""
+        function = self._functions.get((program, shared_bytes))
+        if function is None:
+            function = self._functions[program, shared_bytes] = self._function(program, shared_bytes)
+        return CudaCall(self, function, (blocks, threads, shared_bytes), arguments)
+
+    def _function(self, program: str, shared_bytes: int) -> Any:
         with InContext(self.device):
             function = call(driver.cuModuleGetFunction, self._module, program.encode())
             if shared_bytes:
                 most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
                 call(driver.cuFuncSetAttribute, function, most, shared_bytes)
-        return CudaCall(self, function, (blocks, threads, shared_bytes), arguments)
+        return function
 
 
 class CudaCall:
