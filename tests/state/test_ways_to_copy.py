@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from worldmove.state.memory import Piece
-from worldmove.state.ways_to_copy import FEW, LARGE_BYTES, MANY_LARGE, ways_to_copy
+from worldmove.state.ways_to_copy import FEW, LARGE_BYTES, MANY_LARGE, ways_to_copy, written
 
 
 def pieces(*lengths: int) -> list[Piece]:
@@ -39,3 +39,8 @@ def test_an_array_of_pieces_is_dealt_like_a_list() -> None:
     found, again = ways_to_copy(given), ways_to_copy(np.array(given, dtype=np.int64))
     assert np.array_equal(found.by_engine, again.by_engine)
     assert np.array_equal(found.by_launch, again.by_launch)
+
+
+def test_what_is_written_is_from_the_first_target_to_the_last_ones_end() -> None:
+    assert written([Piece(9000, 500, 10), Piece(1, 400, 7), Piece(2, 450, 100)]) == (400, 550)
+    assert written([]) == (0, 0)

@@ -13,15 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-import numpy as np
 import torch
 
 from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
 from worldmove.state.kernels import CopyPlan, Fingerprints, Pending, Plan
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Piece, Pieces, Shifts
-from worldmove.state.ways_to_copy import ways_to_copy
+from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Pieces, Shifts
+from worldmove.state.ways_to_copy import ways_to_copy, written
 from worldmove.state.wmf1 import Table
 
 TILE_BYTES = 1 << 26
@@ -181,12 +180,12 @@ class CudaKit:
             pending, self._scattered = self._started(pieces, self._stream, self._scattered)
             return pending
 
-    def start_pull(self, pieces: Sequence[Piece]) -> PendingCopy:
+    def start_pull(self, pieces: Pieces) -> PendingCopy:
         """Begin to copy, on a stream that has nothing else: another session's passes do not wait for it."""
         with self._lock:
             pending, self._pulled = self._started(pieces, self._pulls, self._pulled)
-            span = (min((p.destination for p in pieces), default=0), max((p[1] + p[2] for p in pieces), default=0))
-            self._pulling = [(other, at) for other, at in self._pulling if not other.is_done()] + [(pending, span)]
+            self._pulling = [(other, at) for other, at in self._pulling if not other.is_done()]
+            self._pulling.append((pending, written(pieces)))
             return pending
 
     def read(self, part: Part) -> HostBytes:

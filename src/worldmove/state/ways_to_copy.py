@@ -39,3 +39,9 @@ def ways_to_copy(pieces: Sequence[Piece] | Numbers) -> Ways:
     if len(table) - is_large.sum() <= FEW:
         return Ways(table, table[:0])
     return Ways(table[is_large], table[~is_large])
+
+
+def written(pieces: Sequence[Piece] | Numbers) -> tuple[int, int]:
+    """Return from where to where pieces are written; there may be much between that is not."""
+    table = np.asarray(pieces, dtype=np.int64).reshape(-1, 3)
+    return (int(table[:, 1].min()), int((table[:, 1] + table[:, 2]).max())) if len(table) else (0, 0)
