@@ -183,8 +183,8 @@ class CudaKit:
     def start_pull(self, pieces: Pieces) -> PendingCopy:
         """Begin to copy, on a stream that has nothing else: another session's passes do not wait for it."""
         with self._lock:
-            pending, self._pulled = self._started(pieces, self._pulls, self._pulled)
             self._pulling = [(other, at) for other, at in self._pulling if not other.is_done()]
+            pending, self._pulled = self._started(pieces, self._pulls, self._pulled)
             self._pulling.append((pending, written(pieces)))
             return pending
 
