@@ -118,13 +118,24 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
     ]
 
 
-def take(chosen: Sequence[Step], folder: Path, budget_s: float, clock: Callable[[], float]) -> dict[str, Any]:
-    """Run steps one after another; return what came of each, and their results."""
-    begun, found, results = clock(), dict[str, Any](), dict[str, Any]()
+def take(
+    chosen: Sequence[Step],
+    folder: Path,
+    budget_s: float,
+    clock: Callable[[], float],
+    note: Callable[[dict[str, Any]], None] = lambda found: None,
+) -> dict[str, Any]:
+    """Run steps one after another; return what came of each, and their results. ``note`` hears of all after each."""
+    begun, found, results, begin = clock(), dict[str, Any](), dict[str, Any](), head()
+
+    def so_far() -> dict[str, Any]:
+        return {**begin, "seconds": round(clock() - begun, 1), "steps": found, "results": results}
+
     for step in chosen:
         left_s = budget_s - (clock() - begun)
         if left_s <= 0:
             found[step.name] = {"status": None, "why": "no time was left"}
+            note(so_far())
             continue
         found[step.name], out = _run(step, min(step.limit_s, left_s), clock)
         (folder / f"{step.name}.log").write_text(out, encoding="utf-8")
@@ -132,7 +143,8 @@ def take(chosen: Sequence[Step], folder: Path, budget_s: float, clock: Callable[
             results[step.name] = json.loads(out.splitlines()[-1])
             (folder / f"{step.name}.log").unlink()
         print(json.dumps({step.name: found[step.name]}), flush=True)
-    return {**head(), "seconds": round(clock() - begun, 1), "steps": found, "results": results}
+        note(so_far())
+    return so_far()
 
 
 def write(folder: Path, found: Mapping[str, Any], label: str) -> None:

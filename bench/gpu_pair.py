@@ -40,12 +40,15 @@ def main() -> None:
     folder = Path(options.out).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     chosen = [step for step in steps(options, folder) if step.name in options.only.split(",")]
-    found = take(chosen, folder, options.budget, time.monotonic)
-    found = with_files(found, folder)
     before = json.loads(Path(options.before).read_text(encoding="utf-8")) if options.before else {}
-    written = joined(before, found, options.label)
-    (folder / f"pair-{options.label}.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
-    print(text(rows(written["results"])), flush=True)
+
+    def note(found: Mapping[str, Any]) -> None:
+        """Write all that there is by now: whoever ends this command early has that much."""
+        written = joined(before, with_files(found, folder), options.label)
+        (folder / f"pair-{options.label}.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        print(text(rows(written["results"])), flush=True)
+
+    found = take(chosen, folder, options.budget, time.monotonic, note)
     sys.exit(any(entry["status"] != 0 for entry in found["steps"].values()))
 
 
@@ -140,7 +143,6 @@ def with_files(found: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     for name, entry in found["steps"].items():
         if name in IN_FILES and (folder / f"{name}.json").is_file():
             results[name] = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
-            (folder / f"{name}.json").unlink()
         if entry["status"] == 0 and name != "tests":
             (folder / f"{name}.log").unlink(missing_ok=True)
     return {**found, "results": results}

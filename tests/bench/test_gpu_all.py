@@ -22,7 +22,9 @@ def test_a_step_that_fails_or_hangs_says_so_and_the_next_has_its_result(
         a_step("complete", "raise SystemExit('no device is here')"),
         a_step("live", "import time; time.sleep(60)", limit_s=0.5),
     ]
-    found = take(chosen, tmp_path, 60.0, time.monotonic)
+    heard: list[list[str]] = []
+    found = take(chosen, tmp_path, 60.0, time.monotonic, lambda so_far: heard.append([*so_far["steps"]]))
+    assert heard == [["latents"], ["latents", "complete"], ["latents", "complete", "live"]]
     assert found["steps"]["latents"]["status"] == 0
     assert (found["steps"]["complete"]["status"], found["steps"]["complete"]["why"]) == (1, "it failed")
     assert "no device is here" in found["steps"]["complete"]["errors"]
@@ -39,7 +41,7 @@ def test_a_step_that_fails_or_hangs_says_so_and_the_next_has_its_result(
 
 
 def test_what_no_time_is_left_for_is_not_begun(tmp_path: Path) -> None:
-    instants = iter([0.0, 11.0, 12.0])
+    instants = iter([0.0, 11.0, 12.0, 13.0])
     found = take([a_step("tests", "raise SystemExit(1)")], tmp_path, 10.0, lambda: next(instants))
     assert found["steps"] == {"tests": {"status": None, "why": "no time was left"}}
 

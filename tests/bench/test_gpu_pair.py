@@ -104,7 +104,7 @@ def test_what_a_step_wrote_to_a_file_comes_into_the_one_file_and_its_log_goes(tm
     steps_ended = {"links": {"status": 0}, "tests": {"status": 0}, "play": {"status": 1}}
     found = with_files({"steps": steps_ended, "results": {}}, tmp_path)
     assert found["results"] == {"links": {"summary": {}}}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["play.log", "tests.log"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["links.json", "play.log", "tests.log"]
 
 
 def test_every_step_is_on_both_gpus_and_within_ten_minutes(tmp_path: Path) -> None:
