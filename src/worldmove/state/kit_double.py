@@ -123,7 +123,7 @@ class DoubleKit:
             np.copyto(_writable(Part(destination, length)), raw_memory(source, length, []))
         return Done()
 
-    def start_pull(self, pieces: Sequence[Piece]) -> Done:
+    def start_pull(self, pieces: Pieces) -> Done:
         """Copy, at once."""
         return self.start_copy(pieces)
 

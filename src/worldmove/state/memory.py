@@ -131,7 +131,7 @@ class MemoryKit(Protocol):
         """
         ...
 
-    def start_pull(self, pieces: Sequence[Piece]) -> PendingCopy:
+    def start_pull(self, pieces: Pieces) -> PendingCopy:
         """Begin to copy from memory of another process, beside everything else that the device does.
 
         Only fingerprints of what it writes, begun later, come after it.
