@@ -34,11 +34,11 @@ class DeviceWriteWindow:
             raise TransportError("this path brings nothing to a device")
         await channel.pull_to_device(extents, self._window)
 
-    def begin(self, channel: Channel, extents: Sequence[Extent]) -> PendingCopy | None:
+    def begin(self, channel: Channel | PromptChannel, extents: Sequence[Extent]) -> PendingCopy | None:
         """Let a path start a part of it at once; None where it cannot. Raises TransportError."""
         return channel.start_to_device(extents, self._window) if isinstance(channel, PromptChannel) else None
 
-    def start(self, channel: Channel, extents: Sequence[Extent]) -> PendingCopy | None:
+    def start(self, channel: Channel | PromptChannel, extents: Sequence[Extent]) -> PendingCopy | None:
         """Let a path start all of it at once, and nothing after that; None where it cannot. Raises TransportError.
 
         What this device's kit is asked to begin next comes after it.

@@ -54,7 +54,7 @@ from worldmove.state.manifest import Manifest
 from worldmove.state.memory import PendingCopy
 from worldmove.state.preview import Preview, hear
 from worldmove.state.proof import MoveProof
-from worldmove.transport.base import Channel
+from worldmove.transport.base import Channel, PromptChannel
 
 T = TypeVar("T")
 
@@ -244,15 +244,16 @@ class Incoming:
         The pass over what is installed is begun with it. The device's kit begins what it is asked for in order, so it
         comes after the copies, and the window takes no more of them: that order is the only thing it waits for.
         """
-        window, times = open_window(self._slot.arena), self._attempt.times
-        if self._channel is None or not isinstance(window, DeviceWriteWindow):
+        window, channel, times = open_window(self._slot.arena), self._channel, self._attempt.times
+        if not (isinstance(window, DeviceWriteWindow) and isinstance(channel, PromptChannel)):
+            window.abandon()
             return None
-        started = await self._started(window, self._channel, extents(manifest, placement))
+        started = await self._started(window, channel, extents(manifest, placement))
         if started is None:
             return None
         self._brought = Brought(pulled_bytes=manifest.num_bytes)
         async with asyncio.TaskGroup() as beside:
-            landing = beside.create_task(self._landed_by(window, started))
+            landing = beside.create_task(self._landed_by(window, channel, started))
             with times.phase("build"):
                 installed = await self._slot.install_landing(manifest, placement, self._begin)
             await landing
@@ -263,21 +264,21 @@ class Incoming:
             return await self._slot.install()
 
     async def _started(
-        self, window: DeviceWriteWindow, channel: Channel, wanted: Sequence[Extent]
+        self, window: DeviceWriteWindow, channel: PromptChannel, wanted: Sequence[Extent]
     ) -> PendingCopy | None:
         started = None
         try:  # not here: the kit may be at work for somebody else, and the loop serves all worlds
-            started = await self._attempt.host.blocking(lambda: window.start(channel, wanted))
+            started = await channel.off_the_loop(lambda: window.start(channel, wanted))
         finally:
             if started is None:
                 window.abandon()
         return started
 
-    async def _landed_by(self, window: DeviceWriteWindow, started: PendingCopy) -> None:
+    async def _landed_by(self, window: DeviceWriteWindow, channel: PromptChannel, started: PendingCopy) -> None:
         with self._attempt.times.phase("land"):
             try:
                 async with asyncio.timeout(self._transfer_s):
-                    await self._attempt.host.blocking(started.wait)
+                    await channel.off_the_loop(started.wait)
             except BaseException:
                 window.abandon()
                 raise

@@ -69,6 +69,10 @@ class PromptChannel(Protocol):
         """Begin what ``pull_to_device`` does. Raises TransportError."""
         ...
 
+    async def off_the_loop(self, function: Callable[[], T], /) -> T:
+        """Start copies, or wait for them, where nobody else waits."""
+        ...
+
 
 @runtime_checkable
 class DeviceTransport(Protocol):

@@ -9,8 +9,8 @@ Nobody but the destination writes its slot. A map of a device's memory cannot be
 for workers that are the same user's, as the card's socket asks the kernel; what it brought is verified all the same.
 """
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,6 +26,8 @@ from worldmove.transport.pieces import check_extents
 from worldmove.units import PAGE_BYTES
 
 CARD_BYTES = 1024
+
+T = TypeVar("T")
 
 
 class Card(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -117,6 +119,10 @@ class PeerChannel:
         check_extents(joined(extents), memory.num_bytes, into.size)
         self._last = into.start_copy(memory.address, extents)
         return self._last
+
+    async def off_the_loop(self, function: Callable[[], T], /) -> T:
+        """Run it in the thread that this path has for its copies."""
+        return await self._blocking(function)
 
     async def close(self) -> None:
         """Unmap it, once nothing reads it any more. Idempotent."""
