@@ -9,13 +9,13 @@ from typing import Any
 
 from bench.figures_move import with_moves
 from bench.figures_pair import in_short
-from bench.figures_text import page
+from bench.figures_text import PLAY, page
 from bench.record import ROOT
 
 RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "figures.md"
 README = ROOT / "README.md"
-NAMES = ("pause", "soak", "movable", "wmf1", "move", "live", "staged", "pair")
+NAMES = ("pause", "soak", "movable", "wmf1", "move", "live", "staged", "pair", *PLAY)
 
 Results = Mapping[str, Mapping[str, Any]]
 """By measurement."""

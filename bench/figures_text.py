@@ -8,6 +8,7 @@ from bench.figures_movable import movable
 from bench.figures_move import move
 from bench.figures_pair import pair
 from bench.figures_pause import pause
+from bench.figures_play import failover, resident, under_play
 from bench.figures_soak import soak
 from bench.figures_staged import staged
 from bench.figures_wmf1 import wmf1
@@ -16,6 +17,7 @@ from bench.markdown import paragraph, table
 Result = Mapping[str, Any]
 
 HEAD = "# Figures\n"
+PLAY = {"under_play": under_play, "resident": resident, "failover": failover}
 COLUMNS = ("measurement", "day", "commit", "engine", "Python, torch", "others meanwhile")
 ABOUT = (
     "Written by `python -m bench.figures` from the files under `bench/results/`: no number here is written by hand.",
@@ -39,7 +41,7 @@ def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
     if "pair" in results:
         return pair(results["pair"])
     if "wmf1" in results:
-        others = {"movable": movable, "move": move, "live": live, "staged": staged}
+        others = {"movable": movable, "move": move, "live": live, "staged": staged, **PLAY}
         further = [part for name, write in others.items() if name in results for part in write(results[name])]
         return [*wmf1(machine, results["wmf1"]), *further]
     hardware = next(iter(results.values()))["hardware"]
@@ -49,7 +51,7 @@ def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
         f"{processor}, {cores} cores, {memory} GiB, Linux {hardware['kernel']}, no accelerator.\n",
         table(COLUMNS, map(_run, results.values())),
     ]
-    for name, write in (("pause", pause), ("soak", soak), ("movable", movable)):
+    for name, write in (("pause", pause), ("soak", soak), ("movable", movable), *PLAY.items()):
         if name in results:
             parts += write(results[name])
     return parts

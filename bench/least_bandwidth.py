@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from bench.figures_play import edges
 from bench.markdown import paragraph, table
 from bench.record import ROOT
 from worldmove.move.admission import Verdict, admit
@@ -189,7 +190,20 @@ def page(found: Mapping[str, Any]) -> str:
             "([matrix.md](matrix.md)). The rate of rows is **assumed**: the goal of 5 ms for the latents scope.",
         )
     )
+    parts += _tried()
     return "\n".join(parts)
+
+
+def _tried(folder: Path = RESULTS) -> list[str]:
+    """Return the tables of real moves just beside the least bandwidth, where there are any."""
+    found = {path.stem.partition("-")[2]: _read(path) for path in sorted(folder.glob("under_play-*.json"))}
+    tried = {machine: edges(result) for machine, result in found.items() if result["summary"]["edges"]}
+    if not tried:
+        return []
+    parts = ["## Real moves just below and just above\n"]
+    for machine, text in tried.items():
+        parts += [f"{machine}, `{found[machine]['options']['engine']}`, by what admission went by then:\n", text]
+    return parts
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:

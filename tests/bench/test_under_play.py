@@ -1,12 +1,16 @@
 """Moves under play: how they are asked for, where admission's edge is looked for, and what is said of them."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench.course import Course, Made
 from bench.edges import least_mbit, link_of
-from bench.gpu_play import options_of, record_of, steps
+from bench.figures_play import edges, resident, under_play
+from bench.gpu_play import options_of, record_of, steps, with_replay
+from bench.record import dumped
 from bench.under_play_found import move_row, residents_of, samples_of, summary_of
 from bench.ways import Ask, ways_of, woven
 from worldmove.cli.benches.live_blocks import Segment
@@ -139,3 +143,46 @@ def test_the_steps_of_one_gpu_command_leave_room_in_their_limits(tmp_path: Any) 
     assert options.budget < 600
     assert made["play"].limit_s > options.play_s
     assert str(record_of(options, tmp_path)) in made["verify"].command
+
+
+def result_of(found: Course) -> dict[str, Any]:
+    """A run as it is filed."""
+    replay = {"num_blocks": 4, "num_states": 2, "num_moves": 1, "equal": True}
+    return {
+        "begun_at": "2026-01-02T03:04:05",
+        "commit": {"sha": "c" * 40},
+        "options": {"engine": "reference:x"},
+        "summary": {**summary_of(found), "replay": replay},
+        "samples": samples_of(found),
+    }
+
+
+def test_a_run_is_told_by_way_with_what_was_expected_and_who_was_late() -> None:
+    text = " ".join("\n".join(under_play(result_of(a_course(one())))).split())
+    assert "| any, 1gbit | 1 | replay (1) | 8.0 | 8.0 | 8.0 | 9.0 | 0 | met |" in text
+    assert "90th percentile over 1 moves is 1.0 ms, 0.50 of what is allowed" in text
+    assert "Late blocks: 0 of 2 with moves, 0 of 2 in the control." in text
+    assert "4 blocks, 2 states and 1 moves equal: met." in text
+    assert "0 of 1 of its blocks were late" in " ".join("\n".join(resident(result_of(a_course(one())))).split())
+
+
+def test_the_edge_of_admission_is_told_with_what_would_have_helped() -> None:
+    detail = "Not moved, nothing changed. It is too slow; it would take a path of 4 GB/s. Your world goes on."
+    refused = one(outcome="refused", reason="too_slow", detail=detail, pause_ms=None, gap_ms=None)
+    found = a_course(one(), refused)
+    found.edges = [
+        {"strategy": "boundary-copy", "side": "below", "least_mbit": 36_900.0, "move": 1},
+        {"strategy": "boundary-copy", "side": "above", "least_mbit": 36_900.0, "move": 0},
+        {"strategy": "replay", "side": "below", "least_mbit": None},
+    ]
+    rows = edges(result_of(found)).splitlines()[2:]
+    assert rows[0].startswith("| boundary copy | 36.900 | 1gbit: refused, too_slow; it would take a path of 4 GB/s |")
+    assert rows[0].endswith("| 1gbit: moved, 8.0 ms (9.0 expected, after 0.1 s) |")
+    assert rows[1] == "| replay | - | not tried | - |"
+
+
+def test_what_the_record_came_to_is_put_into_the_result(tmp_path: Path) -> None:
+    path = tmp_path / "under_play-here.json"
+    path.write_text(dumped({"summary": {"replay": None, "moves": 3}, "samples": {"moves": []}}), encoding="utf-8")
+    with_replay(path, {"equal": True})
+    assert json.loads(path.read_text(encoding="utf-8"))["summary"] == {"replay": {"equal": True}, "moves": 3}
