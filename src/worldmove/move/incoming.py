@@ -241,8 +241,8 @@ class Incoming:
     async def _arrived(self, manifest: Manifest, placement: Placement) -> Capture | None:
         """Bring all of it by copies that start at once, and install it beside them; None where the path starts none.
 
-        The pass over what is installed is begun with it. The device's kit begins what it is asked for in order, so it
-        comes after the copies, and the window takes no more of them: that order is the only thing it waits for.
+        The pass over what is installed is begun with it. The device's kit lets it come after the copies into what it
+        reads, and the window takes no more of them: that order is the only thing it waits for.
         """
         window, channel, times = open_window(self._slot.arena), self._channel, self._attempt.times
         if not (isinstance(window, DeviceWriteWindow) and isinstance(channel, PromptChannel)):
