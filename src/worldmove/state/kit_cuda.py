@@ -19,7 +19,7 @@ from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
 from worldmove.state.kernels import CopyPlan, Fingerprints, Pending, Plan
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, PendingCopy, Pieces, Shifts
+from worldmove.state.memory import DeviceMemory, HostBytes, MemoryKit, Part, PendingCopy, Piece, Pieces, Shifts
 from worldmove.state.ways_to_copy import ways_to_copy, written
 from worldmove.state.wmf1 import Table
 
@@ -188,6 +188,27 @@ class CudaKit:
             self._pulling.append((pending, written(pieces)))
             return pending
 
+    def pin(self, part: Part) -> Callable[[], None]:
+        """Register host memory with the driver. Raises TransportError."""
+        cuda_driver.register(self._index, part.address, part.length)
+        held = [part.address]
+
+        def release() -> None:
+            if held:
+                cuda_driver.unregister(self._index, held.pop())
+
+        return release
+
+    def start_copy_out(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy, on a stream for this alone."""
+        cuda_driver.copy_all(self._index, pieces, self._out.cuda_stream)
+        return _finished(self._out)
+
+    def start_copy_in(self, pieces: Sequence[Piece]) -> PendingCopy:
+        """Begin to copy, on a stream for this alone."""
+        cuda_driver.copy_all(self._index, pieces, self._in.cuda_stream)
+        return _finished(self._in)
+
     def read(self, part: Part) -> HostBytes:
         """Copy to host memory."""
         return self.read_all([part])[0]
@@ -304,6 +325,11 @@ class CudaKit:
 
     def _finished(self, kept: object) -> CudaCopy:
         return _finished(self._stream, kept)
+
+
+def cuda_kit(device: str) -> MemoryKit:
+    """Return the kit of a GPU. Raises UserError where there is no such device."""
+    return CudaKit(device)
 
 
 def _finished(stream: torch.cuda.Stream, kept: object = None) -> CudaCopy:

@@ -26,6 +26,6 @@ def kit_of(device: str) -> MemoryKit | None:
             if not (error.name or "").startswith("cuda"):
                 raise
             raise UserError(f"{device} needs cuda-bindings, which comes with torch for CUDA") from error
-        kit: MemoryKit = module.CudaKit(device)
+        kit: MemoryKit = module.cuda_kit(device)
         return kit
     raise UserError(f"there is no device {device}; there are cpu, cuda and cuda:NUMBER")
