@@ -9,6 +9,7 @@ nobody else on the device. With ``--preset matrix-tiny`` all of it is tried with
     verify     the record of it, computed anew on an engine that never moved
     resident   moves by replay to a worker that plays another world
     failover   kill -9 of a protected world's worker, again and again
+    island     asked for by --only: 510 moves in a row of the CPU's engine, which leaves the device alone
 """
 
 import argparse
@@ -20,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.gpu_all import WORLDMOVE, Step, take, write_json
-from bench.record import dumped
+from bench.record import dumped, label
 
 USUAL = ("play", "verify", "resident", "failover")
 LINKS = "any@100gbit*20,any@25gbit*20,any@10gbit*20,any@1gbit*3"
 OTHERS = "boundary-copy*13,pre-copy*13,streaming*13"
+ISLAND = "boundary-copy*140,pre-copy*130,streaming*130,replay*80,replay@1gbit*30"
 RESIDENT = "replay@25gbit*4,replay@10gbit*2"
 
 
@@ -106,6 +108,14 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
                 *("--protect", "8", "--within-s", "60", "--out", f"{folder}/failover-{options.label}.json"),
             ),
             limit_s=150,
+        ),
+        Step(
+            name="island",
+            command=(
+                *(sys.executable, "-m", "bench.under_play", "--engine", "reference:island", "--ways", ISLAND),
+                *("--control-blocks", "80", "--within-s", "500", "--out", f"{folder}/under_play-{label()}.json"),
+            ),
+            limit_s=585,
         ),
     ]
 

@@ -142,6 +142,8 @@ def test_the_steps_of_one_gpu_command_leave_room_in_their_limits(tmp_path: Any) 
     made = {step.name: step for step in steps(options, tmp_path)}
     assert options.budget < 600
     assert made["play"].limit_s > options.play_s
+    assert "island" not in options.only.split(",")
+    assert all(step.limit_s < 600 for step in made.values())
     assert str(record_of(options, tmp_path)) in made["verify"].command
 
 
