@@ -21,7 +21,7 @@ from typing import Any
 from bench.record import ROOT
 from worldmove.cli.benches.machine import head
 
-USUAL = ("tests", "wmf1", "loop", "latents", "complete", "live")
+USUAL = ("tests", "wmf1", "rows", "loop", "latents", "complete", "live")
 CHECK_FAILED = 3
 TAIL = 2000
 """Characters of a step's output that its entry has."""
@@ -79,6 +79,22 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
         Step(
             name="wmf1",
             command=(sys.executable, "-m", "bench.gpu_fingerprint", "--out", f"{folder}/wmf1.json", "--budget", "30"),
+            limit_s=90,
+        ),
+        Step(
+            name="rows",
+            command=(
+                *(
+                    sys.executable,
+                    "-m",
+                    "bench.gpu_rows",
+                    "--preset",
+                    options.preset,
+                    "--repeats",
+                    str(options.repeats),
+                ),
+                *("--out", f"{folder}/rows-{options.label}.json"),
+            ),
             limit_s=90,
         ),
         Step(

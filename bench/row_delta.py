@@ -7,6 +7,7 @@ and pulls that were found, is what is wanted, byte for byte.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -18,13 +19,16 @@ from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.caches import CROSS, ROLLING, Caches, empty_caches, num_working
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.transformer import places_of
-from worldmove.move.reconcile import Difference, Held, reconcile
+from worldmove.move.reconcile import Difference, reconcile
 from worldmove.state import Arena, adopt, capture, materialise
+from worldmove.state.held import Held
 from worldmove.state.row_digests import row_digests
 from worldmove.state.row_moves import apply
 from worldmove.state.rows import MIN_ROW_BYTES, rows_of
 
 T = TypeVar("T")
+Draw = Callable[[torch.Tensor], None]
+"""Fills a tensor with what a model would have written."""
 
 
 def main() -> None:
@@ -34,9 +38,9 @@ def main() -> None:
     torch.set_num_threads(1)
     preset = presets.matrix_game_2() if options.preset == "matrix-game-2" else presets.tiny()
     config = replace(preset.config, device="cpu")
-    random = np.random.default_rng(options.seed)
+    draw = partial(_drawn, np.random.default_rng(options.seed))
     caches = empty_caches(config, torch.device("cpu"))
-    _first(config, caches, random)
+    first(config, caches, draw)
     state = capture(caches)
     arena = Arena(state.num_bytes + 512 * len(state.storages), "caches")
     placement = adopt(state, arena)
@@ -49,7 +53,7 @@ def main() -> None:
     held_memory = arena.memory.copy()
     held_digests = _timed(times, "held_digests_s", lambda: row_digests(held_memory, rows))
     held = _timed(times, "index_s", lambda: Held(rows, held_digests))
-    _next(config, caches, random)
+    following(config, caches, draw)
     wanted = rows_of(manifest, placement, options.min_row_bytes)
     digests = _timed(times, "wanted_digests_s", lambda: row_digests(arena.memory, wanted))
     found = _timed(times, "reconcile_s", lambda: reconcile(held, wanted, digests, arena.size))
@@ -57,8 +61,8 @@ def main() -> None:
     _timed(times, "moves_s", lambda: apply(found.moves, held_memory.data, memoryview(spare)))
     for pull in found.pulls:
         held_memory[pull.offset : pull.end] = arena.memory[pull.offset : pull.end]
-    first, last = int(wanted.offsets[0]), int(wanted.ends[-1])
-    is_equal = np.array_equal(held_memory[first:last], arena.memory[first:last])
+    used = slice(int(wanted.offsets[0]), int(wanted.ends[-1]))
+    is_equal = np.array_equal(held_memory[used], arena.memory[used])
     recorder.write(_summary(found, num_bytes, len(rows), times, is_equal=is_equal), {"seconds": times})
 
 
@@ -82,28 +86,28 @@ def _summary(
     }
 
 
-def _first(config: MatrixConfig, caches: Caches, random: np.random.Generator) -> None:
+def first(config: MatrixConfig, caches: Caches, draw: Draw) -> None:
     """Fill every cache that is used: a window that is full."""
     for kind in (*ROLLING, CROSS):
         for cache in caches[kind][: num_working(config, kind)]:
             for name in ("k", "v"):
-                _draw(cache[name], random)
+                draw(cache[name])
 
 
-def _next(config: MatrixConfig, caches: Caches, random: np.random.Generator) -> None:
+def following(config: MatrixConfig, caches: Caches, draw: Draw) -> None:
     """Roll every rolling cache by a block, and write the block's rows."""
     for kind, place in places_of(config, config.window).items():
         for cache in caches[kind][: num_working(config, kind)]:
             for name in ("k", "v"):
                 cache[name][:, : place.start] = cache[name][:, place.shift : place.shift + place.start].clone()
                 new = torch.empty_like(cache[name][:, place.start :], memory_format=torch.contiguous_format)
-                _draw(new, random)
+                draw(new)
                 cache[name][:, place.start :] = new
             for index in ("global_end_index", "local_end_index"):
                 cache[index].add_(1)
 
 
-def _draw(tensor: torch.Tensor, random: np.random.Generator) -> None:
+def _drawn(random: np.random.Generator, tensor: torch.Tensor) -> None:
     memory = tensor.view(torch.uint8)
     memory.copy_(torch.from_numpy(random.integers(0, 256, memory.numel(), dtype=np.uint8)).view(memory.shape))
 

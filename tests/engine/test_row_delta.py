@@ -6,8 +6,9 @@ import torch
 
 from worldmove.engine import matrix, reference
 from worldmove.engine.base import Engine
-from worldmove.move.reconcile import Difference, Held, reconcile
+from worldmove.move.reconcile import Difference, reconcile
 from worldmove.state import Arena, adopt, capture, materialise
+from worldmove.state.held import Held
 from worldmove.state.row_digests import row_digests
 from worldmove.state.row_moves import apply
 from worldmove.state.rows import rows_of

@@ -13,12 +13,14 @@ from tests.state.kernel_cases import (
     addressed,
     check_copies,
     check_copying,
+    check_row_digests,
+    check_strided_copies,
     kernel,
     noise,
     strided,
     twin,
 )
-from worldmove.state.kernels import Copies, Fingerprints, leaf_bytes
+from worldmove.state.kernels import Copies, Fingerprints, RowPrints, leaf_bytes
 from worldmove.state.wmf1 import GROUP_ROWS, Table, bytes_digest
 
 GROUP = GROUP_ROWS * ROW
@@ -181,3 +183,13 @@ def test_a_plan_of_a_copy_is_pointed_at_other_pieces_while_its_last_copy_runs(de
             end = at + GROUP // 2 + number
             assert torch.equal(target[at:end], memory[at:end])
             assert not target[end : at + GROUP].any()
+
+
+def test_copies_of_pieces_at_equal_steps_arrive(device: torch.device) -> None:
+    check_strided_copies(Copies(device), device)
+    torch.cuda.synchronize(device)
+
+
+def test_rows_of_every_alignment_have_the_digests_of_their_twins(device: torch.device) -> None:
+    check_row_digests(RowPrints(Copies(device)), device)
+    torch.cuda.synchronize(device)

@@ -6,6 +6,7 @@ the transport, and each worker's slots and copies. The drivers and the ledger's 
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -147,8 +148,10 @@ class Copy:
         tell(block)
 
     async def settle(self, ready: WhenReady | None = None) -> None:
-        if ready is not None and self.worker.fleet.waits_for_ready:
-            await ready()
+        if ready is not None and self.worker.fleet.waits_for_ready_s:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.worker.fleet.waits_for_ready_s):
+                    await ready()
 
     async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
         self.plays = Plays.FROZEN
@@ -539,8 +542,8 @@ class Fleet:
         self.on_post: Callable[[AnyMoveMessage], None] = lambda message: None
         self.on_follow: Callable[[Copy], None] = lambda copy: None
         self.holds_follower = False
-        self.waits_for_ready = False
-        """Whether a source freezes only once its destination says that it is ready for it."""
+        self.waits_for_ready_s = 0.0
+        """How long a source waits with its freeze for its destination's word that it is ready for it."""
         self.rolled: dict[str, tuple[int, int, int]] = {}
         self.finals: Callable[[Copy], tuple[str, ...]] = lambda copy: ()
         self.has_no_room_aside = False

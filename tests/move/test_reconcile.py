@@ -8,8 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from worldmove.move import reconcile as module
-from worldmove.move.reconcile import Difference, Held, reconcile
+from worldmove.move.reconcile import Difference, reconcile
 from worldmove.state.extent import Extent
+from worldmove.state.held import Held
 from worldmove.state.row_digests import Bytes, Digests, row_digests
 from worldmove.state.row_moves import apply
 from worldmove.state.rows import Rows
@@ -184,9 +185,8 @@ def test_digests_that_are_not_of_these_rows_are_refused() -> None:
 def test_a_row_is_taken_from_where_it_is_said_to_have_been_only_if_it_is_there(shift: int) -> None:
     held, wanted = _memory([0, 1, 2, 3, 1, 5]), _memory([1, 2, 3, 1, 5, 6])
     rows = _even(held)
-    found = reconcile(
-        Held(rows, row_digests(held, rows)), rows, row_digests(wanted, rows), len(held), came_from=rows.offsets + shift
-    )
+    before, after = Held(rows, row_digests(held, rows)), row_digests(wanted, rows)
+    found = reconcile(before, rows, after, len(held), came_from=lambda: rows.offsets + shift)
     assert found.pulled_bytes == ROW
     assert (_landed(held, wanted, found) == wanted).all()
     if shift == ROW:

@@ -350,19 +350,31 @@ def test_both_ends_let_go_of_a_move_that_nobody_conducts_any_more() -> None:
     tell(story)
 
 
+def test_a_chunk_is_as_large_as_the_path_is_fast() -> None:
+    path = Path()
+
+    async def story(fleet: Fleet) -> None:
+        fleet.destination_config = DestinationConfig(fetching=FetchingConfig(chunk_bytes=64, most_chunk_bytes=512))
+        assert (await moved_under_play(fleet)).outcomes == ("committed", "committed")
+
+    tell(story, transports={"loopback": path})
+    assert path.pulls[:2] == [64, 512]
+    assert set(path.pulls[1:-1]) == {512}
+
+
 def test_a_broken_path_is_connected_anew_and_only_the_chunk_in_hand_comes_again() -> None:
     path = Path()
     path.breaks = lambda number: number in (3, 4, 9)
 
     async def story(fleet: Fleet) -> None:
-        fleet.destination_config = DestinationConfig(fetching=FetchingConfig(chunk_bytes=64))
+        fleet.destination_config = DestinationConfig(fetching=FetchingConfig(chunk_bytes=64, most_chunk_bytes=64))
         assert (await moved_under_play(fleet)).outcomes == ("committed", "committed")
 
     tell(story, transports={"loopback": path})
     clean, whole = Path(), []
 
     async def unbroken(fleet: Fleet) -> None:
-        fleet.destination_config = DestinationConfig(fetching=FetchingConfig(chunk_bytes=64))
+        fleet.destination_config = DestinationConfig(fetching=FetchingConfig(chunk_bytes=64, most_chunk_bytes=64))
         await moved_under_play(fleet)
         whole.extend(clean.pulls)
 
@@ -377,7 +389,7 @@ def test_a_path_that_never_carries_ends_with_the_patience_and_says_how_far_it_ca
     path.breaks = lambda number: number > 1
 
     async def story(fleet: Fleet) -> None:
-        fleet.destination_config = DestinationConfig(fetching=FetchingConfig(chunk_bytes=64))
+        fleet.destination_config = DestinationConfig(fetching=FetchingConfig(chunk_bytes=64, most_chunk_bytes=64))
         fleet.patience_s = 3.0
         outcome = await moved_under_play(fleet)
         ended = outcome.of("destination")

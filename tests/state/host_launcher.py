@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from worldmove.state.row_digests import A, B, row_digests
+from worldmove.state.rows import Rows
 from worldmove.state.wmf1 import ROW_BYTES, Table, finalised, row_terms
 
 
@@ -17,7 +19,7 @@ class HostCall:
     """One program with its arguments."""
 
     def __init__(self, program: str, num_programs: int, arguments: Sequence[int]) -> None:
-        assert program in {"fingerprint", "fingerprint_and_copy", "copy_pieces"}
+        assert program in {"fingerprint", "fingerprint_and_copy", "copy_pieces", "digest_rows"}
         self._program = program
         self._num_programs = num_programs
         self._arguments = arguments
@@ -27,6 +29,8 @@ class HostCall:
         assert stream == 0
         if self._program == "copy_pieces":
             _copy(self._num_programs, self._arguments)
+        elif self._program == "digest_rows":
+            _digest_rows(self._arguments)
         else:
             _fingerprint(self._num_programs, self._arguments, copying=self._program == "fingerprint_and_copy")
 
@@ -88,8 +92,34 @@ def row_sums(table: Table, data: bytes) -> np.ndarray:
 
 def _copy(num_programs: int, arguments: Sequence[int]) -> None:
     shares, bounds = arguments
-    for source, target, count, unit in _shares(num_programs, shares, bounds, 4).tolist():
+    for line in _shares(num_programs, shares, bounds, 8).tolist():
+        source, target, count, unit, inside, width, source_step, target_step = line
         assert count > 0
-        assert source % unit == 0
-        assert target % unit == 0
-        _at(target, count * unit, ctypes.c_uint8)[:] = _at(source, count * unit, ctypes.c_uint8)
+        assert 0 <= inside < width
+        if inside + count > width:
+            assert (source_step | target_step) % unit == 0
+        for number in range(inside, inside + count):
+            row, column = divmod(number, width)
+            begin, to = source + row * source_step + column * unit, target + row * target_step + column * unit
+            assert begin % unit == 0
+            assert to % unit == 0
+            if inside + count <= width:  # one run: at once
+                _at(to, count * unit, ctypes.c_uint8)[:] = _at(begin, count * unit, ctypes.c_uint8)
+                break
+            _at(to, unit, ctypes.c_uint8)[:] = _at(begin, unit, ctypes.c_uint8)
+
+
+def _digest_rows(arguments: Sequence[int]) -> None:
+    lines, firsts, factors, digests, num_lines, _ = arguments
+    shares = _at(firsts, num_lines + 1)
+    table = _at(lines, 8 * num_lines).reshape(-1, 8)
+    words = _at(factors, 1024, ctypes.c_uint64)
+    assert (words == np.concatenate((A, B))).all()
+    for (address, length, count, step, first, per_share, _, _), share in zip(
+        table.tolist(), np.diff(shares).tolist(), strict=True
+    ):
+        assert share == -(-count // per_share)
+        for row in range(count):
+            data = _at(address + row * step, length, ctypes.c_uint8)
+            rows = Rows(offsets=np.zeros(1, dtype=np.int64), lengths=np.array([length]))
+            _at(digests + 8 * (first + row), 1, ctypes.c_uint64)[:] = row_digests(data, rows)

@@ -8,7 +8,9 @@ import torch
 
 from worldmove.state import wmf1
 from worldmove.state.dtypes import TORCH_ITEM_BYTES
-from worldmove.state.kernels import Copies, Fingerprints
+from worldmove.state.kernels import Copies, Fingerprints, RowPrints
+from worldmove.state.row_digests import row_digests
+from worldmove.state.rows import Rows
 
 TABLE = wmf1.Table.of(bytes(range(32)))
 ROW = wmf1.ROW_BYTES
@@ -93,6 +95,51 @@ def check_copies(copies: Copies, device: torch.device, lengths: Sequence[int]) -
         expected[to : to + length] = host[begin : begin + length]
     copies.launch(copies.plan(pieces))
     assert torch.equal(target.cpu(), expected)
+
+
+LATTICES = (
+    *((0, 0, 6144, 9, 12288, 6144), (1 << 17, 1 << 17, 48, 200, 64, 48), (200_003, 200_007, 40, 30, 44, 48)),
+    *((230_001, 230_000, 7, 50, 11, 9), (240_000, 240_008, 640, 1, 0, 0), (250_000, 250_000, 16, 100, 32, 16)),
+)
+"""Source, target, bytes, how many, and the steps of both."""
+
+
+def check_strided_copies(copies: Copies, device: torch.device) -> None:
+    """Pieces at equal steps, and others among them, arrive, and nothing beside them is touched."""
+    source, target = noise(1 << 18, device), noise(1 << 18, device, 2)
+    host, expected = source.cpu(), target.cpu()
+    pieces = []
+    for begin, to, length, count, step, other_step in LATTICES:
+        for number in range(count):
+            at, there = begin + number * step, to + number * other_step
+            pieces.append((source.data_ptr() + at, target.data_ptr() + there, length))
+            expected[there : there + length] = host[at : at + length]
+    copies.launch(copies.plan(pieces))
+    assert torch.equal(target.cpu(), expected)
+
+
+def check_row_digests(prints: RowPrints, device: torch.device) -> None:
+    """Rows of every alignment, alone and side by side, short and as long as they may be."""
+    memory = noise(1 << 17, device)
+    memory[4096:8192] = 0
+    offsets: list[int] = []
+    lengths: list[int] = []
+    at = 0
+    for begin, length, count, step in (
+        *((0, 4096, 5, 4096), (20480, 3072, 4, 3072), (32768, 16, 40, 16), (33792, 24, 20, 32), (35072, 8, 9, 8)),
+        *((36000, 12, 9, 12), (36500, 520, 5, 524), (40001, 1, 3, 5), (40031, 37, 20, 41), (41000, 4095, 2, 4096)),
+        *((50000, 4, 7, 4), (50100, 3, 1, 0), (50104, 1000, 9, 1000), (60000, 64, 3, 640), (62000, 512, 1, 0)),
+    ):
+        assert begin >= at
+        offsets += [begin + number * step for number in range(count)]
+        lengths += [length] * count
+        at = offsets[-1] + length
+    rows = Rows(offsets=np.array(offsets, dtype=np.int64), lengths=np.array(lengths, dtype=np.int64))
+    expected = row_digests(memory.cpu().numpy(), rows).tolist()
+    for _ in range(2):
+        found = prints.launch(memory.data_ptr(), rows.offsets, rows.lengths)
+        assert found.cpu().numpy().view(np.uint64).tolist() == expected
+    assert len(prints.launch(memory.data_ptr(), rows.offsets[:0], rows.lengths[:0])) == 0
 
 
 def strided(device: torch.device) -> dict[str, torch.Tensor]:

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.state.host_launcher import HostLauncher
 from tests.state.kernel_cases import (
@@ -17,6 +19,8 @@ from tests.state.kernel_cases import (
     addressed,
     check_copies,
     check_copying,
+    check_row_digests,
+    check_strided_copies,
     kernel,
     noise,
     row_major,
@@ -24,7 +28,7 @@ from tests.state.kernel_cases import (
     twin,
 )
 from worldmove.errors import UserError
-from worldmove.state.kernels import Copies, Fingerprints, Tuning, leaf_bytes
+from worldmove.state.kernels import Copies, Fingerprints, RowPrints, Tuning, leaf_bytes, strides
 from worldmove.state.kernels.load import launcher
 from worldmove.state.kernels.shares import deal
 from worldmove.state.wmf1 import GROUP_ROWS, Table, bytes_digest
@@ -172,3 +176,30 @@ def test_digests_that_a_later_launch_wrote_over_are_not_returned(kernels: Finger
 def test_plan_refuses_a_group_that_is_too_large(kernels: Fingerprints) -> None:
     with pytest.raises(ValueError, match="at most 1048576 bytes, not 1048577"):
         kernels.plan([[(0, GROUP_ROWS * ROW + 1)]])
+
+
+def test_copies_of_pieces_at_equal_steps_arrive() -> None:
+    check_strided_copies(Copies(CPU, launcher_=HostLauncher()), CPU)
+
+
+def test_rows_of_every_alignment_have_the_digests_of_their_twins() -> None:
+    check_row_digests(RowPrints(Copies(CPU, launcher_=HostLauncher())), CPU)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 2)), max_size=40))
+def test_pieces_at_equal_steps_are_the_pieces_that_they_were(pieces: list[tuple[int, int, int]]) -> None:
+    table = np.cumsum(np.array(pieces, dtype=np.int64).reshape(-1, 3), axis=0)
+    sources, targets, lengths = table[:, 0], table[:, 1], np.array([piece[2] for piece in pieces], dtype=np.int64)
+    found = strides.strided(sources, targets, lengths)
+    told = [
+        (int(source + number * step), int(target + number * other), int(length))
+        for source, target, length, count, step, other, _ in zip(*found, strict=True)
+        for number in range(count)
+    ]
+    assert told == list(zip(sources.tolist(), targets.tolist(), lengths.tolist(), strict=True))
+    assert found.first.tolist() == (np.cumsum(found.counts) - found.counts).tolist()
+
+
+def test_the_lines_of_many_caches_are_a_line_of_the_table_each() -> None:
+    begins = np.add.outer(np.arange(60) * (1 << 24), np.arange(880) * 12288).reshape(-1)
+    assert len(strides.strided(begins + 6144, begins, np.full(len(begins), 6144)).counts) <= 61

@@ -10,15 +10,26 @@ import numpy as np
 import pytest
 import torch
 
-from tests.state.kernel_cases import CASES, ROW, TABLE, check_copies, check_copying, kernel, noise, twin
+from tests.state.kernel_cases import (
+    CASES,
+    ROW,
+    TABLE,
+    check_copies,
+    check_copying,
+    check_row_digests,
+    check_strided_copies,
+    kernel,
+    noise,
+    twin,
+)
 from worldmove.state import kernels as package
-from worldmove.state.kernels import Fingerprints, Tuning
+from worldmove.state.kernels import Fingerprints, RowPrints, Tuning
 from worldmove.state.wmf1 import GROUP_ROWS, bytes_digest
 
 CPU = torch.device("cpu")
 HERE = Path(__file__).parent / "emulated"
 PROGRAMS = Path(package.__file__).with_name("programs.cu")
-NAMES = ("fingerprint", "fingerprint_and_copy", "copy_pieces")
+NAMES = ("fingerprint", "fingerprint_and_copy", "copy_pieces", "digest_rows")
 TUNING = Tuning(stages=3, warps=1, copy_threads=32, copy_blocks=2)
 FETCHES = ("__device__ __forceinline__ void fetch(", "// Rows on their way")
 
@@ -106,6 +117,14 @@ def test_a_launch_that_copies_writes_what_it_digests(kernels: Fingerprints, shif
 
 def test_copies_of_every_alignment_arrive(kernels: Fingerprints) -> None:
     check_copies(kernels.copies, CPU, [0, 1, 2, 15, 16, 17, 31, 33, 64, 200, 333, 5000])
+
+
+def test_copies_of_pieces_at_equal_steps_arrive(kernels: Fingerprints) -> None:
+    check_strided_copies(kernels.copies, CPU)
+
+
+def test_rows_of_every_alignment_have_the_digests_of_their_twins(kernels: Fingerprints) -> None:
+    check_row_digests(RowPrints(kernels.copies), CPU)
 
 
 def test_the_emulation_would_show_a_wrong_program(kernels: Fingerprints) -> None:

@@ -20,8 +20,11 @@ from worldmove.state.digest import groups
 from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import Mismatch, MoveProof
+from worldmove.state.runs import Runs
 from worldmove.transport.base import Channel, Transport
-from worldmove.transport.pieces import batches
+
+MOST_GROWTH = 8.0
+"""From one chunk to the next."""
 
 LEAST_CHUNK_BYTES = 64 << 10
 
@@ -31,9 +34,12 @@ class FetchingConfig:
     """How a base is pulled. Times in seconds."""
 
     chunk_bytes: int = 1 << 20
-    """What is lost, at most, when a path breaks."""
+    """What is pulled at a time, at first."""
     least_chunks: int = 8
     """As many as this there are of all but the smallest states: a path that has time for one has time for each."""
+    most_chunk_bytes: int = 1 << 28
+    fitting_s: float = 0.05
+    """How long a chunk is to take, and what is lost when a path breaks. The next is as large as the last was fast."""
     chunk_s: float = 30.0
     """From a chunk's first to its last byte; longer, and the path counts as broken."""
     retry_s: float = 0.2
@@ -66,6 +72,7 @@ class Fetching:
         self._placement = placement
         self._config = config
         self._channel: Channel | None = None
+        self._chunk_bytes = config.chunk_bytes
 
     async def run(self, theirs: MoveProof, nonce: bytes, layout_digest: bytes) -> None:
         """Return when the slot has what ``theirs`` is the proof of.
@@ -95,17 +102,29 @@ class Fetching:
         """Bring some of the arena over. Raises TransportError where a path keeps what it was lent."""
         window = open_window(self._arena)
         try:
-            for batch in batches(wanted, self._chunk_bytes(wanted)):
+            rest, most = Runs.of(wanted), self._most_bytes(wanted)
+            while len(rest):
+                batch, rest = rest.parted(min(self._chunk_bytes, most))
+                begun = self._attempt.host.clock()
                 await self._bring(batch, window)
-                self.num_fetched += sum(extent.length for extent in batch)
+                self.num_fetched += batch.num_bytes
+                self._fit(batch.num_bytes, self._attempt.host.clock() - begun)
         except BaseException:
             window.abandon()
             raise
         window.close()
 
-    def _chunk_bytes(self, wanted: Sequence[Extent]) -> int:
-        share = sum(extent.length for extent in wanted) // self._config.least_chunks
-        return min(self._config.chunk_bytes, max(LEAST_CHUNK_BYTES, share))
+    def _most_bytes(self, wanted: Sequence[Extent]) -> int:
+        """Return the largest chunk that there may be of what is wanted."""
+        share = Runs.of(wanted).num_bytes // self._config.least_chunks
+        return min(self._config.most_chunk_bytes, max(LEAST_CHUNK_BYTES, share))
+
+    def _fit(self, num_bytes: int, took_s: float) -> None:
+        """Let a chunk be what the path carries in the time that one is to take; at most a few times the last one."""
+        config = self._config
+        fitting = int(num_bytes * min(config.fitting_s / max(took_s, 1e-6), MOST_GROWTH))
+        if num_bytes >= min(self._chunk_bytes, LEAST_CHUNK_BYTES):  # the last one of a pull says little
+            self._chunk_bytes = max(config.chunk_bytes, min(fitting, config.most_chunk_bytes))
 
     async def _bring(self, batch: Sequence[Extent], window: WriteWindow | DeviceWriteWindow) -> None:
         """Pull some of it, as often as it takes: there is as much time for it as for all of this."""

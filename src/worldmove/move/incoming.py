@@ -104,8 +104,8 @@ class Incoming:
             self._follower = Follower(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
         self._boundary: asyncio.Future[Boundary] = asyncio.get_running_loop().create_future()
         self._proof: asyncio.Future[Proof] = asyncio.get_running_loop().create_future()
-        self._near: asyncio.Queue[int] = asyncio.Queue()
-        """The blocks before which the source has said that it would freeze."""
+        self._near: asyncio.Queue[Meet] = asyncio.Queue()
+        """Where the source has said that it would freeze."""
         self._preview: Preview | None = None
         self._reserved = False
         self._landed = False
@@ -136,7 +136,7 @@ class Incoming:
         if self._follower is not None and not isinstance(message, Final):
             self._follower.take(message)
         elif isinstance(message, Meet):
-            self._near.put_nowait(message.block)
+            self._near.put_nowait(message)
         elif self._rounds is not None:
             self._rounds.take(message)
 
@@ -326,8 +326,10 @@ class Incoming:
     async def _clear(self) -> None:
         """Whenever the freeze is near, let nothing else be computed here, and say so."""
         while True:
-            block = await self._near.get()
-            await self._slot.clear(block, lambda: self._attempt.send(self._attempt.peer, Ready))
+            meet = await self._near.get()
+            if self._rounds is not None:
+                await self._rounds.rest(meet)
+            await self._slot.clear(meet.block, lambda: self._attempt.send(self._attempt.peer, Ready))
 
     def _tell_landed(self) -> None:
         self._landed = True

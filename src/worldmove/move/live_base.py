@@ -5,7 +5,7 @@ What is read of them meanwhile may be torn, and whoever reads it knows that. Not
 
 import asyncio
 
-from worldmove.errors import MoveRefused
+from worldmove.errors import MoveRefused, StateRefused
 from worldmove.move.attempt import Attempt
 from worldmove.move.early import early_part
 from worldmove.move.hosts import SourceCopy
@@ -13,8 +13,12 @@ from worldmove.move.messages import AnyMoveMessage, Base, Begin
 from worldmove.move.patience import Patience
 from worldmove.move.strategy import Strategy
 from worldmove.move.streaming import tell_finals
-from worldmove.state.manifest import Layout
-from worldmove.state.rows import min_row_bytes
+from worldmove.state.arena_rows import digests_in
+from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.rows import MIN_ROW_BYTES, Rows, min_row_bytes, rows_of
+
+LONGEST_LOOK_S = 0.05
+"""The session stands still for it."""
 
 
 class LiveBase:
@@ -30,6 +34,8 @@ class LiveBase:
         self.row_bytes = row_bytes
         self.is_streamed = begin.strategy == Strategy.STREAMING.value
         """Whether each leaf is told of when it is final."""
+        self.rows: Rows | None = None
+        """What it is looked at by while it stands still before its freeze; None where that would take too long."""
         self._layout: Layout | None = None
         self._patience = Patience(patience_s=begin.patience_s, lease_s=begin.lease_s)
 
@@ -47,6 +53,7 @@ class LiveBase:
     async def _stand_by(self) -> None:
         self._layout = await self._described()
         self._say(self._layout)
+        self.rows = await self._prepared(self._layout)
         if self.is_streamed:
             await tell_finals(self.attempt, self._copy)
         await asyncio.get_running_loop().create_future()
@@ -57,6 +64,22 @@ class LiveBase:
             raise MoveRefused("state_too_large", "its manifest is larger than what is told before a boundary")
         self.row_bytes = self.row_bytes or min_row_bytes(sum(layout.storages))
         return layout
+
+    async def _prepared(self, layout: Layout) -> Rows | None:
+        """Lay the rows out, and see how long a look at them takes; the one in the pause has its plan then."""
+        blocking, clock, arena = self.attempt.host.blocking, self.attempt.host.clock, self._copy.arena
+        try:
+            rows = await blocking(lambda: rows_of(Manifest.from_bytes(layout.preview), layout.places, self._finely))
+        except StateRefused:
+            return None  # the destination says so
+        await blocking(lambda: digests_in(arena, rows))
+        begun = clock()
+        await blocking(lambda: digests_in(arena, rows))
+        return rows if clock() - begun < LONGEST_LOOK_S else None
+
+    @property
+    def _finely(self) -> int:
+        return self.row_bytes or MIN_ROW_BYTES
 
     def _say(self, layout: Layout) -> None:
         self.attempt.send(

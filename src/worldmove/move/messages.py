@@ -189,6 +189,8 @@ class Meet(MoveMessage, frozen=True, kw_only=True, tag="meet"):
     """
 
     block: Count
+    rows: Blob = b""
+    """The digest of each row of the base as it is now, as ``Boundary`` has them: the session stands still."""
 
 
 class Start(MoveMessage, frozen=True, kw_only=True, tag="start"):
@@ -210,6 +212,9 @@ class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     """Empty where it is as the offer has foreseen."""
     rows: Blob = b""
     """The digest of each of its rows, eight bytes, least significant first; none where all of it is to be pulled."""
+    changed: Blob | None = None
+    """The numbers of those rows, four bytes each, least significant first, where the others are as the Meet for this
+    block has said. None: of all rows there are."""
     row_bytes: RowBytes | None = None
     plain: Text = ""
     """Why there are no digests, where there should be some."""

@@ -15,6 +15,8 @@ equal passes say that nobody wrote between the freeze and the last byte read.
 
 import asyncio
 
+import numpy as np
+
 from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
@@ -29,7 +31,8 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import Pass, prepare_key, state_digest
 from worldmove.state.preview import tell
 from worldmove.state.proof import MoveProof
-from worldmove.state.rows import rows_of
+from worldmove.state.row_digests import Digests
+from worldmove.state.rows import Rows, rows_of
 
 
 class Outgoing:
@@ -45,11 +48,13 @@ class Outgoing:
         resend_s: float,
         is_followed: bool = False,
         row_bytes: int | None = None,
+        rows: Rows | None = None,
         is_streamed: bool = False,
     ) -> None:
         """``is_followed``: the destination computes the state from a snapshot, and nothing is pulled.
 
         ``row_bytes``: it holds some of the state, and is told the digests of rows of at least so many bytes.
+        ``rows``: of those it is told once more while the session stands still before its freeze.
         ``is_streamed``: until the freeze it is told which leaves are final.
         """
         self.attempt = attempt
@@ -65,6 +70,9 @@ class Outgoing:
         self._layout_digest = layout_digest
         self._resend_s = resend_s
         self._row_bytes = row_bytes
+        self._rows_at_rest = rows
+        self._said: tuple[int, Digests] | None = None
+        """The digests of rows that the destination was told before this block."""
         self._is_streamed = is_streamed
         self._frozen: Frozen | None = None
         self._proof: MoveProof | None = None
@@ -158,9 +166,18 @@ class Outgoing:
         return frozen
 
     async def _destination_ready(self) -> None:
-        """Say that the freeze is near, and wait for word that nothing else is computed there. It may never come."""
+        """Say that the freeze is near, and wait for word that nothing else is computed there. It may never come.
+
+        The session stands still meanwhile: what the destination is told of it now, it can bring over before the pause.
+        """
         self.ready.clear()
-        self.attempt.send(self.attempt.peer, Meet, block=self._copy.reach[1])
+        block, rows, arena, said = self._copy.reach[1], self._rows_at_rest, self._copy.arena, b""
+        if rows is not None:
+            with self.attempt.times.phase("rows_at_rest"):
+                digests = await self.attempt.host.blocking(lambda: digests_in(arena, rows))
+            self._said = block, digests
+            said = digests.astype("<u8", copy=False).tobytes()
+        self.attempt.send(self.attempt.peer, Meet, block=block, rows=said)
         await self.ready.wait()
 
     def _begin(self, capture: Capture) -> Pass:
@@ -173,7 +190,7 @@ class Outgoing:
     async def _until_landed(self, frozen: Frozen) -> None:
         """Say that the bytes may be pulled, again if need be, until the destination has closed its window."""
         manifest, placement = self._told_of(frozen)
-        rows, plain = await self._rows(frozen)
+        rows, changed, plain = await self._rows(frozen)
         with self.attempt.times.phase("boundary"):
             while True:
                 self.attempt.send(
@@ -183,9 +200,10 @@ class Outgoing:
                     manifest=manifest,
                     placement=placement,
                     rows=rows,
+                    changed=changed,
                     row_bytes=self._row_bytes,
                     plain=plain,
-                    rolled=dict(frozen.rolled) if rows else {},
+                    rolled=dict(frozen.rolled) if rows and changed is None else {},
                 )
                 try:
                     async with asyncio.timeout(self._resend_s):
@@ -203,20 +221,25 @@ class Outgoing:
             raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
         return manifest, placement
 
-    async def _rows(self, frozen: Frozen) -> tuple[bytes, str]:
-        """Return the digests of the frozen rows, and why there are none, where that is so."""
+    async def _rows(self, frozen: Frozen) -> tuple[bytes, bytes | None, str]:
+        """Return digests of the frozen rows, of which rows (None: all), and why there are none, where that is so."""
         row_bytes = self._row_bytes
         if row_bytes is None:
-            return b"", ""
-        manifest, arena = frozen.capture.manifest, self._copy.arena
+            return b"", None, ""
         try:
             with self.attempt.times.phase("rows"):
-                rows = await self.attempt.host.blocking(
-                    lambda: digests_in(arena, rows_of(manifest, frozen.placement, row_bytes))
-                )
+                return *await self.attempt.host.blocking(lambda: self._rows_now(frozen, row_bytes)), ""
         except StateRefused as error:
-            return b"", str(error)
-        return rows.astype("<u8").tobytes(), ""
+            return b"", None, str(error)
+
+    def _rows_now(self, frozen: Frozen, row_bytes: int) -> tuple[bytes, bytes | None]:
+        rows = rows_of(frozen.capture.manifest, frozen.placement, row_bytes)
+        digests = digests_in(self._copy.arena, rows)
+        block, said = self._said or (None, digests)
+        if not self.ready.is_set() or block != frozen.block or rows is not self._rows_at_rest:
+            return digests.astype("<u8", copy=False).tobytes(), None
+        changed = np.flatnonzero(digests != said)
+        return digests[changed].astype("<u8", copy=False).tobytes(), changed.astype("<u4").tobytes()
 
     async def _check_still(self, frozen: Frozen, first: MoveProof) -> None:
         second = await self._pass(frozen, "second_digest")

@@ -2,6 +2,7 @@
 
     rounds      pull what changes while the session is played on, and digest the rows of what has come
     ready       say so, until the session is frozen
+    rest        while it stands still before that, bring over what differs: what is found then costs no pause
     reconcile   compare the frozen rows with those that are held: move what has moved, and say what is to be pulled
 
 What is pulled before the boundary may be torn, late or of another state: it is known by its content and by nothing
@@ -18,15 +19,16 @@ import numpy as np
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.move.attempt import Attempt, Brought, GaveUpError
 from worldmove.move.fetching import Fetching, FetchingConfig
-from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Final, Offer, Ready
+from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Final, Meet, Offer, Ready
 from worldmove.move.patience import Patience
 from worldmove.move.precopy import Next, PrecopyConfig, Seen, decide
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
-from worldmove.move.reconcile import Difference, Held, reconcile
+from worldmove.move.reconcile import Difference, reconcile
 from worldmove.state.arena import check_placement, extents
-from worldmove.state.arena_rows import digests_in, move_in
+from worldmove.state.arena_rows import held_in, move_in
 from worldmove.state.extent import Extent
+from worldmove.state.held import Holding
 from worldmove.state.manifest import Manifest
 from worldmove.state.row_digests import Digests
 from worldmove.state.rows import Rows, final_rows, rolled_from, rows_of
@@ -72,7 +74,13 @@ class Rounds:
         self._manifest: Manifest | None = None
         self._placement: tuple[int, ...] = ()
         self._fetch: Fetching | None = None
-        self._held: Held | None = None
+        self._held: Holding | None = None
+        self._is_stale = False
+        """Whether what is held is no longer what was looked at: something was moved or pulled since."""
+        self._said: tuple[int, Digests] | None = None
+        """The digests of all rows, before this block."""
+        self._alone = asyncio.Lock()
+        """Held by whoever writes to the slot."""
         self._plain = ""
 
     # what the driver's filter lets through
@@ -118,15 +126,48 @@ class Rounds:
         finally:
             await self.release()
 
-    async def bring(self, boundary: Boundary, manifest: Manifest) -> tuple[Extent, ...]:
+    async def rest(self, meet: Meet) -> None:
+        """The session stands still, as is said there: hold all of that. What comes of it is looked at anew."""
+        held = self._held
+        if held is None or len(meet.rows) != 8 * len(held.rows):
+            return
+        digests: Digests = np.frombuffer(meet.rows, dtype="<u8")
+        async with self._alone:
+            self._said = meet.block, digests
+            with self._attempt.times.phase("rest"):
+                await self._hold(held.rows, digests)
+
+    async def _hold(self, rows: Rows, digests: Digests) -> None:
+        """Bring over what differs from these rows. However it ends, it is known whether what is held is."""
+        blocking = self._attempt.host.blocking
+        held = await self._fresh()
+        found = await blocking(lambda: reconcile(held, rows, digests, self._arena.size))
+        if not len(found.moves) and not len(found.pulls):
+            return
+        self._is_stale = True
+        await blocking(lambda: move_in(self._arena, found.moves))
+        await self._pull(found.pulls)
+        await self._fresh()
+
+    async def _fresh(self) -> Holding:
+        """Look again at what is held, if that may be other by now."""
+        if self._held is None:
+            raise ManifestError("nothing is held of it")
+        if self._is_stale:
+            self._held = await self._look(self._held.rows)
+            self._is_stale = False
+        return self._held
+
+    async def bring(self, boundary: Boundary, manifest: Manifest) -> Sequence[Extent]:
         """Move what has moved, and return what is to be pulled. Raises ManifestError."""
         placement = boundary.placement
-        plain = self._plain or boundary.plain
+        plain = self._plain or boundary.plain or self._unsaid(boundary)
         if self._held is None or boundary.row_bytes is None or plain:
             self.brought = Brought(pulled_bytes=manifest.num_bytes, plain=plain)
             return extents(manifest, placement)
-        held, row_bytes, host = self._held, boundary.row_bytes, self._attempt.host
+        row_bytes, host = boundary.row_bytes, self._attempt.host
         with self._attempt.times.phase("reconcile"):
+            held = await self._fresh()
             found = await host.blocking(lambda: self._compare(held, manifest, boundary, row_bytes))
         with self._attempt.times.phase("moves"):
             await host.blocking(lambda: move_in(self._arena, found.moves))
@@ -182,7 +223,7 @@ class Rounds:
                 seen = replace(seen, num_rounds=1, path_bytes_per_s=rate)
             else:
                 differs = self._held.digests != before.digests
-                new = differs & (before.find(self._held.digests) < 0)
+                new = differs & before.lacks(self._held.digests)
                 # Two rounds show what changes in a block only if one has ended between them; more show more of it.
                 changing = differs if seen.num_rounds == 1 else changing | differs
                 seen = replace(
@@ -194,21 +235,41 @@ class Rounds:
                 )
             begun = now
 
-    async def _pull(self, wanted: tuple[Extent, ...]) -> None:
+    async def _pull(self, wanted: Sequence[Extent]) -> None:
         if self._fetch is not None:
             await self._fetch.pull(wanted)
 
-    async def _look(self, rows: Rows) -> Held:
+    async def _look(self, rows: Rows) -> Holding:
         """Digest what has come, whatever it is."""
-        return await self._attempt.host.blocking(lambda: Held(rows, digests_in(self._arena, rows)))
+        return await self._attempt.host.blocking(lambda: held_in(self._arena, rows))
 
-    def _compare(self, held: Held, manifest: Manifest, boundary: Boundary, row_bytes: int) -> Difference:
+    def _compare(self, held: Holding, manifest: Manifest, boundary: Boundary, row_bytes: int) -> Difference:
         wanted = rows_of(manifest, boundary.placement, row_bytes)
-        if len(boundary.rows) != 8 * len(wanted):
-            raise ManifestError(f"{len(boundary.rows)} bytes are no digests of {len(wanted)} rows")
-        digests: Digests = np.frombuffer(boundary.rows, dtype="<u8").astype(np.uint64)
-        first = rolled_from(wanted, manifest, boundary.placement, boundary.rolled) if boundary.rolled else None
-        return reconcile(held, wanted, digests, self._arena.size, came_from=first)
+        digests = self._digests(boundary)
+        if len(digests) != len(wanted):
+            raise ManifestError(f"{len(digests)} digests are not those of {len(wanted)} rows")
+        hints = partial(rolled_from, wanted, manifest, boundary.placement, boundary.rolled)
+        return reconcile(held, wanted, digests, self._arena.size, came_from=hints if boundary.rolled else None)
+
+    def _unsaid(self, boundary: Boundary) -> str:
+        """Say why the digests of all rows cannot be known, where that is so."""
+        is_said = self._said is not None and self._said[0] == boundary.block
+        return "" if boundary.changed is None or is_said else "what was said of its rows before has not come"
+
+    def _digests(self, boundary: Boundary) -> Digests:
+        """Return the digests of all rows. Raises ManifestError."""
+        if len(boundary.rows) % 8:
+            raise ManifestError(f"{len(boundary.rows)} bytes are no digests of rows")
+        digests: Digests = np.frombuffer(boundary.rows, dtype="<u8")
+        if boundary.changed is None or self._said is None:
+            return digests
+        if 2 * len(boundary.changed) != len(boundary.rows):
+            raise ManifestError(f"{len(boundary.changed)} bytes are not the numbers of {len(digests)} rows")
+        numbers, found = np.frombuffer(boundary.changed, dtype="<u4"), self._said[1].copy()
+        if numbers.max(initial=0) >= max(len(found), 1):
+            raise ManifestError(f"there is no row {numbers.max()}")
+        found[numbers] = digests
+        return found
 
     async def _say_ready(self) -> None:
         """Say so again and again, and bring over what is final meanwhile, one leaf after the other."""
@@ -240,8 +301,12 @@ class Rounds:
             if self._frozen.is_set():
                 return
             rows = held.rows.some(which)
-            await self._pull(rows.extents(np.ones(len(rows), dtype=bool)))
-            held.renew(which, await self._attempt.host.blocking(partial(digests_in, self._arena, rows)))
+            async with self._alone:
+                held = await self._fresh()
+                self._is_stale = True
+                await self._pull(rows.extents(np.ones(len(rows), dtype=bool)))
+                await self._attempt.host.blocking(partial(held.look_again, which))
+                self._is_stale = False
 
     def _how_far(self) -> str:
         """Say where it stood when its time was over."""

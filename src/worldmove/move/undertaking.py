@@ -97,6 +97,7 @@ class Undertaking:
             attempt=attempt if ground is None else ground.attempt,
             is_followed=isinstance(ground, Groundwork),
             row_bytes=ground.row_bytes if isinstance(ground, LiveBase) else None,
+            rows=ground.rows if isinstance(ground, LiveBase) else None,
             is_streamed=isinstance(ground, LiveBase) and ground.is_streamed,
             copy=self._copy,
             nonce=start.nonce,

@@ -3,35 +3,28 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from worldmove.errors import TransportError
 from worldmove.state.by_id import ById
 from worldmove.state.extent import Extent
 from worldmove.state.memory import HostBytes, MemoryKit, Part, PendingCopy, Piece
+from worldmove.state.runs import Runs
 
 GAP_BYTES = 4096
 """What lies between two runs is copied with them, up to so much: it is the slot's and no leaf's, and one copy of many
 megabytes is faster than hundreds that leave some bytes out."""
 
 
-def joined(extents: Sequence[Extent]) -> tuple[Extent, ...]:
+def joined(extents: Sequence[Extent]) -> Runs:
     """Return runs in order, those that lie near to each other as one. Empty ones are left out."""
-    return _joined_once(ById(extents)) if isinstance(extents, tuple) else _joined_now(extents)
+    return _joined_once(ById(extents)) if isinstance(extents, tuple) else Runs.of(extents).joined(GAP_BYTES)
 
 
 # Asked for when an offer is prepared for, and again inside the pause.
 @lru_cache(maxsize=8)
-def _joined_once(extents: ById[tuple[Extent, ...]]) -> tuple[Extent, ...]:
-    return _joined_now(extents.value)
-
-
-def _joined_now(extents: Sequence[Extent]) -> tuple[Extent, ...]:
-    found: list[Extent] = []
-    for extent in extents:
-        if found and 0 <= extent.offset - found[-1].end <= GAP_BYTES and extent.length:
-            found[-1] = Extent(offset=found[-1].offset, length=extent.end - found[-1].offset)
-        elif extent.length:
-            found.append(extent)
-    return tuple(found)
+def _joined_once(extents: ById[tuple[Extent, ...]]) -> Runs:
+    return Runs.of(extents.value).joined(GAP_BYTES)
 
 
 class DeviceWindow:
@@ -51,10 +44,11 @@ class DeviceWindow:
     def start_copy(self, source: int, extents: Sequence[Extent]) -> PendingCopy:
         """Begin to copy extents of memory at the address ``source`` to the same offsets here. Raises TransportError."""
         part = self._open()
-        pieces = []
-        for extent in joined(extents):
-            self._check(extent)
-            pieces.append(Piece(source + extent.offset, part.address + extent.offset, extent.length))
+        runs = joined(extents)
+        wrong = (runs.offsets < 0) | (runs.ends > part.length)
+        if wrong.any():
+            self._check(runs[int(wrong.argmax())])
+        pieces = np.stack((source + runs.offsets, part.address + runs.offsets, runs.lengths), axis=1)
         return self._noted(self.kit.start_pull(pieces))
 
     def start_copy_in(self, runs: Sequence[tuple[int, Extent]]) -> PendingCopy:

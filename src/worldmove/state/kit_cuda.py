@@ -9,7 +9,8 @@ Rules:
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import accumulate
 
@@ -18,8 +19,18 @@ import torch
 from worldmove.errors import ArenaFull, TransportError, UserError
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
-from worldmove.state.kernels import CopyPlan, Fingerprints, Pending, Plan
-from worldmove.state.memory import DeviceMemory, HostBytes, MemoryKit, Part, PendingCopy, Piece, Pieces, Shifts
+from worldmove.state.kernels import CopyPlan, Fingerprints, Pending, Plan, RowPrints
+from worldmove.state.memory import (
+    DeviceMemory,
+    HostBytes,
+    MemoryKit,
+    Numbers,
+    Part,
+    PendingCopy,
+    Piece,
+    Pieces,
+    Shifts,
+)
 from worldmove.state.ways_to_copy import ways_to_copy, written
 from worldmove.state.wmf1 import Table
 
@@ -112,6 +123,7 @@ class CudaKit:
         self._pulled: CopyPlan | None = None
         self._under_way: list[Pending] = []
         """What the device may still read and write the plans of: nobody may want its digests any more."""
+        self._rows = RowPrints(self._copies)
         self._scattered: CopyPlan | None = None
         """Of the last copy of scattered pieces, to be pointed at the next one's: planning anew takes milliseconds."""
 
@@ -275,6 +287,21 @@ class CudaKit:
             return CudaDigests(pending)
         except torch.AcceleratorError as error:
             raise TransportError(f"the device has failed: {error}") from error
+
+    def row_digests(self, base: int, offsets: Numbers, lengths: Numbers) -> torch.Tensor:
+        """Launch once, on the kit's stream."""
+        with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
+            return self._rows.launch(base, offsets, lengths, stream=self._stream)
+
+    @contextmanager
+    def apart(self) -> Iterator[torch.device]:
+        """Work on the kit's stream; others may put their own between."""
+        try:
+            with torch.cuda.device(self.device), torch.cuda.stream(self._stream):
+                yield self.device
+        except torch.AcceleratorError as error:
+            raise TransportError(f"the device has failed: {error}") from error
+        self._finished(None).wait()
 
     def prepare_key(self, key: bytes) -> None:
         """Bring a key's coefficients to the GPU."""

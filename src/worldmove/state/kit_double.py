@@ -6,7 +6,8 @@ are memory files, which another process of the same user opens by this one's des
 
 import mmap
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -14,7 +15,9 @@ import torch
 from worldmove.errors import ArenaFull, TransportError
 from worldmove.state import wmf1
 from worldmove.state.array import raw_memory
-from worldmove.state.memory import DeviceMemory, HostBytes, Part, Piece, Pieces, Shifts
+from worldmove.state.memory import DeviceMemory, HostBytes, Numbers, Part, Piece, Pieces, Shifts
+from worldmove.state.row_digests import row_digests
+from worldmove.state.rows import Rows
 
 NAME = "double"
 _GOLDEN, _LOW_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x0101010101010101)
@@ -177,6 +180,17 @@ class DoubleKit:
     def begin_fingerprints(self, plan: object, key: bytes) -> Digested:
         """Take them, at once."""
         return Digested(b"".join(self.fingerprints(plan, key)))
+
+    def row_digests(self, base: int, offsets: Numbers, lengths: Numbers) -> torch.Tensor:
+        """Return what the numpy twin says."""
+        memory = raw_memory(base, int((offsets + lengths).max(initial=0)), [])
+        digests = row_digests(memory, Rows(offsets=offsets, lengths=lengths))
+        return torch.from_numpy(digests.view(np.int64))
+
+    @contextmanager
+    def apart(self) -> Iterator[torch.device]:
+        """There is one order alone."""
+        yield torch.device("cpu")
 
     def prepare_key(self, key: bytes) -> None:
         """Draw a key's coefficients; the last few stay ready."""

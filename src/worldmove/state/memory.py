@@ -7,6 +7,7 @@ Two kits: ``kit_cuda`` for a GPU, ``kit_double`` for trials without one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -18,6 +19,7 @@ HANDLE_BYTES = 64
 """What names an allocation to another process, at most."""
 
 HostBytes = NDArray[np.uint8]
+Numbers = NDArray[np.int64]
 
 
 class Piece(NamedTuple):
@@ -127,6 +129,8 @@ class MemoryKit(Protocol):
     def start_copy(self, pieces: Pieces) -> PendingCopy:
         """Begin to copy within what this device can address, on a stream of the kit's own. Pieces do not overlap.
 
+        Thousands of them are better told as int64[n, 3], with the fields of a piece.
+
         What the engine has written before, on whichever stream, must be complete.
         """
         ...
@@ -186,6 +190,20 @@ class MemoryKit(Protocol):
 
     def begin_fingerprints(self, plan: object, key: bytes) -> PendingDigests:
         """Begin what ``fingerprints`` returns, after every copy that was started before, and return at once."""
+        ...
+
+    def row_digests(self, base: int, offsets: Numbers, lengths: Numbers) -> torch.Tensor:
+        """Return the digests (``state.row_digests``) of rows from the address ``base`` on: int64[rows], on the device.
+
+        Good for what is done ``apart``, or else once that is over. The arrays are not written to any more.
+        """
+        ...
+
+    def apart(self) -> AbstractContextManager[torch.device]:
+        """Let torch's work on the device go in the kit's order: it waits for nobody who plays, and nobody for it.
+
+        Over at the end, whatever it has written.
+        """
         ...
 
     def prepare_key(self, key: bytes) -> None:

@@ -17,9 +17,9 @@ from worldmove.errors import StateRefused
 from worldmove.state.by_id import ById
 from worldmove.state.check import item_bytes
 from worldmove.state.extent import Extent
-from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
+from worldmove.state.runs import Runs
 from worldmove.state.storage import StorageRecord, leaf_runs
 
 MIN_ROW_BYTES = 512
@@ -61,10 +61,12 @@ class Rows:
         """Return some of them, by their numbers, which ascend."""
         return Rows(offsets=self.offsets[which], lengths=self.lengths[which])
 
-    def extents(self, chosen: NDArray[np.bool_]) -> tuple[Extent, ...]:
+    def extents(self, chosen: NDArray[np.bool_]) -> Runs:
         """Return the bytes of some of the rows; adjacent ones merged."""
-        offsets, lengths = self.offsets[chosen], self.lengths[chosen]
-        return to_extents(merge([NO_RUNS, np.stack((offsets, offsets + lengths), axis=1)]))
+        return Runs(self.offsets[chosen], self.lengths[chosen]).joined(0)
+
+
+_Each = tuple[Rows, ...]
 
 
 def min_row_bytes(num_bytes: int) -> int:
@@ -75,12 +77,12 @@ def min_row_bytes(num_bytes: int) -> int:
 def rows_of(manifest: Manifest, placement: Sequence[int], min_row_bytes: int = MIN_ROW_BYTES) -> Rows:
     """Return the rows of a state that lies in an arena. Raises StateRefused where there are more than MAX_ROWS."""
     views = tuple(leaf.content for leaf in manifest.leaves if isinstance(leaf.content, TensorLeaf | ArrayLeaf))
-    return _placed(ById(_of_storages(ById(manifest.storages), views, min_row_bytes)), tuple(placement))
+    return _placed(_of_same(ById(manifest.storages), views, min_row_bytes), tuple(placement))
 
 
 # Asked for while the session is played, and again inside the pause.
 @lru_cache(maxsize=8)
-def _placed(relative: ById[tuple[Rows, ...]], placement: tuple[int, ...]) -> Rows:
+def _placed(relative: ById[_Each], placement: tuple[int, ...]) -> Rows:
     if len(relative.value) != len(placement):
         raise ValueError(f"{len(placement)} places for {len(relative.value)} storages")
     order = np.argsort(np.array(placement, dtype=np.int64), kind="stable").tolist()
@@ -88,17 +90,21 @@ def _placed(relative: ById[tuple[Rows, ...]], placement: tuple[int, ...]) -> Row
     return _rows([offsets for offsets, _ in parts], [lengths for _, lengths in parts])
 
 
+@lru_cache(maxsize=8)
+def _of_same(storages: ById[tuple[StorageRecord, ...]], views: tuple[View, ...], min_row_bytes: int) -> ById[_Each]:
+    return ById(_of_equal(storages.value, views, min_row_bytes))
+
+
+# A manifest that has come in a message equals one that was known, and is another object.
 @lru_cache(maxsize=4)
-def _of_storages(
-    storages: ById[tuple[StorageRecord, ...]], views: tuple[View, ...], min_row_bytes: int
-) -> tuple[Rows, ...]:
+def _of_equal(storages: tuple[StorageRecord, ...], views: tuple[View, ...], min_row_bytes: int) -> _Each:
     """Return the rows of each storage, in offsets inside it."""
-    mine: list[list[View]] = [[] for _ in storages.value]
+    mine: list[list[View]] = [[] for _ in storages]
     for view in views:
         if view.storage is not None:
             mine[view.storage].append(view)
     found, total = [], 0
-    for record, over in zip(storages.value, mine, strict=True):
+    for record, over in zip(storages, mine, strict=True):
         found.append(_of_storage(record.used, over, min_row_bytes))
         total += len(found[-1])
         if total > MAX_ROWS:

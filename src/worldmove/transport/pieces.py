@@ -6,6 +6,7 @@ import numpy as np
 
 from worldmove.errors import TransportError
 from worldmove.state.extent import Extent
+from worldmove.state.runs import Runs
 from worldmove.transport.base import Blocking
 
 PIECE_BYTES = 32 << 20
@@ -14,9 +15,11 @@ PIECE_BYTES = 32 << 20
 
 def check_extents(extents: Sequence[Extent], source_bytes: int, target_bytes: int) -> None:
     """Raise TransportError unless every extent lies inside both memories."""
-    for extent in extents:
-        if extent.offset < 0 or extent.length < 0 or extent.end > min(source_bytes, target_bytes):
-            raise TransportError(f"bytes {extent.offset} to {extent.end} are not all in both memories")
+    runs = Runs.of(extents)
+    wrong = (runs.offsets < 0) | (runs.lengths < 0) | (runs.ends > min(source_bytes, target_bytes))
+    if wrong.any():
+        extent = runs[int(wrong.argmax())]
+        raise TransportError(f"bytes {extent.offset} to {extent.end} are not all in both memories")
 
 
 async def copy_in_pieces(source: memoryview, extents: Sequence[Extent], into: memoryview, blocking: Blocking) -> None:
@@ -43,15 +46,6 @@ def cut(extents: Sequence[Extent], piece_bytes: int) -> Iterator[Extent]:
             yield Extent(offset=offset, length=min(piece_bytes, extent.end - offset))
 
 
-def batches(extents: Sequence[Extent], batch_bytes: int) -> Iterator[list[Extent]]:
-    """Cut extents, and gather the pieces until they are ``batch_bytes``: one pull for many small extents."""
-    batch: list[Extent] = []
-    room = batch_bytes
-    for piece in cut(extents, batch_bytes):
-        if batch and piece.length > room:
-            yield batch
-            batch, room = [], batch_bytes
-        batch.append(piece)
-        room -= piece.length
-    if batch:
-        yield batch
+def batches(extents: Sequence[Extent], batch_bytes: int) -> Iterator[Runs]:
+    """Gather extents until they are ``batch_bytes``, and cut what is more: one pull for many small extents."""
+    return Runs.of(extents).batches(batch_bytes)

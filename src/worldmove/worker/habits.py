@@ -13,12 +13,11 @@ import numpy as np
 
 from worldmove.engine.base import Engine, Streams
 from worldmove.errors import StateRefused
-from worldmove.move.reconcile import Held
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena, Placement
-from worldmove.state.arena_rows import digests_in
+from worldmove.state.arena_rows import held_in
+from worldmove.state.held import Holding
 from worldmove.state.manifest import Manifest
-from worldmove.state.row_digests import Digests
 from worldmove.state.rows import Rows, final_rows, min_row_bytes, rows_of
 from worldmove.worker.states import copy_aside_in
 
@@ -33,9 +32,9 @@ class Look:
     manifest: Manifest
     placement: Placement
     rows: Rows
-    digests: Digests
+    held: Holding
     took_s: float
-    """Of digesting."""
+    """Of digesting, and of making ready to find them."""
 
 
 def habits(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[], float]) -> dict[str, float]:
@@ -64,17 +63,17 @@ def look(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[],
     manifest, placement = copy_aside_in(engine, session, aside)
     rows = rows_of(manifest, placement, min_row_bytes(manifest.num_bytes))
     begin = clock()
-    digests = digests_in(aside, rows)
+    held = held_in(aside, rows)
     took_s = max(clock() - begin, 1e-9)
-    return Look(manifest=manifest, placement=placement, rows=rows, digests=digests, took_s=took_s)
+    return Look(manifest=manifest, placement=placement, rows=rows, held=held, took_s=took_s)
 
 
 def compared(before: Look, after: Look, said: Said, ended_at: float) -> dict[str, float]:
     """Return what a block has changed. Empty where the state lies elsewhere after it, row for row."""
     if not np.array_equal(before.rows.offsets, after.rows.offsets):
         return {}
-    lengths, differs = after.rows.lengths, before.digests != after.digests
-    new = differs & (Held(before.rows, before.digests).find(after.digests) < 0)
+    lengths, differs = after.rows.lengths, before.held.digests != after.held.digests
+    new = differs & before.held.lacks(after.held.digests)
     found = {
         "row_bytes_per_s": after.rows.num_bytes / after.took_s,
         "dirty_bytes": float(lengths[differs].sum()),

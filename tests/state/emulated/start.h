@@ -10,6 +10,8 @@ extern "C" void start(int program, int blocks, const int64_t* arguments) {
                 blockIdx.x = block;
                 if (program == 2)
                     copy_pieces(at(0), at(1));
+                else if (program == 3)
+                    digest_rows(at(0), at(1), table(2), table(3), arguments[4], arguments[5]);
                 else
                     (program ? fingerprint_and_copy : fingerprint)(at(0), at(1), table(2), table(3), table(4));
             });

@@ -8,6 +8,7 @@ from worldmove.state.kernels.copies import Copies, CopyPlan
 from worldmove.state.kernels.fingerprints import Fingerprints, Pending
 from worldmove.state.kernels.leaves import leaf_bytes
 from worldmove.state.kernels.plan import Plan
+from worldmove.state.kernels.row_prints import RowPrints
 from worldmove.state.kernels.tuning import Tuning
 
-__all__ = ["Copies", "CopyPlan", "Fingerprints", "Pending", "Plan", "Tuning", "leaf_bytes"]
+__all__ = ["Copies", "CopyPlan", "Fingerprints", "Pending", "Plan", "RowPrints", "Tuning", "leaf_bytes"]

@@ -224,9 +224,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 }
 
 template <typename Unit>
-__device__ __forceinline__ void copy_units(long long from, long long to, long long count) {
-    const Unit* source = reinterpret_cast<const Unit*>(from);
-    Unit* target = reinterpret_cast<Unit*>(to);
+__device__ __forceinline__ void copy_units(const Unit* source, Unit* target, long long count) {
     long long at = threadIdx.x;
     for (; at + (UNROLL - 1) * COPY_THREADS < count; at += UNROLL * COPY_THREADS) {
         Unit held[UNROLL];
@@ -238,19 +236,145 @@ __device__ __forceinline__ void copy_units(long long from, long long to, long lo
     for (; at < count; at += COPY_THREADS) target[at] = source[at];
 }
 
-// A share is [source, target, number of units, bytes of a unit]; both addresses are multiples of the unit.
+// Lines of `width` units, steps apart; the first of them is begun at `inside`.
+template <typename Unit>
+__device__ __forceinline__ void copy_lines(const char* source, char* target, u32 count, u32 inside, u32 width,
+                                           long long source_step, long long target_step) {
+    u32 at = threadIdx.x;
+    for (; at + (UNROLL - 1) * COPY_THREADS < count; at += UNROLL * COPY_THREADS) {
+        Unit held[UNROLL];
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) {
+            const u32 unit = inside + at + i * COPY_THREADS, line = unit / width;
+            held[i] = reinterpret_cast<const Unit*>(source + line * source_step)[unit - line * width];
+        }
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) {
+            const u32 unit = inside + at + i * COPY_THREADS, line = unit / width;
+            reinterpret_cast<Unit*>(target + line * target_step)[unit - line * width] = held[i];
+        }
+    }
+    for (; at < count; at += COPY_THREADS) {
+        const u32 unit = inside + at, line = unit / width;
+        reinterpret_cast<Unit*>(target + line * target_step)[unit - line * width] =
+            reinterpret_cast<const Unit*>(source + line * source_step)[unit - line * width];
+    }
+}
+
+template <typename Unit>
+__device__ __forceinline__ void copy_share(const long long* share) {
+    const char* source = reinterpret_cast<const char*>(share[0]);
+    char* target = reinterpret_cast<char*>(share[1]);
+    const long long count = share[2], inside = share[4], width = share[5];
+    if (inside + count <= width)
+        copy_units(reinterpret_cast<const Unit*>(source) + inside, reinterpret_cast<Unit*>(target) + inside, count);
+    else
+        copy_lines<Unit>(source, target, static_cast<u32>(count), static_cast<u32>(inside), static_cast<u32>(width),
+                         share[6], share[7]);
+}
+
+// A share is [source, target, number of units, bytes of a unit, unit of the line that it begins with, units of a line,
+// bytes from one line to the next at the source, and at the target]. Addresses and steps are multiples of the unit.
 extern "C" __global__ void __launch_bounds__(COPY_THREADS) copy_pieces(const long long* shares, const long long* bounds) {
     const long long end = bounds[blockIdx.x + 1];
     for (long long share = bounds[blockIdx.x]; share < end; ++share) {
-        const long long source = shares[4 * share];
-        const long long target = shares[4 * share + 1];
-        const long long count = shares[4 * share + 2];
-        const long long unit = shares[4 * share + 3];
-        if (unit == 16)
-            copy_units<uint4>(source, target, count);
-        else if (unit == 4)
-            copy_units<u32>(source, target, count);
+        const long long* line = shares + 8 * share;
+        if (line[3] == 16)
+            copy_share<uint4>(line);
+        else if (line[3] == 4)
+            copy_share<u32>(line);
         else
-            copy_units<unsigned char>(source, target, count);
+            copy_share<unsigned char>(line);
+    }
+}
+
+// A table of `digest_rows`: a[512], b[512], and for each 16 bytes of a row the b of the odd word that begins before them.
+constexpr int ROW_WORDS = 512;
+
+// An odd word is the upper half of one word and the lower half of the next, so each word adds what its halves bring:
+// nobody needs his neighbour's.
+__device__ __forceinline__ void add_word(u64& a, u64& b, u32 low, u32 high, int word, int num_words, const u64* table) {
+    a += (low | static_cast<u64>(high) << 32) * table[word];
+    if (word + 1 < num_words) b += high * table[ROW_WORDS + word];
+    if (word) b += static_cast<u64>(low * static_cast<u32>(table[ROW_WORDS + word - 1])) << 32;
+}
+
+__device__ __forceinline__ u64 word_of(uint4 chunk, bool second) {
+    return second ? chunk.z | static_cast<u64>(chunk.w) << 32 : chunk.x | static_cast<u64>(chunk.y) << 32;
+}
+
+// A row at a multiple of 16, of a multiple of 16 bytes. All of its loads are on their way at once.
+__device__ __forceinline__ void add_chunks(u64& a, u64& b, const uint4* row, int count, int lane, const u64* table) {
+    const uint4* factors = reinterpret_cast<const uint4*>(table);
+    uint4 held[8];
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+        const int at = lane + 32 * j;
+        held[j] = at < count ? row[at] : uint4{0, 0, 0, 0};
+    }
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+        const int at = lane + 32 * j;
+        if (32 * j >= count) break;
+        const uint4 chunk = held[j], a_pair = factors[at], b_pair = factors[ROW_WORDS / 2 + at];
+        const u32 b_before = static_cast<u32>(table[2 * ROW_WORDS + at]);
+        a += word_of(chunk, false) * word_of(a_pair, false) + word_of(chunk, true) * word_of(a_pair, true);
+        b += chunk.y * word_of(b_pair, false);
+        b += static_cast<u64>(chunk.x * b_before + chunk.z * b_pair.x) << 32;
+        if (at + 1 < count) b += chunk.w * word_of(b_pair, true);
+    }
+}
+
+__device__ __forceinline__ u32 bytes_at(const unsigned char* row, int at, int end) {
+    u32 found = 0;
+    for (int i = 0; i < 4; ++i)
+        if (at + i < end) found |= static_cast<u32>(row[at + i]) << 8 * i;
+    return found;
+}
+
+// state/row_digests.py, of all rows at once: a warp for each row. A line is [address, bytes of a row, rows, bytes from
+// one to the next, number of the first row, rows of a share, 0, 0]; `firsts`: the first share of each line, and all.
+extern "C" __global__ void __launch_bounds__(32 * WARPS)
+    digest_rows(const long long* lines, const long long* firsts, const u64* table, u64* digests, long long num_lines,
+                long long num_programs) {
+    const int lane = threadIdx.x % 32;
+    const long long num_shares = firsts[num_lines];
+    for (long long share = blockIdx.x * WARPS + threadIdx.x / 32; share < num_shares; share += num_programs) {
+        long long low = 0, high = num_lines;
+        while (high - low > 1) {
+            const long long middle = (low + high) / 2;
+            if (firsts[middle] <= share)
+                low = middle;
+            else
+                high = middle;
+        }
+        const long long* line = lines + 8 * low;
+        const int num_bytes = static_cast<int>(line[1]), num_words = (num_bytes + 7) / 8;
+        const long long odd = line[0] | line[1] | line[3];
+        const long long begin = (share - firsts[low]) * line[5], end = min(begin + line[5], line[2]);
+        for (long long row = begin; row < end; ++row) {
+            const char* at = reinterpret_cast<const char*>(line[0] + row * line[3]);
+            u64 a = 0, b = 0;
+            if (odd % 16 == 0) {
+                add_chunks(a, b, reinterpret_cast<const uint4*>(at), num_bytes / 16, lane, table);
+            } else if (odd % 4 == 0) {
+                const u32* halves = reinterpret_cast<const u32*>(at);
+                for (int word = lane; word < num_words; word += 32) {
+                    const u32 upper = 8 * word + 4 < num_bytes ? halves[2 * word + 1] : 0;
+                    add_word(a, b, halves[2 * word], upper, word, num_words, table);
+                }
+            } else {
+                const unsigned char* bytes = reinterpret_cast<const unsigned char*>(at);
+                for (int word = lane; word < num_words; word += 32)
+                    add_word(a, b, bytes_at(bytes, 8 * word, num_bytes), bytes_at(bytes, 8 * word + 4, num_bytes), word,
+                             num_words, table);
+            }
+#pragma unroll
+            for (int step = 16; step; step /= 2) {
+                a += __shfl_xor_sync(ALL, a, step);
+                b += __shfl_xor_sync(ALL, b, step);
+            }
+            if (lane == 0) digests[line[4] + row] = mixed(a + mixed(b + num_bytes * 0x9E3779B97F4A7C15ull));
+        }
     }
 }

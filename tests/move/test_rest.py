@@ -1,0 +1,201 @@
+"""What a destination brings over while the session stands still before its freeze: it is not in the pause."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.move.harness import Fleet
+from tests.move.rolling import ROW_BYTES
+from tests.move.test_rounds import NEW_BYTES, is_well_again, last, moved, play_a_block_at, tampering, tell
+from worldmove.move.messages import AnyMoveMessage, Boundary, Landed, Meet, Ready
+
+WORD_BYTES = 8
+FEW_BYTES = 1200
+"""What is bound anew lies elsewhere at each boundary."""
+
+
+def said_by(fleet: Fleet, kind: type) -> list[Any]:
+    """Note the messages of a kind."""
+    found: list[Any] = []
+    before = fleet.on_post
+
+    def note(message: AnyMoveMessage) -> None:
+        before(message)
+        if isinstance(message, kind):
+            found.append(message)
+
+    fleet.on_post = note
+    return found
+
+
+async def prepared(fleet: Fleet, *, waits_s: float = 1.0) -> None:
+    """Have a world that was played since its destination was ready, and a source that waits with the freeze."""
+    await moved(fleet, "A")
+    await fleet.play(2)
+    await fleet.settled()
+    fleet.waits_for_ready_s = waits_s
+    play_a_block_at(Ready, fleet)
+
+
+def test_what_a_block_has_made_is_there_before_the_freeze() -> None:
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet, waits_s=0.0)
+        late = last(await moved(fleet, "B"))
+        await fleet.play(2)
+        await fleet.settled()
+        fleet.waits_for_ready_s = 1.0
+        play_a_block_at(Ready, fleet)
+        told, frozen = said_by(fleet, Meet), said_by(fleet, Boundary)
+        early = last(await moved(fleet, "A"))
+        assert frozen[0].block == told[-1].block
+        assert "rest" in {name for name, _, _ in early.phases}
+        assert early.pulled_bytes <= late.pulled_bytes - NEW_BYTES
+        assert early.in_place_bytes + early.moved_bytes + early.pulled_bytes == early.num_bytes
+
+    tell(story)
+
+
+def test_of_rows_that_were_told_before_the_freeze_the_boundary_names_those_that_have_changed() -> None:
+    async def story(fleet: Fleet) -> None:
+        await moved(fleet, "A")
+        await fleet.play(2)
+        await fleet.settled()
+        fleet.waits_for_ready_s = 1.0
+        told, frozen = said_by(fleet, Meet), said_by(fleet, Boundary)
+        end = last(await moved(fleet, "B"))
+        assert len(told[0].rows) > 100 * WORD_BYTES
+        assert len(frozen[0].rows) == 2 * len(frozen[0].changed) < len(told[0].rows) // 8
+        assert end.plain == ""
+        assert end.moved_bytes + end.pulled_bytes <= FEW_BYTES  # what is gathered at the freeze
+
+    tell(story)
+
+
+def test_a_world_that_is_played_all_the_while_moves_again_and_again() -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.waits_for_ready_s = 0.3
+        playing = fleet.play_on()
+        for to in "ABABABAB":
+            await moved(fleet, to)
+            await fleet.settled()
+        await playing.end()
+
+    tell(story)
+
+
+@pytest.mark.parametrize("kind", [Meet, Ready])
+@pytest.mark.parametrize("deliveries", [(), (0.0005, 0.0011, 0.4), (0.9,)])
+def test_word_of_the_rest_is_lost_or_comes_often_or_late(kind: type, deliveries: tuple[float, ...]) -> None:
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet, waits_s=0.5)
+        fleet.post_fault = lambda message: (
+            deliveries if isinstance(message, kind) and message.to != "controller" else (0.0005,)
+        )
+        await moved(fleet, "B")
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+def test_what_was_said_of_rows_is_not_taken_for_those_of_a_later_block() -> None:
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet)
+        play_a_block_at(Meet, fleet)
+        frozen = said_by(fleet, Boundary)
+        end = last(await moved(fleet, "B"))
+        assert frozen[0].changed is None
+        assert end.pulled_bytes <= NEW_BYTES + FEW_BYTES
+
+    tell(story)
+
+
+def test_a_freeze_that_does_not_wait_until_the_rest_is_over_finds_what_is_there_by_then() -> None:
+    """What was half pulled is looked at anew."""
+    paths = tampering()
+
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet, waits_s=0.05)
+        told = said_by(fleet, Meet)
+        connect = paths["loopback"].connect
+
+        async def slow(ticket: bytes) -> Any:
+            channel = await connect(ticket)
+            pull = channel.pull
+
+            async def dragging(extents: Any, into: memoryview) -> None:
+                for extent in extents:
+                    await pull([extent], into)
+                    if told:
+                        await asyncio.sleep(0.02)
+
+            channel.pull = dragging
+            return channel
+
+        paths["loopback"].connect = slow
+        end = last(await moved(fleet, "B"))
+        assert end.in_place_bytes + end.moved_bytes + end.pulled_bytes == end.num_bytes
+        paths["loopback"].connect = connect
+        await is_well_again(fleet)
+
+    tell(story, transports=paths)
+
+
+def test_what_the_rest_brings_damaged_is_found_at_the_boundary_and_pulled() -> None:
+    paths = tampering()
+
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet)
+        plays = fleet.on_post
+
+        def both(message: AnyMoveMessage) -> None:
+            plays(message)
+            if isinstance(message, Meet):
+                paths["loopback"].damage = lambda pull, into: into.__setitem__(0, into[0] ^ 1)
+            elif isinstance(message, Boundary):
+                paths["loopback"].damage = lambda pull, into: None
+
+        fleet.on_post = both
+        end = last(await moved(fleet, "B"))
+        assert end.pulled_bytes >= ROW_BYTES
+        await is_well_again(fleet)
+
+    tell(story, transports=paths)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"rows": b"1234567"},
+        {"rows": b"12345678", "changed": b"\xff\xff\xff\xff"},
+        {"rows": b"12345678", "changed": b""},
+        {"rows": b"", "changed": b"\x00\x00\x00\x00"},
+    ],
+)
+def test_numbers_of_rows_that_are_none_end_the_attempt(lie: dict[str, bytes]) -> None:
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet)
+        fleet.change = lambda message: (
+            msgspec.structs.replace(message, **lie) if isinstance(message, Boundary) else message
+        )
+        outcome = await fleet.move("B")
+        assert outcome.outcomes[1] == "aborted"
+        fleet.change = lambda message: message
+        await is_well_again(fleet)
+
+    tell(story)
+
+
+def test_rows_of_the_rest_that_are_not_those_of_the_base_bring_nothing_over() -> None:
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet)
+        fleet.change = lambda message: (
+            msgspec.structs.replace(message, rows=message.rows[WORD_BYTES:]) if isinstance(message, Meet) else message
+        )
+        landed = said_by(fleet, Landed)
+        end = last(await moved(fleet, "B"))
+        assert landed
+        assert end.plain or end.pulled_bytes >= NEW_BYTES
+
+    tell(story)

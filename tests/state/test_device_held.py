@@ -1,0 +1,83 @@
+"""Rows that are held on a device are found like those of host memory: the double stands in for a GPU."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from worldmove.move.reconcile import reconcile
+from worldmove.state.arena_rows import digests_in, held_in, move_in
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.held import Held
+from worldmove.state.kit_double import DoubleKit
+from worldmove.state.row_digests import row_digests
+from worldmove.state.rows import Rows
+
+KIT = DoubleKit()
+SIZE = 4096
+
+
+def _arena(data: Any) -> DeviceArena:
+    arena = DeviceArena(SIZE, "rows", KIT)
+    arena.write(0, data)
+    return arena
+
+
+def _rows(cuts: list[int], chosen: list[bool]) -> Rows:
+    pairs = [(a, b - a) for (a, b), taken in zip(pairwise(cuts), chosen, strict=False) if taken]
+    return Rows(
+        offsets=np.array([at for at, _ in pairs], dtype=np.int64),
+        lengths=np.array([length for _, length in pairs], dtype=np.int64),
+    )
+
+
+Cuts = st.sets(st.integers(0, 60), min_size=2, max_size=14).map(sorted)
+Chosen = st.lists(st.booleans(), min_size=14, max_size=14)
+Memory = st.lists(st.integers(0, 1), min_size=60, max_size=60)
+
+
+@settings(max_examples=60)
+@given(Memory, Memory, st.tuples(Cuts, Chosen), st.tuples(Cuts, Chosen), st.booleans())
+def test_what_is_held_on_a_device_becomes_what_is_wanted(
+    before: list[int], after: list[int], first: Any, second: Any, same_rows: bool
+) -> None:
+    """In as many bytes in place, moved and pulled as in host memory, whose finding has tests of its own."""
+    held, wanted = (np.array(each, dtype=np.uint8) for each in (before, after))
+    rows = _rows(*first)
+    asked = rows if same_rows else _rows(*second)
+    arena = _arena(held)
+    there, here = held_in(arena, rows), Held(rows, row_digests(held, rows))
+    assert there.digests.tolist() == here.digests.tolist()
+    digests = row_digests(wanted, asked)
+    assert there.lacks(digests).tolist() == here.lacks(digests).tolist()
+    found, twin = (reconcile(each, asked, digests, arena.size) for each in (there, here))
+    assert (found.in_place_bytes, found.moved_bytes, found.pulled_bytes) == (
+        *(twin.in_place_bytes, twin.moved_bytes, twin.pulled_bytes),
+    )
+    move_in(arena, found.moves)
+    for pull in found.pulls:
+        arena.write(pull.offset, wanted[pull.offset : pull.end])
+    assert digests_in(arena, asked).tolist() == digests.tolist()
+    arena.close()
+
+
+def test_what_has_come_since_is_found_in_place_and_what_was_there_before_nowhere() -> None:
+    rows = _rows([0, 8, 16, 24], [True] * 3)
+    for is_device in (True, False):
+        memory = np.arange(24, dtype=np.uint8)
+        old = row_digests(memory, rows)
+        arena = _arena(memory) if is_device else None
+        held = held_in(arena, rows) if arena else Held(rows, row_digests(memory, rows), memory)
+        changed = np.full(8, 7, dtype=np.uint8)
+        if arena:
+            arena.write(8, changed)
+        memory[8:16] = changed
+        held.look_again(np.array([1]))
+        new = row_digests(memory, rows)
+        assert held.digests.tolist() == new.tolist()
+        found = reconcile(held, rows, new, SIZE)
+        assert (found.in_place_bytes, found.moved_bytes, found.pulled_bytes) == (24, 0, 0)
+        found = reconcile(held, rows, old, SIZE)
+        assert (found.in_place_bytes, found.moved_bytes, found.pulled_bytes) == (16, 0, 8)
