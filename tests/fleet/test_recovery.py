@@ -66,6 +66,17 @@ def test_a_retired_copy_takes_over_once_the_dead_owners_epoch_is_closed_at_the_g
     assert server.wires["b"].of(TakeOver) == [TakeOver(session="s", epoch=2, block=5)]
 
 
+def test_who_takes_over_is_sent_every_list_from_its_own_block_on_before_it_is_told() -> None:
+    told = list[object]()
+
+    def notes(server: Server, message: object) -> None:
+        if isinstance(message, TakeOver) and not told:
+            told.extend(server.gateway.told)
+
+    recovered(copy_of("s", "retired", block=3), react=lambda *said: (notes(*said), _plays_when_told(1)(*said))[0])
+    assert ("linked_again", ("b", 3)) in told
+
+
 def test_a_retired_copy_is_told_again_until_it_plays() -> None:
     server = recovered(copy_of("s", "retired"), react=_plays_when_told(3))
     assert server.wires["b"].of(TakeOver) == [TakeOver(session="s", epoch=2, block=5)] * 3

@@ -154,6 +154,8 @@ class Recovery:
             )
         )
         if isinstance(answer, Done):
+            # It may be heard of as a holder only now, and lack what was on its way to it when a server ended.
+            self._gateway().linked_again(row.session, worker.name, copy.block)
             taken = TakeOver(session=row.session, epoch=answer.epoch, block=next_block)
             self._on_failover(row, worker.name, copy, taken)
             await self._hand_over(worker, taken)
