@@ -2,7 +2,8 @@
 
 A block once begun is not interrupted, so the time to begin one that nobody waits for is right after an owner's
 block has ended, when the next list is nearly a period away; or when no owner plays here. Who says how long its block
-takes may begin at any time at which it is over before the next list is expected. While a shadow waits for its session,
+takes may begin whenever nobody's block is late for it: a list comes a period before its block is due, so owners whose
+blocks take a part of that can wait for one to end. While a shadow waits for its session,
 none begins at all: the install would have to wait for its end, inside somebody's pause.
 """
 
@@ -82,7 +83,7 @@ class Courtesy:
         if self._num_holds:
             return None
         since_s = asyncio.get_running_loop().time() - self._owner_ended_at
-        if takes_s is not None and self._room_s() >= takes_s:
+        if takes_s is not None and self._makes_nobody_late(takes_s):
             return 0.0
         if takes_s is None and since_s <= FRESH * self._period_s:
             return 0.0
@@ -90,13 +91,21 @@ class Courtesy:
             return self._rests_in_s()
         return RESTING * self._period_s - since_s
 
-    def _room_s(self) -> float:
-        """Return how long no list is expected here: without end where nobody plays, none while a block is in hand."""
+    def _makes_nobody_late(self, takes_s: float) -> bool:
+        """Whether, after a block begun now, everybody's next one is over within a period of its list.
+
+        All are of one engine and take as long. Not while an owner's block is in hand, or waits: that goes first.
+        """
         if self._in_hand:
-            return 0.0
+            return False
         now = asyncio.get_running_loop().time()
-        playing = [at for at in self._begun.values() if now - at <= RESTING * self._period_s]
-        return min(playing, default=float("inf")) + self._period_s - now
+        over_at = now + takes_s
+        expected = [at + self._period_s for at in self._begun.values() if now - at <= RESTING * self._period_s]
+        for list_at in sorted(expected):
+            over_at = max(over_at, list_at) + takes_s
+            if over_at > list_at + self._period_s:
+                return False
+        return True
 
     def _rests_in_s(self) -> float | None:
         """Return when whoever plays here would count as resting; None while a block is in hand."""
