@@ -10,9 +10,9 @@ BEGIN = "<!-- moves: written by python -m bench.figures -->"
 END = "<!-- end of moves -->"
 PEERS = {
     "one flat copy": "one flat copy; verifies nothing",
-    "one flat copy to another GPU": "the same, to another GPU",
+    "one flat copy to another GPU": "one flat copy to another GPU; verifies nothing",
     "one copy for each tensor": "one copy for each tensor; verifies nothing",
-    "one copy for each tensor, to another GPU": "the same, to another GPU",
+    "one copy for each tensor, to another GPU": "one copy for each tensor, to another GPU; verifies nothing",
     "NCCL, one flat tensor": "NCCL send and receive, one flat tensor",
     "NCCL, each tensor": "NCCL send and receive, each tensor",
     "torch.save and torch.load through memory": "`torch.save` and `torch.load` through memory",

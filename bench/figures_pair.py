@@ -45,10 +45,15 @@ def goals(result: Result) -> str:
 
 
 def in_short(result: Result, machine: str) -> Iterator[str]:
-    """Yield what the README has of it: its caption, and the table of goals."""
+    """Yield what the README has of it: its caption, the goals that were measured, and the pause under play."""
     accelerator = result["hardware"]["accelerator"] or machine
     yield paragraph(f"{len(result['hardware']['accelerators'])} of {accelerator}, one to the other:", *_how(result))
-    yield goals(result)
+    measured = [goal for goal in result["goals"] if goal["is_met"] is not None]
+    yield table(("figure", "goal", "measured", ""), map(_row, measured))
+    pause = result["results"].get("latents", {}).get("pause_ms")
+    if pause is not None:
+        said = f"{pause['median']:.1f} ms by median and {pause['max']:.1f} ms at most"
+        yield paragraph(f"Under play, latents, {pause['n']} moves as admission chose: a pause of {said}.")
 
 
 def _row(goal: Result) -> tuple[str, ...]:

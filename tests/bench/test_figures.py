@@ -111,7 +111,7 @@ def test_two_gpus_have_their_goals_and_when_each_part_of_a_move_ended() -> None:
                 "num_bytes": 2_000_000_000,
                 "peers_ms": {"one copy for each tensor, to another GPU": 11.2},
                 "between_processes": {"slot-resident": direct},
-                "pause_ms": None,
+                "pause_ms": {"n": 3, "median": 7.5, "max": 9.0},
                 "match_ms": None,
                 "commit_ms": None,
                 "phase_starts_ms": {},
@@ -128,6 +128,8 @@ def test_two_gpus_have_their_goals_and_when_each_part_of_a_move_ended() -> None:
     assert page({"h200x2": {"pair": result}}).endswith(text)
     readme = with_moves(f"{BEGIN}{END}", {}, list(in_short(result, "h200x2")))
     assert "| other | <= 1 | 2 | **not met** |" in readme
+    assert "| third |" not in readme
+    assert "3 moves as admission chose: a pause of 7.5 ms by median and 9.0 ms at most." in readme
 
 
 def test_a_readme_without_a_place_for_the_table_is_refused() -> None:
