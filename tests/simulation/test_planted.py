@@ -64,7 +64,7 @@ def _thaws_on_silence(phase: SourcePhase, event: SourceEvent) -> tuple[SourcePha
 
 def test_a_lost_commit_taken_for_an_abort_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
     monkeypatch.setattr(source, "source_step", _thaws_on_silence)
-    assert "at once" in caught(range(230, 236)).broken
+    assert "at once" in caught(range(204, 210)).broken
 
 
 def test_an_inquiry_that_only_reports_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
@@ -208,7 +208,7 @@ def test_a_race_at_the_engine_is_caught(monkeypatch: pytest.MonkeyPatch, caught:
 
 def test_a_failing_run_is_made_smaller_and_still_fails(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
     monkeypatch.setattr(source, "source_step", _thaws_on_silence)
-    failing = caught(range(230, 236))
+    failing = caught(range(204, 210))
     shrunk = shrink(failing)
     assert shrunk.broken
     assert len(shrunk.fired) < len(failing.fired)
