@@ -68,6 +68,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--play-moves", type=int, default=200)
     options.add_argument("--every", type=int, default=1, help="blocks from the end of a move to the next; it takes two")
     options.add_argument("--play-s", type=float, default=170.0, help="no segment of those moves begins later")
+    options.add_argument("--replay-s", type=float, default=120.0, help="computing their records anew ends by then")
     options.add_argument("--after", type=int, default=50, help="blocks played on after the last move")
     options.add_argument("--links", default=LINKS, help="as `bench.under_play --ways`")
     options.add_argument("--links-s", type=float, default=75.0, help="no move over a link ends later than this")
@@ -97,6 +98,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
                 *(*WORLDMOVE, "bench", "live", "--json", "--preset", options.preset, *gpus),
                 *("-n", str(options.play_moves), "--every", str(options.every), "--sessions", "2", "--residents", "0"),
                 *("--segment", "20", "--within-s", str(options.play_s), "--control", "0.2"),
+                *("--replay-s", str(options.replay_s)),
                 *("--after", str(options.after)),
             ),
             limit_s=options.play_s + 260,

@@ -105,7 +105,10 @@ def bench_live(
     ] = 1.0,
     within_s: Annotated[
         float, typer.Option("--within-s", min=1.0, help="Begin no further segment of moves later than this.")
-    ] = 1e9,
+    ] = 1e6,
+    replay_s: Annotated[
+        float, typer.Option("--replay-s", min=1.0, help="Compute what was recorded anew for no longer than this.")
+    ] = 1e6,
     checks: Annotated[
         int, typer.Option("--check-blocks", min=0, max=64, help="Blocks that the copy left behind steps after a move.")
     ] = 2,
@@ -145,6 +148,7 @@ def bench_live(
         control=control,
         sessions=sessions,
         within_s=within_s,
+        replay_s=replay_s,
         strategy=strategy,
     )
     told = Start(

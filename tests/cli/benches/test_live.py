@@ -2,11 +2,12 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from worldmove.cli.benches.live import LiveAsked, LiveRun, run_live, together
+from worldmove.cli.benches.live import LiveAsked, LiveRun, replayed_all, run_live, together
 from worldmove.cli.benches.live_blocks import Segment, late, of_segments, parted
 from worldmove.cli.benches.live_found import LiveFound
 from worldmove.cli.benches.player import Seen
@@ -66,6 +67,13 @@ def test_the_moved_worlds_blocks_are_told_apart_by_their_numbers() -> None:
     assert [arrival.block for arrival in of_segments(world, SEGMENTS, with_moves=True)] == [2, 3]
     assert [arrival.block for arrival in of_segments(world, SEGMENTS, with_moves=False)] == [4, 5]
     assert late([came(1, 1.0, margin_s=-0.01), came(2, 2.0, margin_s=None), came(3, 3.0)])[0].block == 1
+
+
+def test_a_replay_that_is_not_over_in_time_is_a_goal_missed_and_everything_else_is_kept(tmp_path: Path) -> None:
+    (given_up,) = replayed_all([tmp_path / "none"], DOUBLE, [{}], within_s=0.0)
+    found = a_run([came(2, 12.0), came(4, 22.0)], [came(0, 12.2), came(1, 22.0)], replay=together([given_up, given_up]))
+    assert "the replay took longer than it may" in found.misses()
+    assert found.fields()["commit_ms"]["median"] == 0.5
 
 
 def test_a_run_that_meets_every_goal_says_so_and_how_many_worlds_would_fit() -> None:

@@ -41,6 +41,7 @@ SETTLE_BLOCKS = 4
 TRIES_PER_MOVE = 3
 """More refusals than this for each move asked for end the run."""
 
+NOT_OVER = {"equal": False, "num_blocks": 0, "num_states": 0, "num_moves": 0, "why": "took longer than it may"}
 Stage = Callable[[str], None]
 
 
@@ -62,6 +63,8 @@ class LiveAsked:
     """Worlds that are moved, at once."""
     within_s: float = float("inf")
     """No segment of moves begins later than this, from the first on: what is missing then is a goal missed."""
+    replay_s: float = 1e6
+    """How long records may be computed anew: what is not over then is a goal missed, and the rest is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,7 @@ def run_live(config: ServerConfig, asked: LiveAsked, stage: Stage) -> LiveRun:
         loop = asyncio.run(_play(config, asked, records, stage))
         stage("computing what was recorded anew")
         elsewhere = [seeing(gpu, config.gpus) for _, gpu in zip(records, cycle(config.gpus or ("",)), strict=False)]
-        return loop.run(asked, together(replayed_all(records, config.worker.engine, elsewhere)))
+        return loop.run(asked, together(replayed_all(records, config.worker.engine, elsewhere, asked.replay_s)))
 
 
 def together(replays: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -101,7 +104,9 @@ def together(replays: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if len(replays) == 1:
         return replays[0]
     counts = {name: sum(replay[name] for replay in replays) for name in ("num_blocks", "num_states", "num_moves")}
-    return {"equal": all(replay["equal"] for replay in replays), **counts, "worlds": list(replays)}
+    found = {"equal": all(replay["equal"] for replay in replays), **counts, "worlds": list(replays)}
+    why = next((replay["why"] for replay in replays if "why" in replay), None)
+    return found if why is None else {**found, "why": why}
 
 
 def replayed(record: Path, engine: str) -> dict[str, Any]:
@@ -109,9 +114,14 @@ def replayed(record: Path, engine: str) -> dict[str, Any]:
     return replayed_all([record], engine, [{}])[0]
 
 
-def replayed_all(records: Sequence[Path], engine: str, variables: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Verify records at once, each in a fresh process with some variables of its own. Raises UserError."""
-    context = multiprocessing.get_context("spawn")
+def replayed_all(
+    records: Sequence[Path], engine: str, variables: Sequence[Mapping[str, str]], within_s: float = 1e6
+) -> list[dict[str, Any]]:
+    """Verify records at once, each in a fresh process with some variables of its own. Raises UserError.
+
+    One that is not over within a time says ``why`` instead.
+    """
+    context, ends_at = multiprocessing.get_context("spawn"), time.monotonic() + within_s
     begun: list[tuple[BaseProcess, Connection]] = []
     for record, own in zip(records, variables, strict=True):
         here, there = context.Pipe()
@@ -123,14 +133,17 @@ def replayed_all(records: Sequence[Path], engine: str, variables: Sequence[Mappi
         there.close()
         begun.append((process, here))
     try:
-        return [_said(here) for _, here in begun]
+        return [_said(here, ends_at) for _, here in begun]
     finally:
         for process, here in begun:
             here.close()
+            process.kill()  # it has answered, or is not waited for
             process.join()
 
 
-def _said(here: Connection) -> dict[str, Any]:
+def _said(here: Connection, ends_at: float) -> dict[str, Any]:
+    if not here.poll(max(0.0, ends_at - time.monotonic())):
+        return {**NOT_OVER}
     try:
         found: dict[str, Any] | WorldMoveError = here.recv()
     except EOFError as error:

@@ -104,7 +104,7 @@ class LiveFound:
             (commit is not None and commit["median"] > COMMIT_MS, f"commit median over {COMMIT_MS:.0f} ms"),
             (commit is not None and commit["p99"] > COMMIT_P99_MS, f"commit p99 over {COMMIT_P99_MS:.0f} ms"),
             ((self.cost or 0.0) > RESIDENTS_COST, f"residents' blocks over {RESIDENTS_COST:.0%} longer in a move"),
-            (not replay.get("equal"), "the replay is not equal"),
+            (not replay.get("equal"), f"the replay {replay.get('why', 'is not equal')}"),
             (replay.get("num_moves", 0) < len(self.committed), "not every move's state was compared with the replay"),
             (any(self._frames()[name] for name in ("damaged", "missing", "checks_unequal")), "frames or checks differ"),
         )
