@@ -12,11 +12,13 @@ from tests.attacks.pond import Pond
 from tests.move.harness import BLOCK_S, Copy, Fleet, Outcome, Plays, Worker, World, inputs_of
 from tests.move.virtual import inline
 from worldmove.move.ledger_messages import Answer, Operation
-from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Boundary
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Boundary, Prepared
 from worldmove.state import Manifest
 from worldmove.state.arena import Arena, Extent, extents
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf
+from worldmove.state.manifest import Layout
+from worldmove.state.preview import Preview, hear
 from worldmove.state.storage import leaf_runs
 from worldmove.transport.base import Channel, Transport
 from worldmove.transport.loopback import Loopback
@@ -76,6 +78,7 @@ class Attacked(Fleet):
         self.earlier: dict[type, AnyMoveMessage] = {}
         """The messages of the move before."""
         self._latest: dict[type, AnyMoveMessage] = {}
+        self._offered: Preview | None = None
         self.at_ease()
         self.on_promote = self._compare
 
@@ -99,8 +102,10 @@ class Attacked(Fleet):
     def post(self, sender: Worker | None, message: AnyMoveMessage) -> None:
         """Carry a message as a link does, by its bytes; what does not decode would end the link, and is dropped."""
         self._latest[type(message)] = message
+        if isinstance(message, Prepared):
+            self._offered = Preview.of(Layout.from_bytes(message.layout))
         if isinstance(message, Boundary):
-            self.manifest, self.placement = Manifest.from_bytes(message.manifest), message.placement
+            self.manifest, self.placement = hear(self._offered, message.manifest, message.placement)
         self.on_post(message)
         for delay, said in self.deliver(message):
             try:

@@ -107,6 +107,10 @@ def entry_added(rng: random.Random, value: dict[str, Any], other: Any) -> dict[s
     return value | {"more": "x"}
 
 
+def item_added(rng: random.Random, value: tuple[Any, ...], other: Any) -> tuple[Any, ...]:
+    return (*value, rng.randrange(1 << 12))
+
+
 def mutators_of(value: Any) -> Mapping[str, Mutator]:
     """Return the ways in which such a value may be changed, by name."""
     sequence = {"truncate": truncate, "repeat": repeat, "swap": swap, "zeros": zeros, "foreign": foreign}
@@ -130,7 +134,7 @@ def mutators_of(value: Any) -> Mapping[str, Mutator]:
         case bytes():
             return {"flip": flip_bytes, **sequence}
         case tuple():
-            return ({"inside": inside} if value else {}) | sequence
+            return ({"inside": inside} if value else {}) | {"item added": item_added} | sequence
         case dict():
             of_one = {"key lost": key_lost, "entry changed": entry_changed} if value else {}
             return of_one | {"entry added": entry_added, "foreign": foreign}

@@ -10,6 +10,7 @@ from worldmove.cli.device_source import TILE_BYTES, tile
 from worldmove.state.extent import Extent
 from worldmove.state.kit_double import Done
 from worldmove.state.kits import kit_of
+from worldmove.state.memory import Piece
 
 SIZES = (4096, TILE_BYTES + 8192)
 SOURCE = Path(__file__).parents[2] / "src"
@@ -40,7 +41,9 @@ def test_a_path_that_reports_success_and_brings_nothing_or_something_else_is_fou
     real = getattr(kit, call)
     monkeypatch.setattr(kit, call, lambda pieces: Done())
     assert "byte 0 is another one" in probe("double", "double", [4096], transport).why
-    monkeypatch.setattr(kit, call, lambda pieces: real([p._replace(length=p.length - 1) for p in pieces]))
+    monkeypatch.setattr(
+        kit, call, lambda pieces: real([Piece(*map(int, piece))._replace(length=int(piece[2]) - 1) for piece in pieces])
+    )
     found = probe("double", "double", [4096], transport)
     assert "byte 4,095 is another one" in found.why
     assert [note.why for note in notes_of([found], 0.0)] == [found.why]
