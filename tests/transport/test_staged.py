@@ -226,6 +226,7 @@ class LateKit(CountingKit):
     def __init__(self) -> None:
         super().__init__()
         self._streams = [ThreadPoolExecutor(1) for _ in range(2)]
+        self._lock = threading.Lock()
         self.num_under_way_at_an_end = 0
         self._under_way: list[LateCopy] = []
 
@@ -249,9 +250,10 @@ class LateKit(CountingKit):
             time.sleep(0.002)
             return self.start_copy(pieces)
 
-        self._under_way = [other for other in self._under_way if not other.is_done()]
-        self._under_way.append(LateCopy(self._streams[stream].submit(copy)))
-        return self._under_way[-1]
+        begun = LateCopy(self._streams[stream].submit(copy))
+        with self._lock:  # both ends' threads come here
+            self._under_way = [*(other for other in self._under_way if not other.is_done()), begun]
+        return begun
 
     def close(self) -> None:
         for stream in self._streams:
