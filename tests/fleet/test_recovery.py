@@ -69,11 +69,14 @@ def test_a_retired_copy_takes_over_once_the_dead_owners_epoch_is_closed_at_the_g
 def test_who_takes_over_is_sent_every_list_from_its_own_block_on_before_it_is_told() -> None:
     told = list[object]()
 
-    def notes(server: Server, message: object) -> None:
+    plays = _plays_when_told(1)
+
+    def notes_and_plays(server: Server, message: object) -> None:
         if isinstance(message, TakeOver) and not told:
             told.extend(server.gateway.told)
+        plays(server, message)
 
-    recovered(copy_of("s", "retired", block=3), react=lambda *said: (notes(*said), _plays_when_told(1)(*said))[0])
+    recovered(copy_of("s", "retired", block=3), react=notes_and_plays)
     assert ("linked_again", ("b", 3)) in told
 
 
