@@ -82,14 +82,10 @@ class Courtesy:
         """Return how long nobody may begin unless something changes; None: for as long as nothing does."""
         if self._num_holds:
             return None
-        since_s = asyncio.get_running_loop().time() - self._owner_ended_at
-        if takes_s is not None and self._makes_nobody_late(takes_s):
-            return 0.0
-        if takes_s is None and since_s <= FRESH * self._period_s:
-            return 0.0
         if takes_s is not None:
-            return self._rests_in_s()
-        return RESTING * self._period_s - since_s
+            return 0.0 if self._makes_nobody_late(takes_s) else self._rests_in_s()
+        since_s = asyncio.get_running_loop().time() - self._owner_ended_at
+        return 0.0 if since_s <= FRESH * self._period_s else RESTING * self._period_s - since_s
 
     def _makes_nobody_late(self, takes_s: float) -> bool:
         """Whether, after a block begun now, everybody's next one is over within a period of its list.
