@@ -17,7 +17,7 @@ from tests.transport.conformance import SIZE
 from tests.transport.test_shm import shared_memory, source
 from worldmove.errors import TransportError
 from worldmove.transport.descriptors import fetch, map_sealed
-from worldmove.transport.shm import MAX_WAITING
+from worldmove.transport.shm import MAX_ASKERS
 
 
 def num_descriptors() -> int:
@@ -37,10 +37,10 @@ def test_a_crowd_that_says_nothing_takes_few_descriptors_and_is_gone_soon(tmp_pa
             ticket = await shared.export(source())
             before = num_descriptors()
             crowd = []
-            for _ in range(MAX_WAITING + 30):
+            for _ in range(MAX_ASKERS + 30):
                 crowd.append(asker(tmp_path / "s"))
                 await asyncio.sleep(0.001)
-            assert num_descriptors() - before - len(crowd) <= MAX_WAITING
+            assert num_descriptors() - before - len(crowd) <= MAX_ASKERS
             await asyncio.sleep(1.0)
             for one in crowd:
                 one.close()

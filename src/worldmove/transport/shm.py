@@ -24,13 +24,12 @@ from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
 from worldmove.transport.base import Blocking
 from worldmove.transport.descriptors import TOKEN_BYTES, check_peer, fetch, map_sealed, receive_token, send_descriptor
+from worldmove.transport.listening import MAX_PATH, Listening, check_path
 from worldmove.transport.pieces import copy_in_pieces
 from worldmove.transport.tickets import read_ticket
 
-MAX_WAITING = 64
-FULL_S = 0.05
-MAX_PATH = 100
-"""The system's own limit is 107."""
+MAX_ASKERS = 64
+"""More than a worker's slots and their attempts could need: each holds a descriptor, and a process has a thousand."""
 
 
 class ShmTicket(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -51,8 +50,7 @@ class ShmConfig:
     """How long the other end may take for its one message."""
 
     def __post_init__(self) -> None:
-        if len(str(self.path)) > MAX_PATH:
-            raise TransportError(f"a socket's name has at most {MAX_PATH} characters: {self.path}")
+        check_path(self.path)
 
 
 class SharedMemory:
@@ -66,39 +64,20 @@ class SharedMemory:
         self._blocking = blocking
         self._tokens = tokens
         self._exports: dict[bytes, Arena] = {}
-        self._listener: socket.socket | None = None
-        self._accepting: asyncio.Task[None] | None = None
+        self._listening = Listening(self._answer, max_askers=MAX_ASKERS)
 
     async def start(self) -> None:
         """Listen. Raises TransportError if the socket cannot be made."""
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        listener.settimeout(0)
-        try:
-            self._config.path.unlink(missing_ok=True)  # of a process that was killed
-            listener.bind(str(self._config.path))
-            self._config.path.chmod(0o600)
-            listener.listen(MAX_WAITING)
-        except OSError as error:
-            listener.close()
-            raise TransportError(f"{self._config.path} cannot be listened at: {error}") from error
-        self._listener = listener
-        self._accepting = asyncio.create_task(self._accept(listener))
+        self._listening.start_unix(self._config.path)
 
     async def close(self) -> None:
         """Listen no more, and end every export. Idempotent."""
         self._exports.clear()
-        if self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.gather(self._accepting, return_exceptions=True)
-            self._accepting = None
-        if self._listener is not None:
-            self._listener.close()
-            self._config.path.unlink(missing_ok=True)
-            self._listener = None
+        await self._listening.close()
 
     async def export(self, arena: Arena) -> bytes:
         """Let ``arena`` be read by whoever holds the ticket returned and runs as this user."""
-        if self._listener is None:
+        if not self._listening.is_listening:
             raise TransportError("this process does not let its arenas be had: it was not started, or is closed")
         token = self._tokens()
         ticket = msgspec.msgpack.encode(ShmTicket(str(self._config.path), token, arena.size))
@@ -116,31 +95,16 @@ class SharedMemory:
         mapping = await self._blocking(lambda: map_sealed(descriptor, wanted.size))
         return ShmChannel(mapping, self._blocking)
 
-    async def _accept(self, listener: socket.socket) -> None:
-        room = asyncio.Semaphore(MAX_WAITING)  # each asker holds a descriptor, and a process has a thousand
-        async with asyncio.TaskGroup() as askers:
-            while True:
-                await room.acquire()
-                try:
-                    asker, _ = await asyncio.get_running_loop().sock_accept(listener)
-                except OSError:
-                    room.release()
-                    await asyncio.sleep(FULL_S)  # no descriptor is left: some will be closed
-                    continue
-                askers.create_task(self._answer(asker)).add_done_callback(lambda _: room.release())
-
     async def _answer(self, asker: socket.socket) -> None:
         """Give one asker what its token stands for, or nothing: it hears an end either way."""
-        with asker:
-            asker.settimeout(0)
-            try:
-                check_peer(asker)
-                async with asyncio.timeout(self._config.answer_s):
-                    token = await receive_token(asker)
-                if token in self._exports:
-                    send_descriptor(asker, self._exports[token].fd)
-            except (OSError, TimeoutError, TransportError):
-                return  # it went away, said nothing, or is not ours
+        try:
+            check_peer(asker)
+            async with asyncio.timeout(self._config.answer_s):
+                token = await receive_token(asker)
+            if token in self._exports:
+                send_descriptor(asker, self._exports[token].fd)
+        except (OSError, TimeoutError, TransportError):
+            return  # it went away, said nothing, or is not ours
 
 
 class ShmChannel:

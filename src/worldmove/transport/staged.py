@@ -24,9 +24,9 @@ from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
 from worldmove.state.memory import MemoryKit
 from worldmove.transport.descriptors import TOKEN_BYTES, exchange
+from worldmove.transport.listening import MAX_PATH
 from worldmove.transport.pieces import check_extents
 from worldmove.transport.ring import Ring, Rings, opened_ring
-from worldmove.transport.shm import MAX_PATH
 from worldmove.transport.staged_copying import draw
 from worldmove.transport.staged_line import Line, shut
 from worldmove.transport.staged_serving import (

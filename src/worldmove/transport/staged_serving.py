@@ -19,8 +19,8 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.memory import MemoryKit
 from worldmove.transport.base import Blocking, T
 from worldmove.transport.descriptors import check_peer, receive_token
+from worldmove.transport.listening import Listening, check_path
 from worldmove.transport.ring import IDENTITY_BYTES, OwnRing, Ring, Rings, RingShape
-from worldmove.transport.shm import FULL_S, MAX_PATH, MAX_WAITING
 from worldmove.transport.staged_copying import serve
 from worldmove.transport.staged_line import Line, shut
 
@@ -65,8 +65,7 @@ class StagedConfig:
     """How long the other end may take to go on."""
 
     def __post_init__(self) -> None:
-        if len(str(self.path)) > MAX_PATH:
-            raise TransportError(f"a socket's name has at most {MAX_PATH} characters: {self.path}")
+        check_path(self.path)
 
 
 class StagedServing:
@@ -87,71 +86,32 @@ class StagedServing:
         self._new_thread = new_thread
         self._tokens = tokens
         self._rings = Rings(config.rings_kept)
-        self._listener: socket.socket | None = None
-        self._accepting: asyncio.Task[None] | None = None
-        self._num_connections = 0
+        self._listening = Listening(self._answer, max_askers=MAX_CONNECTIONS)
 
     @property
     def is_listening(self) -> bool:
         """Whether anybody can connect."""
-        return self._listener is not None
+        return self._listening.is_listening
 
     async def start(self) -> None:
         """Listen. Raises TransportError if the socket cannot be made."""
-        listener, path = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET), self._config.path
-        listener.settimeout(0)
-        try:
-            path.unlink(missing_ok=True)  # of a process that was killed
-            listener.bind(str(path))
-            path.chmod(0o600)
-            listener.listen(MAX_WAITING)
-        except OSError as error:
-            listener.close()
-            raise TransportError(f"{path} cannot be listened at: {error}") from error
-        self._listener = listener
-        self._accepting = asyncio.create_task(self._accept(listener))
+        self._listening.start_unix(self._config.path)
 
     async def close(self) -> None:
         """Listen no more, end every connection, and give the rings back. Idempotent."""
-        if self._accepting is not None:
-            self._accepting.cancel()
-            await asyncio.gather(self._accepting, return_exceptions=True)
-            self._accepting = None
-        if self._listener is not None:
-            self._listener.close()
-            self._config.path.unlink(missing_ok=True)
-            self._listener = None
-        for ring in self._rings.clear():
-            ring.release()
-
-    async def _accept(self, listener: socket.socket) -> None:
-        async with asyncio.TaskGroup() as askers:
-            while True:
-                try:
-                    asker, _ = await asyncio.get_running_loop().sock_accept(listener)
-                except OSError:
-                    await asyncio.sleep(FULL_S)  # no descriptor is left: some will be closed
-                    continue
-                if self._num_connections < MAX_CONNECTIONS:
-                    self._num_connections += 1
-                    askers.create_task(self._answer(asker))
-                else:
-                    asker.close()
+        await self._listening.close()
+        release_all(self._rings.clear())
 
     async def _answer(self, asker: socket.socket) -> None:
         """Serve one asker until it goes away, stalls, or says what nobody should."""
         try:
-            with asker:
-                asker.settimeout(0)
-                process = check_peer(asker)
-                async with asyncio.timeout(self._config.answer_s):
-                    arena = self._exports.get(await receive_token(asker))
-                if arena is not None:
-                    await self._serve(asker, arena, process)
+            process = check_peer(asker)
+            async with asyncio.timeout(self._config.answer_s):
+                arena = self._exports.get(await receive_token(asker))
+            if arena is not None:
+                await self._serve(asker, arena, process)
         except (OSError, TimeoutError, TransportError, RuntimeError, MemoryError):
             return  # a device that could not be read, say: all others are served on
-        finally:
-            self._num_connections -= 1
 
     async def _serve(self, asker: socket.socket, arena: DeviceArena, process: int) -> None:
         thread = self._new_thread("staged-out")

@@ -1,0 +1,112 @@
+"""A listening socket, and a task for each who connects: what the source's end of every path over a socket does."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from worldmove.errors import TransportError
+
+MAX_WAITING = 64
+FULL_S = 0.05
+MAX_PATH = 100
+"""Characters in a unix socket's name; the system's own limit is 107."""
+
+
+def check_path(path: Path) -> None:
+    """Raise TransportError for a name that is too long for a socket."""
+    if len(str(path)) > MAX_PATH:
+        raise TransportError(f"a socket's name has at most {MAX_PATH} characters: {path}")
+
+
+class Listening:
+    """Hands each connection to ``answer``, at most ``max_askers`` at a time; who comes beyond is turned away at once.
+
+    ``answer`` serves one connection and raises nothing; it is cancelled when this closes, and its connection closed.
+    """
+
+    def __init__(self, answer: Callable[[socket.socket], Awaitable[None]], *, max_askers: int) -> None:
+        self._answer = answer
+        self._max_askers = max_askers
+        self._listener: socket.socket | None = None
+        self._accepting: asyncio.Task[None] | None = None
+        self._num_askers = 0
+        self._path: Path | None = None
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether anybody can connect."""
+        return self._listener is not None
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """The host and port of a socket of TCP, or None while it does not listen."""
+        return None if self._listener is None else self._listener.getsockname()[:2]
+
+    def start_unix(self, path: Path) -> None:
+        """Listen at a unix socket that is its user's alone. Raises TransportError."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+        def bind() -> None:
+            path.unlink(missing_ok=True)  # of a process that was killed
+            listener.bind(str(path))
+            path.chmod(0o600)
+
+        self._start(listener, bind, str(path))
+        self._path = path
+
+    def start_tcp(self, host: str, port: int) -> None:
+        """Listen at a numeric address; port 0: any free one. Raises TransportError."""
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+
+        def bind() -> None:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+
+        self._start(listener, bind, f"{host} port {port}")
+
+    def _start(self, listener: socket.socket, bind: Callable[[], None], where: str) -> None:
+        listener.settimeout(0)
+        try:
+            bind()
+            listener.listen(MAX_WAITING)
+        except OSError as error:
+            listener.close()
+            raise TransportError(f"{where} cannot be listened at: {error}") from error
+        self._listener = listener
+        self._accepting = asyncio.create_task(self._accept(listener))
+
+    async def close(self) -> None:
+        """Listen no more, and end every connection. Idempotent."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+            self._accepting = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+            self._path = None
+
+    async def _accept(self, listener: socket.socket) -> None:
+        async with asyncio.TaskGroup() as askers:
+            while True:
+                try:
+                    asker, _ = await asyncio.get_running_loop().sock_accept(listener)
+                except OSError:
+                    await asyncio.sleep(FULL_S)  # no descriptor is left: some will be closed
+                    continue
+                if self._num_askers < self._max_askers:
+                    self._num_askers += 1
+                    askers.create_task(self._serve(asker))
+                else:
+                    asker.close()
+
+    async def _serve(self, asker: socket.socket) -> None:
+        try:
+            with asker:
+                asker.settimeout(0)
+                await self._answer(asker)
+        finally:
+            self._num_askers -= 1
