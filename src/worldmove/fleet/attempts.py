@@ -17,6 +17,7 @@ from worldmove.errors import MoveRefused, TransportError
 from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.ends import Ends
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.testimony import Testimony
 from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, LinkedAgain, Plan, refuse
@@ -24,20 +25,7 @@ from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import Denied, OpenAttempt, Opened
 from worldmove.move.ledger_row import Row
-from worldmove.move.messages import (
-    AnyMoveMessage,
-    Begin,
-    Cancel,
-    Ended,
-    Inquire,
-    MoveMessage,
-    Offer,
-    Prepare,
-    Prepared,
-    Ready,
-    Reserved,
-    Start,
-)
+from worldmove.move.messages import AnyMoveMessage, Ended, MoveMessage, Prepared, Ready, Reserved
 from worldmove.state.environment import Environment
 
 UNREACHED = (TransportError.code, "silent")
@@ -62,7 +50,7 @@ class Attempt:
         self.plan = plan
         self._config = config
         self._desk = desk
-        self._send = send
+        self._ends = Ends(plan, config=config, send=send)
         self._admit = admit
         self._on_phase = on_phase
         self._inbox: asyncio.Queue[Heard] = asyncio.Queue()
@@ -84,15 +72,15 @@ class Attempt:
         try:
             await self._make_ready()
         except MoveRefused as refusal:
-            self._cancel_both()
+            self._ends.cancel()
             await self._until_closed()  # the ledger may have opened it without having said so
             reason, detail = await self._why_refused(refusal)
             return Ending(outcome=Outcome.REFUSED, reason=reason, detail=detail)
         if not self.plan.strategy.begins_early or await self._is_ready():
             self._on_phase(self.plan, "transfer")
-            self._start()
+            self._ends.start()
         else:
-            self._cancel_both()
+            self._ends.cancel()
         ending = await self._conclude()
         if self._is_left and ending.outcome is Outcome.ABORTED:  # both ends know only that they were to give up
             detail = f"{self.plan.source.name} does not answer, and the move was closed"
@@ -102,7 +90,7 @@ class Attempt:
     async def break_off(self) -> Ending:
         """Its conduct has failed: have both ends give up, and close it. What became of it is what the row says."""
         why = "the server failed at it; its log says more"
-        self._cancel_both()
+        self._ends.cancel()
         if not self._asked_to_open:
             return Ending(outcome=Outcome.REFUSED, reason="internal", detail=why)
         await self._until_closed()
@@ -116,25 +104,12 @@ class Attempt:
         """Raise MoveRefused unless both ends are ready and the ledger has opened the attempt."""
         config, plan = self._config, self.plan
         self._on_phase(plan, "prepare")
-        self._tell(plan.source.name, Prepare, transport=plan.transport)
+        self._ends.prepare()
         prepared = await self._hear(Prepared, plan.source, config.prepare_s)
         self._compare(prepared)
         self._admit(plan, prepared)
         self._on_phase(plan, "reserve")
-        self._tell(
-            plan.destination.name,
-            Offer,
-            layout=prepared.layout,
-            environment=prepared.environment,
-            ticket=prepared.ticket,
-            nonce=plan.nonce,
-            source=plan.source.name,
-            source_incarnation=plan.source.incarnation,
-            transport=plan.transport,
-            strategy=plan.strategy.value,
-            lease_s=config.lease_s,
-            patience_s=config.patience_s,
-        )
+        self._ends.offer(prepared)
         await self._hear(Reserved, plan.destination, config.reserve_s)
         await self._open()
 
@@ -166,7 +141,7 @@ class Attempt:
             if self._desk.is_suspected(self.plan.source.name, self.plan.source.incarnation):
                 self._is_left = True
                 return False
-            self._begin()
+            self._ends.begin()
             try:
                 async with asyncio.timeout(config.begin_every_s):
                     event = await self._inbox.get()
@@ -181,29 +156,6 @@ class Attempt:
             await self._react(event)
             return False
         return False
-
-    def _begin(self) -> None:
-        config, plan = self._config, self.plan
-        for end in (plan.source, plan.destination):
-            self._tell(
-                end.name,
-                Begin,
-                destination=plan.destination.name,
-                destination_incarnation=plan.destination.incarnation,
-                nonce=plan.nonce,
-                lease_s=config.lease_s,
-                patience_s=config.patience_s,
-                strategy=plan.strategy.value,
-            )
-
-    def _start(self) -> None:
-        self._tell(
-            self.plan.source.name,
-            Start,
-            destination=self.plan.destination.name,
-            destination_incarnation=self.plan.destination.incarnation,
-            nonce=self.plan.nonce,
-        )
 
     def _compare(self, prepared: Prepared) -> None:
         """Raise MoveRefused, naming every field in which the two ends' environments differ."""
@@ -248,7 +200,7 @@ class Attempt:
         """Listen until both ends have said how it ended, or cannot say it any more, or need not."""
         told = await self._listen(self._config.move_s)
         if not told:
-            self._cancel_both()
+            self._ends.cancel()
         if not told and not self._testimony.is_needless:
             told = await self._listen(self._config.doubt_s)
         await self._until_closed()
@@ -288,14 +240,14 @@ class Attempt:
                 if event.outcome == "aborted":
                     await self._close()
             case Ready():
-                self._start()  # it may have been lost
+                self._ends.start()  # it may have been lost
             case CancelAsked():
-                self._cancel_both()
+                self._ends.cancel()
             case LinkedAgain(worker=worker):
                 self._testimony.cut_off(worker)
             case Died():
                 await self._close()
-                self._wake(self.plan.destination if event.worker == self.plan.source.name else self.plan.source)
+                self._ends.wake(self.plan.destination if event.worker == self.plan.source.name else self.plan.source)
 
     async def _close(self) -> None:
         """Close the attempt in the place of an end that is dead. A destination in doubt may still be granted."""
@@ -317,15 +269,3 @@ class Attempt:
         row = self._desk.row(self.plan.session)
         has_it = row is not None and row.attempt is not None and row.attempt.attempt == self.plan.attempt
         return self._asked_to_open and (has_it or self._desk.failure is not None)
-
-    def _wake(self, end: WorkerRecord) -> None:
-        """Have an end give up if it may, and ask the ledger if it may not."""
-        self._tell(end.name, Cancel)
-        self._tell(end.name, Inquire)
-
-    def _cancel_both(self) -> None:
-        for end in (self.plan.source, self.plan.destination):
-            self._tell(end.name, Cancel)
-
-    def _tell(self, to: str, kind: type[AnyMoveMessage], **fields: object) -> None:
-        self._send(to, self.plan.message(to, kind, **fields))

@@ -1,0 +1,78 @@
+"""What the controller says to both ends of one try."""
+
+from collections.abc import Callable
+
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.tries import Plan
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.messages import AnyMoveMessage, Begin, Cancel, Inquire, Offer, Prepare, Prepared, Start
+
+
+class Ends:
+    """Tells a try's source and destination what to do. Each word may be lost, and may be said again."""
+
+    def __init__(self, plan: Plan, *, config: FleetConfig, send: Callable[[str, AnyMoveMessage], None]) -> None:
+        self._plan = plan
+        self._config = config
+        self._send = send
+
+    def prepare(self) -> None:
+        """Have the source say what it would move."""
+        self._tell(self._plan.source, Prepare, transport=self._plan.transport)
+
+    def offer(self, prepared: Prepared) -> None:
+        """Have the destination make room for what the source has said."""
+        config, plan = self._config, self._plan
+        self._tell(
+            plan.destination,
+            Offer,
+            layout=prepared.layout,
+            environment=prepared.environment,
+            ticket=prepared.ticket,
+            nonce=plan.nonce,
+            source=plan.source.name,
+            source_incarnation=plan.source.incarnation,
+            transport=plan.transport,
+            strategy=plan.strategy.value,
+            lease_s=config.lease_s,
+            patience_s=config.patience_s,
+        )
+
+    def begin(self) -> None:
+        """Have both do what comes before the boundary; said again, it is still wanted."""
+        config, plan = self._config, self._plan
+        for end in (plan.source, plan.destination):
+            self._tell(
+                end,
+                Begin,
+                destination=plan.destination.name,
+                destination_incarnation=plan.destination.incarnation,
+                nonce=plan.nonce,
+                lease_s=config.lease_s,
+                patience_s=config.patience_s,
+                strategy=plan.strategy.value,
+            )
+
+    def start(self) -> None:
+        """Have the source freeze at its next boundary."""
+        plan = self._plan
+        self._tell(
+            plan.source,
+            Start,
+            destination=plan.destination.name,
+            destination_incarnation=plan.destination.incarnation,
+            nonce=plan.nonce,
+        )
+
+    def wake(self, end: WorkerRecord) -> None:
+        """Have an end give up if it may, and ask the ledger if it may not."""
+        self._tell(end, Cancel)
+        self._tell(end, Inquire)
+
+    def cancel(self) -> None:
+        """Have both give up, if they may."""
+        for end in (self._plan.source, self._plan.destination):
+            self._tell(end, Cancel)
+
+    def _tell(self, to: WorkerRecord, kind: type[AnyMoveMessage], **fields: object) -> None:
+        self._send(to.name, self._plan.message(to.name, kind, **fields))
