@@ -49,6 +49,7 @@ from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digest
 from worldmove.state.amended import Parts
 from worldmove.state.arena import Arena, foreseen, landed
 from worldmove.state.capture import Capture
+from worldmove.state.digest import Pass
 from worldmove.state.preview import Preview
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
@@ -269,12 +270,13 @@ class Copy:
     def stop_before(self, block: int) -> None:
         self.stops_before = block if self.stops_before is None else min(block, self.stops_before)
 
-    async def halt(self) -> tuple[int, Capture]:
+    async def halt(self, begin: BeginPass) -> tuple[int, Capture, Pass | None]:
         while self.stops_before is None or self.world.block < self.stops_before:  # noqa: ASYNC110
             await asyncio.sleep(BLOCK_S / 8)
         if self.world.block > self.stops_before:
             raise MoveRefused("overshot", f"it stands before block {self.world.block}")
-        return self.stops_before, self.world.capture()
+        capture = self.world.capture()
+        return self.stops_before, capture, begin(capture)
 
     async def still(self) -> None:
         self._end_following()

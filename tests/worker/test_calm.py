@@ -45,6 +45,8 @@ class Worlds:
     shown: list[tuple[str, int]] = field(default_factory=list)
     late: list[tuple[str, int, float]] = field(default_factory=list)
     block_s: float = BLOCK_S
+    slower: dict[str, float] = field(default_factory=dict)
+    """Where a block takes so many times as long."""
     work_s: float = WORK_S
     """What each piece of a pause's work takes."""
     loses: Callable[[Any], bool] = lambda message: False
@@ -56,7 +58,7 @@ class Worlds:
         async def run(function: Callable[[], T]) -> T:
             begin = asyncio.get_running_loop().time()
             is_step = isinstance(function, partial) and function.func is step
-            await asyncio.sleep(self.block_s if is_step else self.work_s)
+            await asyncio.sleep(self.block_s * self.slower.get(name, 1.0) if is_step else self.work_s)
             if is_step:
                 self.steps.append((name, begin, asyncio.get_running_loop().time()))
             return function()

@@ -14,6 +14,7 @@ from worldmove.errors import MoveRefused
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.damage import say_damage
 from worldmove.move.fetching import Fetching, FetchingConfig
+from worldmove.move.hosts import BeginPass
 from worldmove.move.messages import CONTROLLER, Base, Begin, Fetched, Meet, Offer, Ready
 from worldmove.move.patience import Patience
 from worldmove.move.proof_fields import said_by
@@ -21,6 +22,7 @@ from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
 from worldmove.state.arena import check_placement
 from worldmove.state.capture import Capture
+from worldmove.state.digest import Pass
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof
 from worldmove.units import bytes_text
@@ -79,10 +81,13 @@ class Follower:
         except MoveRefused as error:
             raise GaveUpError(DestinationEvent.ABANDON, error.reason, error.detail) from error
 
-    async def halt(self) -> tuple[int, Capture]:
-        """Stand still where both meet; return the next block, and the state. Raises GaveUpError, StateRefused."""
+    async def halt(self, begin: BeginPass) -> tuple[int, Capture, Pass | None]:
+        """Stand still where both meet; return the next block, the state, and the pass over it that has begun.
+
+        Raises GaveUpError, StateRefused.
+        """
         try:
-            return await self._slot.halt()
+            return await self._slot.halt(begin)
         except MoveRefused as error:
             raise GaveUpError(DestinationEvent.ABANDON, error.reason, error.detail) from error
 

@@ -145,7 +145,8 @@ class SourceCopy(Protocol):
         """Come to stand before a block: ``freeze`` follows, or ``thaw``. Nobody waits for the session meanwhile.
 
         Before the next one at which both ends are quiet (``ready``) before its list is here; if there is none among the
-        next few, before the last of them. Raises StateRefused where the copy is being freed.
+        next few, before the last of them. Where it is met, before that block alone: ``ready`` is waited for until its
+        list is here. Raises StateRefused where the copy is being freed.
         """
         ...
 
@@ -239,10 +240,11 @@ class ShadowSlot(Protocol):
         """Step up to ``block`` with an owner's urgency, also what has not left, and no further. The earliest counts."""
         ...
 
-    async def halt(self) -> tuple[int, Capture]:
+    async def halt(self, begin: BeginPass) -> tuple[int, Capture, Pass | None]:
         """Stand still before the block that was said (``stop_before``); return it, and the state.
 
-        Raises MoveRefused('overshot' | 'log_gap' | 'engine_failed'), StateRefused.
+        ``begin`` begins a pass over it, as soon as that is possible. Nothing else begins here after it: for a little
+        while. Raises MoveRefused('overshot' | 'log_gap' | 'engine_failed'), StateRefused.
         """
         ...
 

@@ -159,6 +159,8 @@ class Incoming:
             block, capture = await self._pulled()
         with times.phase("verify"):
             ours = await self._prove(capture, block)
+        if self._follower is not None:  # so that its source freezes, if it has not: nobody waits for this end then
+            self._attempt.send(self._attempt.peer, Ready)
         with times.phase("wait_proof"):
             proof = await self._heard(self._proof, "the source's proof did not come in time")
         self._compare(ours, proof, capture)
@@ -293,7 +295,7 @@ class Incoming:
         try:
             async with asyncio.timeout(self._transfer_s):
                 with self._attempt.times.phase("halt"):
-                    self._stands_at, capture = await follower.halt()
+                    self._stands_at, capture, self._begun = await follower.halt(self._begin)
         except TimeoutError as error:
             raise GaveUpError(DestinationEvent.TIME_OUT, "time_out", "it did not come to where they meet") from error
         self._tell_landed()

@@ -178,6 +178,7 @@ class Ready(MoveMessage, frozen=True, kw_only=True, tag="ready"):
     """Nothing more can be done before the boundary. Sent again until there is word of one.
 
     To the source, once, in answer to its Meet: nothing else is computed where the session goes, for a little while.
+    From a follower: it stands where it is met, and has digested what it has.
     """
 
 

@@ -62,7 +62,9 @@ class Outgoing:
         self.landed = asyncio.Event()
         """Set when the destination has said so."""
         self.ready = asyncio.Event()
-        """Set when the destination has said that it computes nothing else."""
+        """Set when the destination has said that it computes nothing else; or, as a follower, that it stands digested
+        where it is met.
+        """
         self.num_proofs = 0
         """How often the proof was sent."""
         self._copy = copy
@@ -90,7 +92,7 @@ class Outgoing:
         telling = asyncio.create_task(tell_finals(self.attempt, self._copy)) if self._is_streamed else None
         try:
             with self.attempt.times.phase("settle"):
-                await self._copy.settle(None if self.is_followed else self._destination_ready)
+                await self._copy.settle(self._follower_ready if self.is_followed else self._destination_ready)
         finally:
             if telling is not None:
                 telling.cancel()
@@ -178,6 +180,10 @@ class Outgoing:
             self._said = block, digests
             said = digests.astype("<u8", copy=False).tobytes()
         self.attempt.send(self.attempt.peer, Meet, block=block, rows=said)
+        await self.ready.wait()
+
+    async def _follower_ready(self) -> None:
+        """Wait for word that the follower stands where it is met, and has digested what it has. It may never come."""
         await self.ready.wait()
 
     def _begin(self, capture: Capture) -> Pass:

@@ -27,6 +27,8 @@ PICTURES = 0.1
 """Periods for which pictures of others are let leave, where blocks wait for that."""
 KEPT_FREE = 0.45
 """Periods for which a destination waits for the freeze, at most: for a block in hand at the source, and a pause."""
+STANDS = 0.1
+"""Periods for which a follower that stands where it is met keeps its worker's engine free for the pause, at most."""
 LIST = 0.1
 """Periods for which it waits on once the list of the block is here before which the freeze was to be."""
 PAUSE = 0.2

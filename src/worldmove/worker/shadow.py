@@ -10,13 +10,22 @@ from worldmove.move.hosts import BeginPass, Blocking
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Pass
+from worldmove.state.known import Known
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.rehearsal import Rehearsal
-from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES
+from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES, STANDS
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
-from worldmove.worker.states import Built, install_landing, install_tree, rehearse_in, still_in, tree_in
+from worldmove.worker.states import (
+    Built,
+    freeze_in,
+    install_known,
+    install_landing,
+    install_tree,
+    rehearse_in,
+    tree_in,
+)
 from worldmove.worker.turns import Hold, Turn
 
 
@@ -30,6 +39,8 @@ class Shadow:
         self._rehearsal: Rehearsal | None = None
         self._tools = tools
         self._built: Built | None = None
+        self._known: Known | None = None
+        """Of a base that is followed: what makes it cheaper to resolve where it stands in the end."""
         self._is_followed = is_followed
         self._holds_others_back = False
         self._is_quarantined = False
@@ -90,9 +101,14 @@ class Shadow:
         if built is None:
             raise ProtocolError("a shadow is built before it is installed")
         async with self._turn() as engine_thread:
-            job = partial(install_tree, self._tools.engine, built)
-            self._copy.engine_session, captured = await engine_thread(job)
-        return captured
+            if not self._is_followed:
+                job = partial(install_tree, self._tools.engine, built)
+                self._copy.engine_session, captured = await engine_thread(job)
+                return captured
+            know = partial(install_known, self._tools.engine, built)
+            self._copy.engine_session, known = await engine_thread(know)
+            self._known = known
+            return known.capture
 
     @property
     def next_block(self) -> int:
@@ -111,7 +127,7 @@ class Shadow:
         self._copy.stop_before(block)
         self._tools.courtesy.look_again()
 
-    async def halt(self) -> tuple[int, Capture]:
+    async def halt(self, begin: BeginPass) -> tuple[int, Capture, Pass | None]:
         while self._copy.stops_before is None or self._stands_before(self._copy.stops_before):
             await self._copy.turned()
         await self._copy.still()
@@ -122,7 +138,13 @@ class Shadow:
             )
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
             self._require_held()
-            return block, await engine_thread(partial(still_in, self._tools.engine, self._copy.engine_session))
+            self._hold = self._tools.turns.hold()
+            self._hold.lapse_in(STANDS * self._tools.engine.spec.period_s)
+            known, self._known = self._known, None
+            session, arena = self._copy.engine_session, self.arena
+            job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=False, begin=begin)
+            still = await engine_thread(job)
+        return block, still.capture, still.first
 
     def verified(self, block: int) -> None:
         self._copy.stand_at(block)
@@ -140,7 +162,7 @@ class Shadow:
     def discard(self) -> None:
         """Drop the session, in any phase. The slot is in quarantine until ``release``, unless it was given back."""
         self._let_others_go_on()
-        slot, self._built, self._rehearsal = self._copy.slot, None, None
+        slot, self._built, self._rehearsal, self._known = self._copy.slot, None, None, None
         is_its_own = not self._copy.is_let_go if slot.state is SlotState.BOUND else not self._is_given_back
         if is_its_own and not self._is_quarantined:
             self._is_quarantined = True

@@ -160,8 +160,9 @@ class SourceOfMove:
     async def _come_to_rest(self, ready: WhenReady | None) -> WhenReady | None:
         """Play no further than a boundary, at a quiet moment: nobody waits for the session, its next list is not here.
 
-        Where the list comes first, it is played, and the next boundary tried. The last is taken as it comes, and so
-        is the only one at which it is met: who was not asked then is returned, to be waited for with the engine taken.
+        Where the list comes first, it is played, and the next boundary tried. The last is taken as it comes: who was
+        not asked then is returned, to be waited for with the engine taken. The only one at which it is met is taken
+        when its follower stands there too, or its list is here.
         """
         copy, period_s = self._copy, self._tools.engine.spec.period_s
         now = asyncio.get_running_loop().time
@@ -175,11 +176,11 @@ class SourceOfMove:
                     self._require_live()
                     copy.stop_before(copy.next_block)
                     is_last = is_met or now() >= try_until
-                    if await self._calm.come(None if is_last else ready) or is_last:
-                        return ready if is_last else None
+                    if await self._calm.come(None if is_last and not is_met else ready) or is_last:
+                        return ready if is_last and not is_met else None
                     copy.play_on()
                     await boundary_after(copy, period_s)
-        return ready
+        return None if is_met else ready
 
     async def _until_its_own(self) -> None:
         """While a copy replays, its state is of a block that was shown already."""

@@ -94,6 +94,22 @@ def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
         return session, recapture(built.known, engine.state(session)).capture
 
 
+def install_known(engine: Engine[Any], built: Built) -> tuple[Any, Known]:
+    """Make a session of a tree whose bytes have landed; return it, and what makes resolving its state again cheaper."""
+    with engine_asked("install"):
+        built.landing.settle()
+        session = engine.install(built.tree)
+        return session, known_in(engine, session)
+
+
+def known_in(engine: Engine[Any], session: Any) -> Known:
+    """Resolve the state of a session, and remember it with what its digests need."""
+    engine.quiesce(session)
+    known = remember(engine.state(session), engine.state_types, kit_of(engine.spec.device))
+    prepare(known.capture)
+    return known
+
+
 def install_landing(
     engine: Engine[Any],
     manifest: Manifest,
@@ -124,9 +140,7 @@ def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layou
     With what makes its freeze cheaper; that keeps the tensors alive which the session may drop meanwhile.
     """
     with engine_asked("describe its state"):
-        engine.quiesce(session)
-        known = remember(engine.state(session), engine.state_types, kit_of(engine.spec.device))
-        prepare(known.capture)
+        known = known_in(engine, session)
         places = foreseen(known.capture, arena)
         return Layout.of(known.capture.manifest, arena_bytes=arena.size, places=places), known
 
@@ -215,13 +229,6 @@ def rolled_in(engine: Engine[Any], session: Any) -> Mapping[str, tuple[int, int,
         said = {path: (int(by.axis), int(by.block), int(by.sink)) for path, by in engine.rolled(session).items()}
     told = (path for path, by in said.items() if can_be_said(path) and min(by) >= 0 and max(by) < MAX_COUNT)
     return {path: said[path] for path in islice(told, MAX_ROLLED)}
-
-
-def still_in(engine: Engine[Any], session: Any) -> Capture:
-    """Quiesce a session and resolve its state."""
-    with engine_asked("give away its state"):
-        engine.quiesce(session)
-        return captured_of(engine, session)
 
 
 def copy_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Manifest, Placement]:
