@@ -16,7 +16,7 @@ from tests.move.toy import Toy, frames_of_a_world_that_never_moved, install
 from tests.move.virtual import inline
 from worldmove.errors import MoveRefused
 from worldmove.move.destination import Destination, DestinationConfig
-from worldmove.move.hosts import BeginPass, Frozen, Host, WhenReady
+from worldmove.move.hosts import BeginPass, Frozen, Host, Resting, WhenReady
 from worldmove.move.ledger_rules import (
     Answer,
     CloseAttempt,
@@ -153,6 +153,10 @@ class Copy:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.worker.fleet.waits_for_ready_s):
                     await ready()
+
+    async def rest(self) -> Resting:
+        captured = self.world.capture()
+        return Resting(block=self.world.block, manifest=captured.manifest, placement=gather(captured, self.arena))
 
     async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
         self.plays = Plays.FROZEN

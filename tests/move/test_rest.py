@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from tests.move.harness import Fleet
-from tests.move.rolling import ROW_BYTES
+from tests.move.rolling import ROW_BYTES, Rolling
 from tests.move.test_rounds import NEW_BYTES, is_well_again, last, moved, play_a_block_at, tampering, tell
-from worldmove.move.messages import AnyMoveMessage, Boundary, Landed, Meet, Ready
+from worldmove.move.messages import AnyMoveMessage, Base, Boundary, Landed, Meet, Ready
 
 WORD_BYTES = 8
 FEW_BYTES = 1200
@@ -57,18 +57,48 @@ def test_what_a_block_has_made_is_there_before_the_freeze() -> None:
     tell(story)
 
 
+def test_where_nobody_writes_after_the_rest_the_boundary_has_nothing_to_tell_and_nothing_comes() -> None:
+    """What is bound anew is brought to its place at the rest, and not at the freeze; and the manifest was told."""
+
+    async def story(fleet: Fleet) -> None:
+        await moved(fleet, "A")
+        await fleet.play(2)
+        await fleet.settled()
+        fleet.waits_for_ready_s = 1.0
+        told, frozen, base = said_by(fleet, Meet), said_by(fleet, Boundary), said_by(fleet, Base)
+        end = last(await moved(fleet, "B"))
+        assert len(told[0].rows) > 100 * WORD_BYTES
+        assert (frozen[0].rows, frozen[0].changed, end.plain) == (b"", b"", "")
+        assert len(frozen[0].manifest) < len(base[0].manifest) // 2
+        assert end.in_place_bytes == end.num_bytes
+        assert end.moved_bytes == end.pulled_bytes == 0
+
+    tell(story)
+
+
 def test_of_rows_that_were_told_before_the_freeze_the_boundary_names_those_that_have_changed() -> None:
+    """An engine that writes while it stands still."""
+
     async def story(fleet: Fleet) -> None:
         await moved(fleet, "A")
         await fleet.play(2)
         await fleet.settled()
         fleet.waits_for_ready_s = 1.0
         told, frozen = said_by(fleet, Meet), said_by(fleet, Boundary)
+        before = fleet.on_post
+
+        def writes(message: AnyMoveMessage) -> None:
+            before(message)
+            if isinstance(message, Ready) and message.to != "controller":
+                world = fleet.owner.world
+                assert isinstance(world, Rolling)
+                world.static[3:5] += 1.0
+
+        fleet.on_post = writes
         end = last(await moved(fleet, "B"))
+        assert len(frozen[0].rows) == 2 * len(frozen[0].changed) == 2 * WORD_BYTES
         assert len(told[0].rows) > 100 * WORD_BYTES
-        assert len(frozen[0].rows) == 2 * len(frozen[0].changed) < len(told[0].rows) // 8
-        assert end.plain == ""
-        assert end.moved_bytes + end.pulled_bytes <= FEW_BYTES  # what is gathered at the freeze
+        assert (end.pulled_bytes, end.moved_bytes) == (2 * ROW_BYTES, 0)
 
     tell(story)
 

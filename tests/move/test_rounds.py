@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,11 +13,10 @@ from tests.move.rolling import BY, FIRST_BLOCKS, NUM_ROWS, PLACES, ROW_BYTES, ST
 from tests.move.toy import Toy
 from tests.move.virtual import run
 from worldmove.errors import StateRefused, TransportError
-from worldmove.move import outgoing, rounds
+from worldmove.move import held_state, told_rows
 from worldmove.move.destination import DestinationConfig
 from worldmove.move.messages import AnyMoveMessage, Base, Begin, Boundary, Ended, Final, Landed, Proof, Ready, Start
 from worldmove.move.precopy import PrecopyConfig
-from worldmove.move.rounds import MOST_FINALS, Rounds
 from worldmove.transport.loopback import Loopback, LoopbackChannel
 
 Story = Callable[[Fleet], Coroutine[Any, Any, None]]
@@ -312,7 +310,7 @@ def test_digests_that_are_not_of_its_rows_end_the_attempt(rows: bytes) -> None:
     tell(story)
 
 
-@pytest.mark.parametrize("where", [rounds, outgoing])
+@pytest.mark.parametrize("where", [held_state, told_rows])
 def test_a_state_of_too_many_rows_is_pulled_whole_and_the_report_says_why(
     where: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -433,21 +431,3 @@ def test_what_an_engine_says_of_its_rolling_changes_nothing_but_where_is_looked_
         assert end.in_place_bytes + end.moved_bytes + end.pulled_bytes == end.num_bytes
 
     tell(story)
-
-
-def test_what_is_told_as_final_without_end_takes_no_memory_without_end() -> None:
-    """A source tells it every two milliseconds, for as long as the first round takes."""
-
-    async def noted(is_looked_at: bool) -> int:
-        place: Any = SimpleNamespace(slot=SimpleNamespace(arena=None), transport=None)
-        offer: Any = SimpleNamespace(patience_s=60.0, lease_s=5.0)
-        nothing: Any = None
-        rounds = Rounds(attempt=nothing, offer=offer, reception=place, fetching=nothing, config=PrecopyConfig())
-        rounds._held = nothing if not is_looked_at else place
-        for first in range(0, 3 * MOST_FINALS, 4096):
-            paths = tuple(f"leaf[{number}]" for number in range(first, first + 4096))
-            rounds.take(Final(to="b", sender="a", incarnation=1, session="s", attempt="1-x", epoch=1, paths=paths))
-        return len(rounds._finals)
-
-    assert run(noted(is_looked_at=False)) == 0
-    assert run(noted(is_looked_at=True)) == MOST_FINALS

@@ -26,6 +26,7 @@ __all__ = [
     "Host",
     "LedgerClient",
     "Post",
+    "Resting",
     "ShadowSlot",
     "Slots",
     "SourceCopy",
@@ -53,6 +54,16 @@ class Frozen:
     """What its last layout has told ahead."""
     stopped_at: float | None = None
     """When it came to rest: the end of its last block, by the event loop's clock. None: at the asking."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resting:
+    """A session that stands still before a block, and may be played on: what it is, and where in its slot."""
+
+    block: int
+    """The next block."""
+    manifest: Manifest
+    placement: Placement
 
 
 class Aside(Protocol):
@@ -147,6 +158,13 @@ class SourceCopy(Protocol):
         Before the next one at which both ends are quiet (``ready``) before its list is here; if there is none among the
         next few, before the last of them. Where it is met, before that block alone: ``ready`` is waited for until its
         list is here. Raises StateRefused where the copy is being freed.
+        """
+        ...
+
+    async def rest(self) -> Resting:
+        """While it stands still to be frozen, bring into the arena what has left it, as ``freeze`` will.
+
+        It may be played on at any time: then what lies there is of before. Raises StateRefused or ArenaFull.
         """
         ...
 

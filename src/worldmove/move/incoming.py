@@ -227,8 +227,9 @@ class Incoming:
                 await self._rounds.run()
             boundary = await self._heard(self._boundary, "the session was not frozen in time")
             clearing.cancel()
-        manifest, placement = hear(self._preview, boundary.manifest, boundary.placement)
-        if self._preview is None or placement != self._preview.places:
+        preview = self._preview if self._rounds is None else self._rounds.preview or self._preview
+        manifest, placement = hear(preview, boundary.manifest, boundary.placement)
+        if preview is None or placement != preview.places:
             check_placement(manifest, placement, self._slot.arena.size)
         capture = await self._arrived(manifest, placement) if self._rounds is None else None
         if capture is None:
@@ -306,7 +307,7 @@ class Incoming:
         if self._rounds is None:
             self._brought = Brought(pulled_bytes=manifest.num_bytes)
             return extents(manifest, placement)
-        wanted = await self._rounds.bring(boundary, manifest)
+        wanted = await self._rounds.bring(boundary, manifest, placement)
         self._brought = self._rounds.brought
         return wanted
 

@@ -13,9 +13,9 @@ from worldmove.move.messages import AnyMoveMessage, Base, Begin
 from worldmove.move.patience import Patience
 from worldmove.move.strategy import Strategy
 from worldmove.move.streaming import tell_finals
-from worldmove.state.arena_rows import digests_in
-from worldmove.state.manifest import Layout, Manifest
-from worldmove.state.rows import MIN_ROW_BYTES, Rows, min_row_bytes, rows_of
+from worldmove.move.told_rows import ToldRows
+from worldmove.state.manifest import Layout
+from worldmove.state.rows import min_row_bytes
 
 LONGEST_LOOK_S = 0.05
 """The session stands still for it."""
@@ -31,11 +31,11 @@ class LiveBase:
         self.attempt = attempt
         self._copy = copy
         self._ticket = ticket
-        self.row_bytes = row_bytes
+        self._row_bytes = row_bytes
         self.is_streamed = begin.strategy == Strategy.STREAMING.value
         """Whether each leaf is told of when it is final."""
-        self.rows: Rows | None = None
-        """What it is looked at by while it stands still before its freeze; None where that would take too long."""
+        self.rows: ToldRows | None = None
+        """What is told of its rows, once it is known how finely it is looked at."""
         self._layout: Layout | None = None
         self._patience = Patience(patience_s=begin.patience_s, lease_s=begin.lease_s)
 
@@ -51,35 +51,30 @@ class LiveBase:
         return await early_part(self.attempt, self._patience, self._stand_by(), "the destination was not ready")
 
     async def _stand_by(self) -> None:
-        self._layout = await self._described()
-        self._say(self._layout)
-        self.rows = await self._prepared(self._layout)
+        layout = await self._copy.layout()
+        if not layout.preview:
+            raise MoveRefused("state_too_large", "its manifest is larger than what is told before a boundary")
+        row_bytes = self._row_bytes or min_row_bytes(sum(layout.storages))
+        rows = self.rows = ToldRows(copy=self._copy, blocking=self.attempt.host.blocking, row_bytes=row_bytes)
+        self._layout = layout
+        self._say(layout)
+        await self._prepare(rows, layout)
         if self.is_streamed:
             await tell_finals(self.attempt, self._copy)
         await asyncio.get_running_loop().create_future()
 
-    async def _described(self) -> Layout:
-        layout = await self._copy.layout()
-        if not layout.preview:
-            raise MoveRefused("state_too_large", "its manifest is larger than what is told before a boundary")
-        self.row_bytes = self.row_bytes or min_row_bytes(sum(layout.storages))
-        return layout
-
-    async def _prepared(self, layout: Layout) -> Rows | None:
+    async def _prepare(self, rows: ToldRows, layout: Layout) -> None:
         """Lay the rows out, and see how long a look at them takes; the one in the pause has its plan then."""
-        blocking, clock, arena = self.attempt.host.blocking, self.attempt.host.clock, self._copy.arena
+        blocking, clock = self.attempt.host.blocking, self.attempt.host.clock
         try:
-            rows = await blocking(lambda: rows_of(Manifest.from_bytes(layout.preview), layout.places, self._finely))
+            await blocking(lambda: rows.lay_out(layout))
         except StateRefused:
-            return None  # the destination says so
-        await blocking(lambda: digests_in(arena, rows))
+            return  # the destination says so
+        await blocking(rows.look)
         begun = clock()
-        await blocking(lambda: digests_in(arena, rows))
-        return rows if clock() - begun < LONGEST_LOOK_S else None
-
-    @property
-    def _finely(self) -> int:
-        return self.row_bytes or MIN_ROW_BYTES
+        await blocking(rows.look)
+        if clock() - begun >= LONGEST_LOOK_S:
+            rows.give_up_rest()
 
     def _say(self, layout: Layout) -> None:
         self.attempt.send(
@@ -89,5 +84,5 @@ class LiveBase:
             manifest=layout.preview,
             placement=layout.places,
             ticket=self._ticket,
-            row_bytes=self.row_bytes,
+            row_bytes=None if self.rows is None else self.rows.row_bytes,
         )

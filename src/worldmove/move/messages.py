@@ -192,6 +192,8 @@ class Meet(MoveMessage, frozen=True, kw_only=True, tag="meet"):
     block: Count
     rows: Blob = b""
     """The digest of each row of the base as it is now, as ``Boundary`` has them: the session stands still."""
+    placement: Placement = ()
+    """Where these rows lie now; empty where it is as the base has said."""
 
 
 class Start(MoveMessage, frozen=True, kw_only=True, tag="start"):
@@ -208,9 +210,9 @@ class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     block: Count
     """The next block: the state is that before it."""
     manifest: Blob
-    """Whole, or what differs from the one that the offer has told (``state.preview``)."""
+    """Whole, or what differs from the one that the base has told, or else the offer (``state.preview``)."""
     placement: Placement
-    """Empty where it is as the offer has foreseen."""
+    """Empty where it is as was foreseen there."""
     rows: Blob = b""
     """The digest of each of its rows, eight bytes, least significant first; none where all of it is to be pulled."""
     changed: Blob | None = None

@@ -15,8 +15,6 @@ equal passes say that nobody wrote between the freeze and the last byte read.
 
 import asyncio
 
-import numpy as np
-
 from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
@@ -24,15 +22,13 @@ from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof
 from worldmove.move.proof_fields import fields_of
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.streaming import tell_finals
+from worldmove.move.told_rows import Said, ToldRows
 from worldmove.state.arena import Placement
-from worldmove.state.arena_rows import digests_in
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import Pass, prepare_key, state_digest
 from worldmove.state.preview import tell
 from worldmove.state.proof import MoveProof
-from worldmove.state.row_digests import Digests
-from worldmove.state.rows import Rows, rows_of
 
 
 class Outgoing:
@@ -47,14 +43,12 @@ class Outgoing:
         layout_digest: bytes,
         resend_s: float,
         is_followed: bool = False,
-        row_bytes: int | None = None,
-        rows: Rows | None = None,
+        rows: ToldRows | None = None,
         is_streamed: bool = False,
     ) -> None:
         """``is_followed``: the destination computes the state from a snapshot, and nothing is pulled.
 
-        ``row_bytes``: it holds some of the state, and is told the digests of rows of at least so many bytes.
-        ``rows``: of those it is told once more while the session stands still before its freeze.
+        ``rows``: it holds some of the state, and is told what its rows are.
         ``is_streamed``: until the freeze it is told which leaves are final.
         """
         self.attempt = attempt
@@ -71,10 +65,7 @@ class Outgoing:
         self._nonce = nonce
         self._layout_digest = layout_digest
         self._resend_s = resend_s
-        self._row_bytes = row_bytes
-        self._rows_at_rest = rows
-        self._said: tuple[int, Digests] | None = None
-        """The digests of rows that the destination was told before this block."""
+        self._rows = rows
         self._is_streamed = is_streamed
         self._frozen: Frozen | None = None
         self._proof: MoveProof | None = None
@@ -173,13 +164,11 @@ class Outgoing:
         The session stands still meanwhile: what the destination is told of it now, it can bring over before the pause.
         """
         self.ready.clear()
-        block, rows, arena, said = self._copy.reach[1], self._rows_at_rest, self._copy.arena, b""
-        if rows is not None:
+        block, said = self._copy.reach[1], Said()
+        if self._rows is not None:
             with self.attempt.times.phase("rows_at_rest"):
-                digests = await self.attempt.host.blocking(lambda: digests_in(arena, rows))
-            self._said = block, digests
-            said = digests.astype("<u8", copy=False).tobytes()
-        self.attempt.send(self.attempt.peer, Meet, block=block, rows=said)
+                said = await self._rows.at_rest()
+        self.attempt.send(self.attempt.peer, Meet, block=block, rows=said.rows, placement=said.placement)
         await self.ready.wait()
 
     async def _follower_ready(self) -> None:
@@ -196,7 +185,7 @@ class Outgoing:
     async def _until_landed(self, frozen: Frozen) -> None:
         """Say that the bytes may be pulled, again if need be, until the destination has closed its window."""
         manifest, placement = self._told_of(frozen)
-        rows, changed, plain = await self._rows(frozen)
+        said, plain = await self._said(frozen)
         with self.attempt.times.phase("boundary"):
             while True:
                 self.attempt.send(
@@ -205,11 +194,11 @@ class Outgoing:
                     block=frozen.block,
                     manifest=manifest,
                     placement=placement,
-                    rows=rows,
-                    changed=changed,
-                    row_bytes=self._row_bytes,
+                    rows=said.rows,
+                    changed=said.changed,
+                    row_bytes=None if self._rows is None else self._rows.row_bytes,
                     plain=plain,
-                    rolled=dict(frozen.rolled) if rows and changed is None else {},
+                    rolled=dict(frozen.rolled) if said.rows and said.changed is None else {},
                 )
                 try:
                     async with asyncio.timeout(self._resend_s):
@@ -219,33 +208,23 @@ class Outgoing:
                     continue
 
     def _told_of(self, frozen: Frozen) -> tuple[bytes, Placement]:
-        """Return what the boundary says of the manifest and of the places, to a destination that knows the offer."""
-        is_plain = self._row_bytes is None and not self.is_followed
-        manifest, placement = tell(frozen.offered if is_plain else None, frozen.capture.manifest, frozen.placement)
+        """Return what the boundary says of the manifest and of the places, to whom knows the offer, or the base."""
+        known = None if self.is_followed else frozen.offered
+        manifest, placement = tell(known, frozen.capture.manifest, frozen.placement)
         if len(manifest) > MAX_BLOB_BYTES:
             detail = f"its manifest has {len(manifest):,} bytes, more than a message may"
             raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
         return manifest, placement
 
-    async def _rows(self, frozen: Frozen) -> tuple[bytes, bytes | None, str]:
-        """Return digests of the frozen rows, of which rows (None: all), and why there are none, where that is so."""
-        row_bytes = self._row_bytes
-        if row_bytes is None:
-            return b"", None, ""
+    async def _said(self, frozen: Frozen) -> tuple[Said, str]:
+        """Return what is told of the frozen rows, and why nothing is, where that is so."""
+        if self._rows is None:
+            return Said(), ""
         try:
             with self.attempt.times.phase("rows"):
-                return *await self.attempt.host.blocking(lambda: self._rows_now(frozen, row_bytes)), ""
+                return await self._rows.at_boundary(frozen, is_heard=self.ready.is_set()), ""
         except StateRefused as error:
-            return b"", None, str(error)
-
-    def _rows_now(self, frozen: Frozen, row_bytes: int) -> tuple[bytes, bytes | None]:
-        rows = rows_of(frozen.capture.manifest, frozen.placement, row_bytes)
-        digests = digests_in(self._copy.arena, rows)
-        block, said = self._said or (None, digests)
-        if not self.ready.is_set() or block != frozen.block or rows is not self._rows_at_rest:
-            return digests.astype("<u8", copy=False).tobytes(), None
-        changed = np.flatnonzero(digests != said)
-        return digests[changed].astype("<u8", copy=False).tobytes(), changed.astype("<u4").tobytes()
+            return Said(), str(error)
 
     async def _check_still(self, frozen: Frozen, first: MoveProof) -> None:
         second = await self._pass(frozen, "second_digest")

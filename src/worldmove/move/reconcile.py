@@ -47,14 +47,16 @@ def reconcile(
     *,
     max_spare_bytes: int = MAX_SPARE_BYTES,
     came_from: Hints | None = None,
+    which: Numbers | None = None,
 ) -> Difference:
     """Compare what is held with what is wanted. ``spare_at``: an offset after every byte of the arena.
 
-    ``came_from``: where a row is looked for first.
+    ``came_from``: where a row is looked for first. ``which``: the rows, of those that are held, that may not be in
+    place; None: any.
     """
     if len(wanted) != len(digests):
         raise ValueError(f"{len(digests)} digests of {len(wanted)} rows")
-    found = held.look_for(wanted, digests, came_from)
+    found = held.look_for(wanted, digests, came_from, which)
     moves, dropped = _ordered(found.elsewhere, spare_at, max_spare_bytes)
     pulls, moved = found.nowhere, found.elsewhere
     if len(dropped):

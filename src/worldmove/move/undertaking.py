@@ -96,7 +96,6 @@ class Undertaking:
         self._out = Outgoing(
             attempt=attempt if ground is None else ground.attempt,
             is_followed=isinstance(ground, Groundwork),
-            row_bytes=ground.row_bytes if isinstance(ground, LiveBase) else None,
             rows=ground.rows if isinstance(ground, LiveBase) else None,
             is_streamed=isinstance(ground, LiveBase) and ground.is_streamed,
             copy=self._copy,

@@ -6,6 +6,7 @@ from worldmove.state.device_held import DeviceHeld
 from worldmove.state.device_rows import device_row_digests, move_in_device
 from worldmove.state.held import Held, Holding
 from worldmove.state.row_digests import Digests, row_digests
+from worldmove.state.row_looks import DeviceLook, HostLook, RowLook
 from worldmove.state.row_moves import Moves, apply
 from worldmove.state.rows import Rows
 
@@ -13,6 +14,11 @@ from worldmove.state.rows import Rows
 def digests_in(arena: AnyArena, rows: Rows) -> Digests:
     """Return the digest of each row. Not for the event loop's thread."""
     return device_row_digests(arena, rows) if isinstance(arena, DeviceArena) else row_digests(arena.memory, rows)
+
+
+def look_at(arena: AnyArena, rows: Rows) -> RowLook:
+    """Look at rows, to compare later. Not for the event loop's thread."""
+    return DeviceLook(arena, rows) if isinstance(arena, DeviceArena) else HostLook(arena.memory, rows)
 
 
 def held_in(arena: AnyArena, rows: Rows) -> Holding:

@@ -3,12 +3,14 @@
 Only runs come back, and the digests once. Engines' hints are not asked for: they would cost more than they save.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from worldmove.state.crossing import to_device, to_host
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.held import Found, Hints, Mask, Moved
+from worldmove.state.held import Found, Hints, Mask, Moved, everything_in_place
 from worldmove.state.row_digests import Digests
 from worldmove.state.rows import Numbers, Rows
 from worldmove.state.runs import Runs
@@ -47,8 +49,20 @@ class DeviceHeld:
             found: Mask = (self._find(to_device(digests.view(np.int64), device)) < 0).cpu().numpy()
             return found
 
-    def look_for(self, wanted: Rows, digests: Digests, came_from: Hints | None = None) -> Found:
+    def unlike(self, digests: Digests) -> Numbers:
+        """Return the numbers of its rows that hold something else, ascending."""
+        return np.flatnonzero(self._digests != digests)
+
+    def look_for(
+        self, wanted: Rows, digests: Digests, came_from: Hints | None = None, which: Numbers | None = None
+    ) -> Found:
         """Say what of some rows is in place, elsewhere and nowhere. Not for the event loop's thread."""
+        if which is not None:
+            if not len(which):
+                return everything_in_place(wanted)
+            found = self.look_for(wanted.some(which), digests[which])
+            left = found.nowhere.num_bytes + int(found.elsewhere.lengths.sum())
+            return replace(found, in_place_bytes=wanted.num_bytes - left)
         with self._kit.apart() as device:
             asked, offsets, lengths = self._not_in_place(wanted, digests, device)
             source = self._find(asked)

@@ -5,7 +5,7 @@ side at both ends are one.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -40,6 +40,12 @@ class Found:
     nowhere: Runs
 
 
+def everything_in_place(wanted: Rows) -> Found:
+    """Return that of rows that are where they are wanted."""
+    none: Numbers = np.empty(0, dtype=np.int64)
+    return Found(in_place_bytes=wanted.num_bytes, elsewhere=Moved(none, none, none), nowhere=Runs(none, none))
+
+
 class Holding(Protocol):
     """Rows of an arena, and what they hold, in whichever kind of memory that is looked up."""
 
@@ -62,8 +68,17 @@ class Holding(Protocol):
         """Say which digests no row of it has."""
         ...
 
-    def look_for(self, wanted: Rows, digests: Digests, came_from: Hints | None = None) -> Found:
-        """Say what of some rows is in place, elsewhere and nowhere. Not for the event loop's thread."""
+    def unlike(self, digests: Digests) -> Numbers:
+        """Return the numbers of its rows that hold something else, ascending. Not for the event loop's thread."""
+        ...
+
+    def look_for(
+        self, wanted: Rows, digests: Digests, came_from: Hints | None = None, which: Numbers | None = None
+    ) -> Found:
+        """Say what of some rows is in place, elsewhere and nowhere. Not for the event loop's thread.
+
+        ``which``: the only ones that may not be in place, where the rows are its own. None: any.
+        """
         ...
 
 
@@ -104,8 +119,16 @@ class Held:
         """Say which digests no row of it has."""
         return self.find(digests) < 0
 
-    def look_for(self, wanted: Rows, digests: Digests, came_from: Hints | None = None) -> Found:
+    def unlike(self, digests: Digests) -> Numbers:
+        """Return the numbers of its rows that hold something else, ascending."""
+        return np.flatnonzero(self._digests != digests)
+
+    def look_for(
+        self, wanted: Rows, digests: Digests, came_from: Hints | None = None, which: Numbers | None = None
+    ) -> Found:
         """Say what of some rows is in place, elsewhere and nowhere. ``came_from`` is looked at before all others."""
+        if which is not None:
+            return self._look_for_some(wanted, digests, which)
         there = self.at_offsets(wanted.offsets)
         in_place = (there >= 0) & self._is(there, wanted, digests)
         open_ = np.flatnonzero(~in_place)
@@ -123,6 +146,15 @@ class Held:
             in_place_bytes=int(wanted.lengths[in_place].sum()),
             elsewhere=_joined(self.rows.offsets[source[rows]], wanted.offsets[rows], wanted.lengths[rows]),
             nowhere=Runs(*_joined(at, at, wanted.lengths[missing])[1:]),
+        )
+
+    def _look_for_some(self, wanted: Rows, digests: Digests, which: Numbers) -> Found:
+        """Look for those alone: all others are in place."""
+        if not len(which):
+            return everything_in_place(wanted)
+        found = self.look_for(wanted.some(which), digests[which])
+        return replace(
+            found, in_place_bytes=wanted.num_bytes - int(found.elsewhere.lengths.sum()) - found.nowhere.num_bytes
         )
 
     def find(self, wanted: Digests) -> Numbers:

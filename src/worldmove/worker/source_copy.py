@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
-from worldmove.move.hosts import Aside, BeginPass, Blocking, Frozen, WhenReady
+from worldmove.move.hosts import Aside, BeginPass, Blocking, Frozen, Resting, WhenReady
 from worldmove.state.arena import AnyArena
 from worldmove.state.manifest import Layout
 from worldmove.state.preview import Preview
@@ -17,7 +17,7 @@ from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import freeze_in, layout_in
+from worldmove.worker.states import freeze_in, layout_in, rest_in
 from worldmove.worker.turns import Turn
 
 
@@ -37,6 +37,8 @@ class SourceOfMove:
         """Who has not said yet that the other end is quiet, and is to be asked with the engine taken."""
         self._known: Known | None = None
         """From an offer to its freeze: what makes the freeze cheaper."""
+        self._in_hand: Blocking | None = None
+        """The engine, while who is to be asked with it taken is waited for."""
         self._offered: Preview | None = None
 
     @property
@@ -95,6 +97,15 @@ class SourceOfMove:
             self._calm.end()
             raise
 
+    async def rest(self) -> Resting:
+        """Bring into the arena what has left it, while it stands still."""
+        copy = self._copy
+        async with self._at_hand() as engine_thread:
+            job = partial(rest_in, self._tools.engine, copy.engine_session, copy.slot.arena, self._known)
+            known, placement = await engine_thread(job)
+        self._known = known
+        return Resting(block=copy.next_block, manifest=known.capture.manifest, placement=placement)
+
     async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
         """Stop where it has settled, or settle first; quiesce the engine, resolve and gather the state."""
         if self._copy.stops_before is None:
@@ -108,7 +119,11 @@ class SourceOfMove:
     async def _freeze(self, begin: BeginPass | None, *, is_pulled: bool) -> Frozen:
         self._require_live()
         async with self._used(Turn.BOUNDARY) as engine_thread:
-            await self._calm.keep(self._to_ask)
+            self._in_hand = engine_thread
+            try:
+                await self._calm.keep(self._to_ask)
+            finally:
+                self._in_hand = None
             self._require_live()
             self._copy.enter(CopyPhase.FROZEN)
             asked_at = asyncio.get_running_loop().time()
@@ -198,6 +213,15 @@ class SourceOfMove:
             async with self._tools.turns.take(turn) as engine_thread:
                 self._require_kept()
                 yield engine_thread
+
+    @asynccontextmanager
+    async def _at_hand(self) -> AsyncIterator[Blocking]:
+        """Use the turn that is taken already, or take one that nobody's player waits for."""
+        if self._in_hand is not None:
+            yield self._in_hand
+            return
+        async with self._used(Turn.OPEN) as engine_thread:
+            yield engine_thread
 
     def _require_live(self) -> None:
         """Raise StateRefused for a copy that is being freed, ProtocolError for one that is not played."""

@@ -15,7 +15,7 @@ from worldmove.engine.base import Engine, InstallsUnread, Rolls, Tree
 from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
 from worldmove.move.messages import MAX_COUNT, MAX_ROLLED
 from worldmove.move.streaming import can_be_said
-from worldmove.state.arena import AnyArena, Gathered, Landing, Placement, adopt, begin_gather, foreseen, landing
+from worldmove.state.arena import AnyArena, Gathered, Landing, Placement, adopt, begin_gather, foreseen, gather, landing
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Pass, Xxh3Digester, prepare, state_digest
 from worldmove.state.kits import kit_of
@@ -143,6 +143,18 @@ def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layou
         known = known_in(engine, session)
         places = foreseen(known.capture, arena)
         return Layout.of(known.capture.manifest, arena_bytes=arena.size, places=places), known
+
+
+def rest_in(engine: Engine[Any], session: Any, arena: AnyArena, known: Known | None) -> tuple[Known, Placement]:
+    """Bring into the arena what has left it, of a session that may be played on; return where everything lies.
+
+    With what makes its freeze cheaper. Raises StateRefused or ArenaFull.
+    """
+    with engine_asked("give away its state"):
+        engine.quiesce(session)
+        tree = engine.state(session)
+        now = recapture(known, tree) if known else remember(tree, engine.state_types, kit_of(engine.spec.device))
+        return now, gather(now.capture, arena)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

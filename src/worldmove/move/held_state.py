@@ -1,0 +1,159 @@
+"""What a destination holds of a state that is played elsewhere: known by its content, wherever that lies.
+
+Whatever came of it may be torn, late or of another state. The write window is closed before anything is digested or
+moved, and opened anew for what is pulled.
+"""
+
+import asyncio
+from functools import partial
+
+import numpy as np
+
+from worldmove.errors import ManifestError
+from worldmove.move.attempt import Attempt
+from worldmove.move.fetching import Fetching
+from worldmove.move.messages import Boundary, Meet
+from worldmove.move.reconcile import Difference, reconcile
+from worldmove.move.said_rows import BoundarySaid, RestSaid, said_at_boundary, said_at_rest, unsaid
+from worldmove.state.arena import AnyArena, Placement, check_placement
+from worldmove.state.arena_rows import held_in, move_in
+from worldmove.state.held import Holding
+from worldmove.state.manifest import Manifest
+from worldmove.state.rows import Numbers, Rows, final_rows, rolled_from, rows_of
+from worldmove.state.runs import Runs
+
+
+class HeldState:
+    """One attempt's."""
+
+    def __init__(
+        self,
+        *,
+        attempt: Attempt,
+        arena: AnyArena,
+        fetching: Fetching,
+        manifest: Manifest,
+        placement: Placement,
+        row_bytes: int,
+    ) -> None:
+        """``manifest`` and the rest: of the base. Raises StateRefused where it has too many rows."""
+        self.base = rows_of(manifest, placement, row_bytes)
+        """The rows of the base."""
+        self._attempt = attempt
+        self._arena = arena
+        self._fetching = fetching
+        self._manifest = manifest
+        self._base_places = placement
+        self._placement = placement
+        self._row_bytes = row_bytes
+        self._held: Holding | None = None
+        self._is_stale = False
+        """Whether what is held is no longer what was looked at: something was moved or pulled since."""
+        self._rest: RestSaid | None = None
+        self._lacking: Numbers | None = None
+        """The rows that were held otherwise than was said at rest, once that was brought over; None is not known."""
+        self._alone = asyncio.Lock()
+        """Held by whoever writes to the slot."""
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether something was brought over, and digested."""
+        return self._held is not None
+
+    async def pull(self, wanted: Runs) -> None:
+        """Bring some of the base over, as it is now."""
+        await self._fetching.pull(wanted)
+
+    async def look(self, rows: Rows) -> Holding:
+        """Digest what has come, whatever it is."""
+        arena = self._arena
+        self._held = await self._attempt.host.blocking(lambda: held_in(arena, rows))
+        self._is_stale = False
+        return self._held
+
+    async def take_rest(self, meet: Meet) -> bool:
+        """The session stands still, as is said there: hold all of that. False where nothing is said of its rows."""
+        if self._held is None:
+            return False
+        said = await self._attempt.host.blocking(lambda: self._said_at(meet))
+        if said is None:
+            return False
+        async with self._alone:
+            self._rest, self._lacking = said, None
+            with self._attempt.times.phase("rest"):
+                held = await self._hold(said)
+                self._lacking = await self._attempt.host.blocking(lambda: held.unlike(said.digests))
+        return True
+
+    async def bring_final(self, path: str, is_over: asyncio.Event) -> None:
+        """Pull what is final under a path, leaf by leaf, until ``is_over``: the boundary knows the rest."""
+        if self._held is None:
+            return
+        for which in final_rows(self._held.rows, self._manifest, self._placement, path):
+            if is_over.is_set():
+                return
+            async with self._alone:
+                await self._bring(which)
+
+    async def difference(self, boundary: Boundary, manifest: Manifest, placement: Placement) -> Difference:
+        """Return how what is held becomes what is frozen. Raises ManifestError, or StateRefused for too many rows."""
+        held = await self._fresh()
+        work = partial(self._compare, held, boundary, manifest, placement)
+        return await self._attempt.host.blocking(work)
+
+    def unsaid(self, boundary: Boundary) -> str:
+        """Say why the digests of all frozen rows cannot be known, where that is so."""
+        return unsaid(boundary, self._rest)
+
+    async def _hold(self, said: RestSaid) -> Holding:
+        """Bring over what differs. However it ends, it is known whether what is held is."""
+        blocking, arena = self._attempt.host.blocking, self._arena
+        held = await self._fresh()
+        found = await blocking(lambda: reconcile(held, said.rows, said.digests, arena.size))
+        if len(found.moves) or len(found.pulls):
+            self._is_stale = True
+            await blocking(lambda: move_in(arena, found.moves))
+            await self._fetching.pull(found.pulls)
+        return await self.look(said.rows) if self._is_stale or held.rows is not said.rows else held
+
+    async def _bring(self, which: Numbers) -> None:
+        held = await self._fresh()
+        rows = held.rows.some(which)
+        self._is_stale, self._lacking = True, None
+        await self._fetching.pull(rows.extents(np.ones(len(rows), dtype=bool)))
+        await self._attempt.host.blocking(partial(held.look_again, which))
+        self._is_stale = False
+
+    async def _fresh(self) -> Holding:
+        """Look again at what is held, if that may be other by now."""
+        if self._held is None:
+            raise ManifestError("nothing is held of it")
+        if self._is_stale:
+            self._lacking = None
+            return await self.look(self._held.rows)
+        return self._held
+
+    def _said_at(self, meet: Meet) -> RestSaid | None:
+        placement = meet.placement or self._base_places
+        check_placement(self._manifest, placement, self._arena.size)
+        said = said_at_rest(meet, rows_of(self._manifest, placement, self._row_bytes))
+        if said is not None:
+            self._placement = placement
+        return said
+
+    def _compare(self, held: Holding, boundary: Boundary, manifest: Manifest, placement: Placement) -> Difference:
+        wanted = rows_of(manifest, placement, boundary.row_bytes or self._row_bytes)
+        said = said_at_boundary(boundary, self._rest)
+        if len(said.digests) != len(wanted):
+            raise ManifestError(f"{len(said.digests)} digests are not those of {len(wanted)} rows")
+        hints = partial(rolled_from, wanted, manifest, placement, boundary.rolled) if boundary.rolled else None
+        which = self._open(held, wanted, said)
+        return reconcile(held, wanted, said.digests, self._arena.size, came_from=hints, which=which)
+
+    def _open(self, held: Holding, wanted: Rows, said: BoundarySaid) -> Numbers | None:
+        """Return the rows that may not be in place, where the others are known to be."""
+        if said.changed is None or self._lacking is None or self._rest is None:
+            return None
+        if wanted is not held.rows or wanted is not self._rest.rows:
+            return None
+        return np.union1d(said.changed, self._lacking)
