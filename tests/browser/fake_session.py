@@ -127,9 +127,9 @@ class FakeSession:
         """Pretend to reckon: at the path's own speed a copy, on a slow link a replay, and on none that carries it."""
         slow = link is not None
         copied_ms = 900.0 if slow else 3.0
-        terms = {"freeze": 2.0, "copy": copied_ms, "verify": 4.0, "commit": 6.0}
+        terms = {"freeze": 2.0, "land": copied_ms, "verify": 4.0, "commit": 6.0}
         copy = strategy_plan("boundary copy", terms, too_slow=slow)
-        replay = strategy_plan("replay", {"freeze": 2.0, "meet": 9.0, "verify": 4.0, "commit": 6.0}, before_ms=8000.0)
+        replay = strategy_plan("replay", {"freeze": 2.0, "halt": 9.0, "verify": 4.0, "commit": 6.0}, before_ms=8000.0)
         chosen, admitted = ("replay", link != "25mbit") if slow else ("boundary copy", True)
         if not admitted:
             replay = replay | {"admitted": False, "reason": "too_long", "remedy": "a path of 2.10 MB/s (now 1.25 MB/s)"}

@@ -19,7 +19,7 @@ def test_the_plan_names_the_strategy_its_pause_and_its_terms(fake_visit: Visit) 
     fake_visit.sees("#plan-sentence", r"^By boundary copy\. [\d.]+ MB, a pause of about 15 ms\.$")
     fake_visit.sees("#plan-others", r"^replay: 21 ms$")
     names = fake_visit.page.locator("#plan-terms li").all_inner_texts()
-    assert [name.split()[0] for name in names] == ["freeze", "copy", "verify", "commit"]
+    assert [name.split()[0] for name in names] == ["freeze", "land", "verify", "commit"]
     assert fake_visit.page.locator("#plan-bar span").count() == 4
 
 

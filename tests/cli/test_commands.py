@@ -320,7 +320,7 @@ def test_a_plans_document_has_every_term_of_every_strategy(server: str, session:
     assert (document["schema"], document["version"]) == ("worldmove.plan", 1)
     assert (document["from"], document["to"], document["transport"]) == ("a", "b", "throttled-1gbit-fake")
     assert [found["strategy"] for found in document["strategies"]] == [strategy.value for strategy in Strategy]
-    copied = next(term for term in document["strategies"][0]["pause"] if term["name"] == "copy")
+    copied = next(term for term in document["strategies"][0]["pause"] if term["name"] == "land")
     assert copied["ms"] == 160.0
     assert document["measured"]["path_rate"] == 1.25e8
     assert document["measured"]["row_rate"] is None

@@ -127,7 +127,7 @@ def test_what_was_expected_is_told_with_its_terms() -> None:
     told = expectation(admit(known))
     assert told is not None
     assert told.strategy == "boundary copy"
-    assert [name for name, _ in told.terms] == ["freeze", "copy", "verify", "commit"]
+    assert [name for name, _ in told.terms] == ["freeze", "boundary", "land", "install", "verify", "commit"]
     assert told.pause_s == pytest.approx(sum(seconds for _, seconds in told.terms))
     assert expectation(None) is None
     assert expectation(admit(replace(known, path_rate=None))) is None

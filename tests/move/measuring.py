@@ -24,6 +24,14 @@ FAST = Measured(
     num_source_slots_free=1,
 )
 
+FIXED = (
+    Fixed(),
+    Fixed(freeze_s=0.02, install_s=0.01, commit_s=0.004, num_moves=8),
+    Fixed(boundary_s=-0.003, land_s=0.001, verify_s=0.002, halt_s=-0.004, spread_s=0.003, num_bytes=1 << 20),
+    Fixed(boundary_s=0.02, reconcile_s=0.01, halt_s=0.02, left_bytes=1 << 19, rest_s=0.1, num_bytes=1 << 20),
+    Fixed(reconcile_s=0.0, left_bytes=1 << 19, rest_s=0.1, is_rested=True),
+)
+
 rates = st.floats(1e6, 1e12)
 seconds = st.floats(1e-4, 100.0)
 
@@ -57,7 +65,7 @@ def anything(draw: st.DrawFn) -> Measured:
         patience_s=draw(st.sampled_from([float("inf"), 1.0, 30.0, 300.0])),
         num_slots_free=draw(st.integers(0, 3)),
         num_source_slots_free=draw(st.integers(0, 3)),
-        fixed=draw(st.sampled_from([Fixed(), Fixed(freeze_s=0.02, install_s=0.01, commit_s=0.004, num_moves=8)])),
+        fixed=draw(st.sampled_from(FIXED)),
     )
 
 

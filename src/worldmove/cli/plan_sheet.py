@@ -81,6 +81,9 @@ def _terms(found: Fields) -> Table:
             how = Text(printable(term["how"]), style="dim")
             table.add_row(Text(term["name"], style=style), Text(_time(term["ms"]), style=style), cells, how)
         table.add_row(*_sum(terms, "played on" if terms is before else "pause"))
+    if found.get("spread_ms"):
+        how = Text("by as much one in ten of its last moves took longer: it has to fit, too", style="dim")
+        table.add_row(Text("spread"), Text(_time(found["spread_ms"])), Text(""), how)
     return table
 
 

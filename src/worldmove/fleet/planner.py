@@ -1,17 +1,16 @@
 """Gathers what a move is reckoned with, and says what it is expected to be: before it is made, and for a plan."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.history import History
-from worldmove.fleet.lessons import Route, Rows, fixed, hash_rates, path_rate, rows_learned
+from worldmove.fleet.lessons import learned, path_rate
 from worldmove.fleet.movable import require_kept
+from worldmove.fleet.past import Route
 from worldmove.fleet.ports import Gateway
-from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.routes import Routes
 from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.wish import Wish
@@ -76,40 +75,33 @@ class Planner:
         transport: str,
         num_bytes: int | None = None,
     ) -> dict[Strategy, Measured]:
-        """Collect what each strategy is reckoned with. ``num_bytes``: as the source says; else as it was opened."""
+        """Collect what each strategy is reckoned with: what its own last moves measured, else what the warm-ups did.
+
+        ``num_bytes``: as the source says; else as it was opened.
+        """
         route = Route(source=source.name, destination=destination.name, transport=transport)
         opened = record.opened
         size = num_bytes if num_bytes is not None else opened.num_bytes if opened else 0
         found = self._of_pair(record.name, source, destination, route, size)
         reports, now = self._history.reports(), self._wall_clock()
-        hashes = found.source_hash_rate, found.destination_hash_rate
-        start = _to_start_with(_rates(source), _rates(destination))
-        return {
-            strategy: replace(found, fixed=_fixed(route, strategy, reports, now, hashes, start))
-            for strategy in Strategy
-        }
+        return {strategy: learned(found, strategy, route, reports, now) for strategy in Strategy}
 
     def _of_pair(
         self, session: str, source: WorkerRecord, destination: WorkerRecord, route: Route, num_bytes: int
     ) -> Measured:
         here, there = _rates(source), _rates(destination)
         reports, now = self._history.reports(), self._wall_clock()
-        hash_here, hash_there = hash_rates(
-            route, reports, now, source=here.get("hash_bytes_per_s"), destination=there.get("hash_bytes_per_s")
-        )
-        rows = rows_learned(route, reports, now, _rows_known(here, there))
         block_s, period_s = destination.block_s or there.get("block_s"), there.get("period_s")
         return Measured(
             num_bytes=num_bytes,
-            source_hash_rate=hash_here,
+            source_hash_rate=here.get("hash_bytes_per_s"),
             path_rate=path_rate(route, reports, there, now),
-            destination_hash_rate=hash_there,
+            destination_hash_rate=there.get("hash_bytes_per_s"),
             horizon_s=self._gateway().horizon_s(session),
-            row_rate=rows.row_rate,
-            move_rate=rows.move_rate,
+            row_rate=_lesser(here.get("row_bytes_per_s"), there.get("row_bytes_per_s")),
             copy_rate=_lesser(here.get("copy_bytes_per_s"), there.get("copy_bytes_per_s")),
-            dirty_bytes=rows.dirty_bytes,
-            new_bytes=rows.new_bytes,
+            dirty_bytes=_count(here.get("dirty_bytes")),
+            new_bytes=_count(here.get("new_bytes")),
             final=_final(here),
             period_s=period_s,
             block_s=block_s,
@@ -121,19 +113,8 @@ class Planner:
             environment_differs=_differs(source, destination),
             same_worker=source.name == destination.name,
             ledger_healthy=self._desk.failure is None,
+            fixed=_to_start_with(here, there),
         )
-
-
-def _fixed(
-    route: Route,
-    strategy: Strategy,
-    reports: Sequence[MoveReport],
-    now: float,
-    hashes: tuple[float | None, float | None],
-    start: Fixed,
-) -> Fixed:
-    here, there = hashes
-    return start if not here or not there else fixed(route, strategy, reports, now, hashes=(here, there), start=start)
 
 
 def _to_start_with(here: dict[str, float], there: dict[str, float]) -> Fixed:
@@ -147,15 +128,6 @@ def _to_start_with(here: dict[str, float], there: dict[str, float]) -> Fixed:
 
 def _rates(worker: WorkerRecord) -> dict[str, float]:
     return dict(worker.hello.rates) if worker.hello else {}
-
-
-def _rows_known(here: dict[str, float], there: dict[str, float]) -> Rows:
-    """Return what the warm-ups say of rows: how fast both digest them, and what a block of the canary changed."""
-    return Rows(
-        row_rate=_lesser(here.get("row_bytes_per_s"), there.get("row_bytes_per_s")),
-        dirty_bytes=_count(here.get("dirty_bytes")),
-        new_bytes=_count(here.get("new_bytes")),
-    )
 
 
 def _lesser(here: float | None, there: float | None) -> float | None:

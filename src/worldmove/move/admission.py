@@ -1,7 +1,7 @@
 """Whether a move can be done before the next block is due: measurements in, a verdict with its terms out. Pure.
 
     the terms of the pause   <= horizon       (how long until the next block is due)
-                             <= still         (how long the ends hold a session that nobody waits for)
+      and their spread       <= still         (how long the ends hold a session that nobody waits for)
     the terms before it      <= patience      (how long a move may prepare)
 
 The terms of each strategy are in ``move/reckoning.py``. A measurement that is not there is a reject, which names it.
@@ -24,8 +24,12 @@ class Verdict:
     strategy: Strategy
     terms: tuple[Term, ...] = ()
     """Of the pause. None where it is not known what they are."""
+    expected_s: float = 0.0
+    """The expected pause: the sum of its terms."""
     before: tuple[Term, ...] = ()
     """Of what comes before it, played on."""
+    spread_s: float = 0.0
+    """By how much a pause like this may well take longer than is expected: as much has to fit into the horizon, too."""
     horizon_s: float | None = None
     reason: str = ""
     detail: str = ""
@@ -35,11 +39,6 @@ class Verdict:
         return not self.reason
 
     @property
-    def expected_s(self) -> float:
-        """The expected pause."""
-        return sum(term.seconds for term in self.terms)
-
-    @property
     def before_s(self) -> float:
         """How long the session is expected to be played on before its pause."""
         return sum(term.seconds for term in self.before)
@@ -47,7 +46,7 @@ class Verdict:
     @property
     def slack_s(self) -> float | None:
         """What is left of the horizon; below zero, what is missing. None where it is not known."""
-        return None if self.horizon_s is None or not self.terms else self.horizon_s - self.expected_s
+        return None if self.horizon_s is None or not self.terms else self.horizon_s - self.expected_s - self.spread_s
 
 
 def admit(measured: Measured, strategy: Strategy = Strategy.BOUNDARY_COPY) -> Verdict:
@@ -68,10 +67,11 @@ def admit(measured: Measured, strategy: Strategy = Strategy.BOUNDARY_COPY) -> Ve
 
 def _compared(measured: Measured, strategy: Strategy) -> Verdict:
     reckoning = RECKONERS[strategy].reckon(measured)
-    expected_s, before_s = _sum(reckoning.pause), _sum(reckoning.before)
+    expected_s, before_s = reckoning.way.at_s, _sum(reckoning.before)
     reason, detail = "", ""
-    if expected_s > min(measured.rate("horizon_s"), measured.still_s):
-        reason, detail = "too_slow", _too_slow(measured, reckoning.pause)
+    spread_s = measured.fixed.spread_s
+    if expected_s + spread_s > min(measured.rate("horizon_s"), measured.still_s):
+        reason, detail = "too_slow", _too_slow(measured, expected_s, reckoning.way.terms)
     elif before_s > measured.patience_s:
         reason = "too_long"
         detail = (
@@ -80,8 +80,10 @@ def _compared(measured: Measured, strategy: Strategy) -> Verdict:
         )
     return Verdict(
         strategy=strategy,
-        terms=reckoning.pause,
+        terms=reckoning.way.terms,
+        expected_s=expected_s,
         before=reckoning.before,
+        spread_s=spread_s,
         horizon_s=measured.horizon_s,
         reason=reason,
         detail=detail,
@@ -101,12 +103,14 @@ def _in_the_way(measured: Measured) -> tuple[str, str]:
     return "", ""
 
 
-def _too_slow(measured: Measured, terms: Sequence[Term]) -> str:
+def _too_slow(measured: Measured, expected_s: float, terms: Sequence[Term]) -> str:
     horizon_s = measured.rate("horizon_s")
     limit = f"the next block is due in {seconds_text(horizon_s)}"
     if measured.still_s < horizon_s:
         limit = f"no session is held still for longer than {seconds_text(measured.still_s)}"
-    took = f"moving {size_text(measured.num_bytes)} is expected to take {seconds_text(_sum(terms))}"
+    took = f"moving {size_text(measured.num_bytes)} is expected to take {seconds_text(expected_s)}"
+    if measured.fixed.spread_s > 0:
+        took += f", one in ten {seconds_text(measured.fixed.spread_s)} more"
     return f"{took}, and {limit}; {_largest(terms)}"
 
 

@@ -13,7 +13,7 @@ FREEZE_S = 0.004
 INSTALL_S = 0.004
 """From the last byte to the verifying pass; until a move has measured it."""
 COMMIT_S = 0.006
-"""From the later of the two second passes to the permission to compute; until a move has measured it."""
+"""From the later of the two proofs to the permission to compute; until a move has measured it."""
 
 TO_START_WITH = "to start with: no move has measured it yet"
 
@@ -38,13 +38,36 @@ WORDS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """The parts of a pause that do not grow with the state, in seconds: medians of the last moves of this pair."""
+    """What of a pause is reckoned by no rate, in seconds: each the median of what the last moves took there.
+
+    They are stretches of one way, from the freeze to the permission, so none counts twice what runs beside it.
+    """
 
     freeze_s: float = FREEZE_S
+    """Until the source has resolved what it froze."""
+    boundary_s: float = 0.0
+    """From there until the destination begins with it. Below zero: it begins with what was foretold, before that."""
+    reconcile_s: float | None = None
+    """What a destination that holds some of it takes to know what is to be pulled; None: no move has measured it."""
+    land_s: float = 0.0
+    """Of the landing, beside its bytes."""
     install_s: float = INSTALL_S
+    """From the last byte to the verifying pass."""
+    verify_s: float = 0.0
+    """Of the proving, beside the passes."""
     commit_s: float = COMMIT_S
-    meet_s: float | None = None
-    """From the freeze until a follower stands still at the boundary; None: no replay has measured it."""
+    halt_s: float | None = None
+    """From the freeze until a follower stands still. Below zero: before it; None: no replay has measured it."""
+    left_bytes: int = 0
+    """What was left for the boundary however long the session had stood still before it."""
+    rest_s: float = 0.0
+    """How long before its freeze a session stood still while what differs was brought over."""
+    is_rested: bool = False
+    """Whether that was always long enough: all that could come over had, before the freeze."""
+    num_bytes: int = 0
+    """Of the states that they are of; 0: of none."""
+    spread_s: float = 0.0
+    """By how much one in ten of these moves took longer than their median, whatever its bytes."""
     num_moves: int = 0
     """How many moves they are of; 0: none yet, and these are the values to start with."""
     of: str = TO_START_WITH

@@ -2,14 +2,16 @@
 
     S state, B path, h hash at the source, h' at the destination, r rows, m memory; all rates in bytes per second
 
-    boundary copy   freeze + max(S/B, S/h) + max(S/h, install + S/h') + commit
-    pre-copy        freeze + S/r + moved/m + max(left/B, S/h) + max(S/h, install + S/h') + commit
+    boundary copy   freeze + boundary + left/B -> landed; its proofs, commit                        left = S
+    pre-copy        freeze + S/r + boundary + reconcile + moved/m + left/B -> landed; its proofs, commit
     streaming       the same; left: what was final too late to travel before the boundary
-    replay          max(freeze + 2 S/h, meet + S/h') + commit
+    its proofs      max(landed + install + S/h', max(landed, freeze + S/h) + S/h)
+    replay          max(freeze + 2 S/h, halt + S/h'), commit
 
-What runs side by side: the source's first pass beside the copy; its second pass beside the destination's install and
-pass; and of a replay both of the source's passes beside a follower that steps its last block, behind the destination's
-own worlds (U G, until it was measured), and has its pass.
+What runs side by side: the source's first pass beside all until the landing; its second pass beside the destination's
+install and pass; and of a replay both of the source's passes beside a follower that steps its last block, behind the
+destination's own worlds (U G, until it was measured), and has its pass. What the destination begins with before the
+state is resolved (a boundary below zero) is landing beside the freeze.
 What comes before the freeze costs no pause, and has to fit into the move's patience.
 """
 
@@ -20,8 +22,24 @@ from types import MappingProxyType
 
 from worldmove.move.measured import Final, Measured
 from worldmove.move.strategy import Strategy
-from worldmove.move.terms import Reckoning, Term, base, commit, copy, freeze, rows, size_text, source_pass_s, verify
+from worldmove.move.terms import (
+    Reckoning,
+    Term,
+    Way,
+    arrive,
+    base,
+    commit,
+    destination_pass_s,
+    freeze,
+    growth,
+    rows,
+    size_text,
+    source_pass_s,
+)
 from worldmove.units import seconds_text
+
+REST = 0.5
+"""The share of the horizon that a session is counted on to stand still before its freeze."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +67,21 @@ def _never(_: Measured) -> None:
 
 
 def _boundary_copy(measured: Measured) -> Reckoning:
-    whole = copy(measured, measured.num_bytes)
-    return Reckoning((), (freeze(measured), whole, verify(measured), commit(measured)))
+    way, known_s = Way(), max(0.0, measured.fixed.freeze_s + measured.fixed.boundary_s)
+    freeze(way, measured)
+    way.until("boundary", known_s, "its way to the destination")
+    arrive(way, measured, known_s, measured.num_bytes)
+    commit(way, measured)
+    return Reckoning((), way)
 
 
 # pre-copy
 
 
 def _pre_copy(measured: Measured) -> Reckoning:
-    rounds, left = _rounds(measured)
+    rounds, made = _rounds(measured)
     before = (base(measured), rows(measured), *rounds)
-    return Reckoning(before, _difference(measured, left))
+    return Reckoning(before, _difference(measured, made))
 
 
 def _rounds(measured: Measured) -> tuple[tuple[Term, ...], float]:
@@ -84,11 +106,38 @@ def _made_in(measured: Measured, seconds: float) -> float:
     return min(float(measured.num_bytes), measured.rate("new_bytes") * num_blocks)
 
 
-def _difference(measured: Measured, left: float) -> tuple[Term, ...]:
+def _difference(measured: Measured, made: float) -> Way:
+    """Return the way through a pause in which the destination finds what it holds.
+
+    ``made``: what it cannot hold before the session stands still.
+    """
+    way, fixed, larger = Way(), measured.fixed, growth(measured)
+    freeze(way, measured)
+    digested = rows(measured)
+    way.take(digested.name, digested.seconds, digested.how)
+    way.take("boundary", fixed.boundary_s * larger, "its way, with the digests of rows that have changed")
+    if fixed.reconcile_s is None:
+        way.take("reconcile", digested.seconds, "every row looked for; as long as digesting them, to start with")
+    else:
+        way.take("reconcile", fixed.reconcile_s * larger, "every row looked for")
     moved = max(0.0, measured.rate("dirty_bytes") - measured.rate("new_bytes"))
     move_rate = measured.move_rate or measured.rate("copy_rate")
-    find = Term("move rows", moved / move_rate, f"{size_text(moved)} that lie elsewhere over there")
-    return (freeze(measured), rows(measured), find, copy(measured, left), verify(measured), commit(measured))
+    way.take("moves", moved / move_rate, f"{size_text(moved)} that lie elsewhere over there")
+    arrive(way, measured, way.at_s, _left(measured, made))
+    commit(way, measured)
+    return way
+
+
+def _left(measured: Measured, made: float) -> float:
+    """Return what is pulled in the pause: while the session stands still before it, some of it comes over.
+
+    No less is left than was left of earlier moves, however long that was. Where it was always long enough, the freeze
+    has waited for it, and waits longer for a slower path: counted on is half of the time until somebody waits.
+    """
+    fixed = measured.fixed
+    rest_s = max(fixed.rest_s, REST * measured.rate("horizon_s") if fixed.is_rested else 0.0)
+    rested = made - measured.rate("path_rate") * rest_s
+    return min(float(measured.num_bytes), max(rested, measured.fixed.left_bytes * growth(measured)))
 
 
 # streaming
@@ -112,8 +161,8 @@ def _streaming(measured: Measured) -> Reckoning:
     before = (base(measured), rows(measured))
     late = max(0.0, measured.rate("new_bytes") - final.followed_bytes - final.num_bytes)
     in_time = measured.rate("path_rate") * final.window_s
-    left = late + max(float(final.last_bytes), final.num_bytes - in_time)
-    return Reckoning(before, _difference(measured, left))
+    made = late + max(float(final.last_bytes), final.num_bytes - in_time)
+    return Reckoning(before, _difference(measured, made))
 
 
 def _final(measured: Measured) -> Final:
@@ -152,34 +201,36 @@ def _room_s(measured: Measured) -> float:
 
 def _replay(measured: Measured) -> Reckoning:
     size, block_s = measured.num_bytes, measured.rate("block_s")
-    pass_there_s = size / measured.rate("destination_hash_rate")
     aside = Term("aside", size / measured.rate("copy_rate"), "a snapshot within the source's memory")
     snapshot = Term("snapshot", size / measured.rate("path_rate"), f"{size_text(size)}, played on")
-    check = Term("check", pass_there_s + measured.fixed.install_s, "the snapshot, installed and verified")
+    check_s = destination_pass_s(measured) + measured.fixed.install_s
+    check = Term("check", check_s, "the snapshot, installed and verified")
     lag_s = aside.seconds + snapshot.seconds + check.seconds
     # While it makes up for a block, more are played: a series whose sum is lag * G / ((1 - U) T - G).
     catch_s = lag_s * block_s / (_room_s(measured) - block_s)
     num_blocks = ceil((lag_s + catch_s) / measured.rate("period_s"))
-    catch = Term("catch up", catch_s, f"{num_blocks} blocks of {seconds_text(block_s)}")
-    return Reckoning((aside, snapshot, check, catch), (freeze(measured), *_meeting(measured), commit(measured)))
+    catch = Term("catch up", catch_s, f"{num_blocks} block{'' if num_blocks == 1 else 's'} of {seconds_text(block_s)}")
+    return Reckoning((aside, snapshot, check, catch), _meeting(measured))
 
 
-def _meeting(measured: Measured) -> tuple[Term, Term]:
-    """Until both ends have proven the boundary which they make for at the same time: nothing is pulled there.
+def _meeting(measured: Measured) -> Way:
+    """Return the way on which both ends prove the boundary that they make for at the same time: nothing is pulled.
 
     The source needs its freeze and two passes; a follower has to stand still there, and needs one pass.
     """
-    freeze_s, pass_s = measured.fixed.freeze_s, source_pass_s(measured)
-    learned_s, there_s = measured.fixed.meet_s, measured.num_bytes / measured.rate("destination_hash_rate")
-    if learned_s is None:
-        still_s, of = measured.rate("utilisation") * measured.rate("block_s"), "behind its worker's own worlds"
-    else:
-        still_s, of = learned_s, measured.fixed.of
-    meet_s = max(pass_s, still_s - freeze_s)
-    proven_s = max(freeze_s + 2 * pass_s, still_s + there_s)
-    meet = f"the follower in {seconds_text(still_s)}, {of}, beside the source's first pass, {seconds_text(pass_s)}"
-    passes = f"its pass in {seconds_text(there_s)}, beside the source's second pass, {seconds_text(pass_s)}"
-    return Term("meet", meet_s, meet), Term("verify", proven_s - freeze_s - meet_s, passes)
+    way, fixed = Way(), measured.fixed
+    freeze(way, measured)
+    here_s, there_s = source_pass_s(measured), destination_pass_s(measured)
+    halt_s, of = fixed.halt_s, "as its last replays did"
+    if halt_s is None:
+        halt_s, of = measured.rate("utilisation") * measured.rate("block_s"), "behind its worker's own worlds"
+    when = f"{seconds_text(abs(halt_s))} {'after' if halt_s >= 0 else 'before'} the freeze"
+    way.until("halt", halt_s, f"the follower stands still {when}, {of}")
+    proven_s = max(fixed.freeze_s + 2 * here_s, halt_s + there_s)
+    how = f"the source's two passes, {seconds_text(here_s)} each, beside the follower's one, {seconds_text(there_s)}"
+    way.until("verify", proven_s + fixed.verify_s, how)
+    commit(way, measured)
+    return way
 
 
 _HASHES = ("source_hash_rate", "destination_hash_rate", "horizon_s")

@@ -116,6 +116,7 @@ class StrategyPlan(Answer):
     remedy: str = Field(description="The least change that alone would admit it; empty where none would.")
     pause_ms: float | None
     before_ms: float | None = Field(description="How long it would prepare, played on.")
+    spread_ms: float = Field(description="By how much one in ten of its last moves took longer than their median.")
     slack_ms: float | None = Field(description="What is left of the horizon; below zero, what is missing.")
     pause: list[Term]
     before: list[Term]

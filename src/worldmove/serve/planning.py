@@ -50,6 +50,7 @@ def _strategy_body(forecast: Forecast, verdict: Verdict) -> body.StrategyPlan:
         remedy="" if remedy is None else remedy.sentence,
         pause_ms=_ms(verdict.expected_s) if verdict.terms else None,
         before_ms=_ms(verdict.before_s) if verdict.terms else None,
+        spread_ms=round(verdict.spread_s * 1000, 3),
         slack_ms=_ms(verdict.slack_s),
         pause=_terms(verdict.terms),
         before=_terms(verdict.before),
