@@ -109,6 +109,21 @@ def test_a_destination_is_as_busy_as_its_worlds_and_its_newest_block_time_say() 
     assert found.num_slots_free == 0
 
 
+def test_where_both_workers_are_on_one_device_the_worlds_of_both_take_its_time_and_blocks_count_that_were_alone() -> None:
+    def shared(server: Server) -> None:
+        for name in ("a", "b"):
+            knows(server, name, rates=rates(), device="GPU-1")
+            server.holds(name, copy_of(f"x-{name}", "live"))
+            server.workers.get(name).block_s = 0.2  # beside each other
+        server.workers.paces.block("GPU-1", "a", 10.0, 0.1)
+        server.workers.paces.block("GPU-1", "b", 10.2, 0.2)
+        server.workers.paces.block("GPU-1", "a", 10.3, 0.2)
+
+    found = measured(planned(prepare=shared))
+    assert found.block_s == pytest.approx(0.1)
+    assert found.utilisation == pytest.approx(2 * 0.1 / 0.5)
+
+
 def test_environments_that_differ_are_named() -> None:
     found = planned(prepare=lambda server: knows(server, "b", environment={"engine.name": "none", "torch": "2.12"}))
     assert found.choice.verdict.reason == "environment"

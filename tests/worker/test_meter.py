@@ -1,6 +1,6 @@
 """What a worker measured of itself."""
 
-from worldmove.worker.meter import Meter
+from worldmove.worker.meter import HIGH, Meter
 
 
 def test_before_the_first_block_the_warm_up_speaks() -> None:
@@ -16,3 +16,13 @@ def test_a_high_quantile_sees_the_slow_blocks_and_forgets_the_oldest() -> None:
         meter.block(0.4)
     assert meter.block_s(0.95) == 0.4
     assert meter.block_s(0.5) == 0.1
+
+
+def test_a_spare_block_takes_what_the_server_says_that_one_takes_beside_other_workers() -> None:
+    meter = Meter({"block_s": 0.25})
+    meter.block(0.3)
+    assert meter.spare_s == 0.3
+    meter.told(0.2)
+    assert (meter.spare_s, meter.block_s(HIGH)) == (0.2, 0.3)
+    meter.told(0.0)
+    assert meter.spare_s == 0.3

@@ -84,7 +84,7 @@ class Leases:
             self._sent.popleft()
         for worker in self._workers.ready():
             worker.beat_sent = self._number
-            self._workers.send(worker.name, Beat(number=self._number))
+            self._workers.send(worker.name, Beat(number=self._number, block_s=self._workers.load(worker).beside_s))
 
     def _holds(self, worker: WorkerRecord, now: float) -> bool:
         return worker.answered_at is not None and now - worker.answered_at <= self._config.worker_lease_s

@@ -91,7 +91,8 @@ class Planner:
     ) -> Measured:
         here, there = _rates(source), _rates(destination)
         reports, now = self._history.reports(), self._wall_clock()
-        block_s, period_s = destination.block_s or there.get("block_s"), there.get("period_s")
+        load, period_s = self._workers.load(destination), there.get("period_s")
+        block_s = load.block_s or destination.block_s or there.get("block_s")
         return Measured(
             num_bytes=num_bytes,
             source_hash_rate=here.get("hash_bytes_per_s"),
@@ -105,7 +106,7 @@ class Planner:
             final=_final(here),
             period_s=period_s,
             block_s=block_s,
-            utilisation=None if not period_s or block_s is None else destination.num_live * block_s / period_s,
+            utilisation=None if not period_s or block_s is None else load.share(block_s),
             patience_s=self._config.patience_s,
             still_s=self._config.still_s,
             num_slots_free=destination.slots_free,

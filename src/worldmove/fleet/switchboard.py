@@ -1,5 +1,6 @@
 """What workers say: each word to whom it concerns. A word in another's name, or of an earlier life, is dropped."""
 
+import asyncio
 from collections.abc import Callable
 
 from worldmove.fleet.books import Books
@@ -131,6 +132,9 @@ class Switchboard:
     def _played(
         self, worker: WorkerRecord, message: BlockDone | StateDone | CheckDone | Followed | Replayed | Left
     ) -> None:
+        if isinstance(message, BlockDone | CheckDone | Followed) and message.compute_s > 0:
+            now = asyncio.get_running_loop().time()
+            self._books.workers.paces.block(worker.device, worker.name, now, message.compute_s)
         if isinstance(message, BlockDone):
             self._fence(worker, message.session, message.epoch)
             self._protection.computed(message.session, message.block)

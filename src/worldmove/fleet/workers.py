@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from worldmove.errors import UserError
 from worldmove.fleet.hosts import WorkerLink, WorkerProcess
+from worldmove.fleet.pace import Load, Paces
 from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
 
@@ -40,6 +41,16 @@ class WorkerRecord:
     """Whether it has said all that it holds since its newest link was made."""
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     """Set at each report, for whoever waits for one."""
+
+    @property
+    def device(self) -> str:
+        """Whose time it takes: a GPU's, or that of a core of its own."""
+        return (self.hello.device if self.hello else "") or self.name
+
+    @property
+    def period_s(self) -> float | None:
+        """Between two blocks of its engine's."""
+        return self.hello.rates.get("period_s") if self.hello else None
 
     @property
     def num_live(self) -> int:
@@ -81,6 +92,7 @@ class WorkerTable:
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._records = {name: WorkerRecord(name=name, incarnation=0) for name in names}
+        self.paces = Paces()
         self._change = asyncio.Event()
 
     def all(self) -> tuple[WorkerRecord, ...]:
@@ -93,6 +105,16 @@ class WorkerTable:
         """Return the workers that live and may hold copies, also those that have not said so yet."""
         alive = (WorkerState.READY, WorkerState.AWAITED)
         return tuple(record for record in self.all() if record.state in alive)
+
+    def load(self, worker: WorkerRecord) -> Load:
+        """Return what is known of the device that a worker computes on."""
+        there = [record for record in self.all() if record.device == worker.device and record.num_live]
+        return Load(
+            period_s=worker.period_s or 0.0,
+            block_s=self.paces.block_s(worker.device),
+            own=worker.num_live,
+            others=tuple(record.num_live for record in there if record is not worker),
+        )
 
     def find(self, name: str) -> WorkerRecord | None:
         return self._records.get(name)

@@ -26,7 +26,7 @@ from worldmove.move.messages import MAX_BLOB_BYTES
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.message import Notes
 from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, Replayed, StateDone, ToServer
-from worldmove.worker.meter import HIGH, Meter
+from worldmove.worker.meter import Meter
 from worldmove.worker.on_their_way import OnTheirWay
 from worldmove.worker.pictures import Taking, taken
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -87,7 +87,7 @@ async def play(copy: SessionCopy, tools: Tools) -> None:
 def _takes_s(copy: SessionCopy, tools: Tools) -> float | None:
     """Return how long a spare block takes, where it is to fit in; None where it is one of a few."""
     follows = copy.phase is CopyPhase.FOLLOWING
-    return MARGIN * tools.meter.block_s(HIGH) if follows else None
+    return MARGIN * tools.meter.spare_s if follows else None
 
 
 async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
@@ -198,7 +198,7 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPha
     copy.next_block = number + 1
     copy.ended_at = asyncio.get_running_loop().time()
     if begun_as is CopyPhase.FOLLOWING:
-        tools.send(Followed(session=copy.name, attempt=copy.follows, block=number, frame_sha256=stepped.frame_sha256))
+        tools.send(followed(copy, number, stepped))
         return
     done = block_done(copy, number, stepped)
     if copy.phase is CopyPhase.RETIRED:
@@ -255,4 +255,16 @@ def check_done(copy: SessionCopy, number: int, stepped: Stepped) -> CheckDone:
         block=number,
         frame_sha256=stepped.frame_sha256,
         state_digest=stepped.state_digest,
+        compute_s=stepped.compute_s,
+    )
+
+
+def followed(copy: SessionCopy, number: int, stepped: Stepped) -> Followed:
+    """Return the message of a follower's block."""
+    return Followed(
+        session=copy.name,
+        attempt=copy.follows,
+        block=number,
+        frame_sha256=stepped.frame_sha256,
+        compute_s=stepped.compute_s,
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_messages import Answer, Count, Name
-from worldmove.move.messages import AnyMoveMessage, Blob, Nonce, Text
+from worldmove.move.messages import AnyMoveMessage, Blob, Nonce, Seconds, Text
 from worldmove.worker.message import Changes, Message, OfSession, SnapshotFacts
 
 
@@ -132,6 +132,10 @@ class Beat(Message, frozen=True, kw_only=True, tag="beat"):
     """Answer with an Alive of this number. An answer shows that both directions of the link carry."""
 
     number: Count
+    block_s: Seconds = 0.0
+    """What a block takes there beside the worlds of other workers on its device, in the long run; 0: not known, or it
+    shares its device with none.
+    """
 
 
 class Poll(Message, frozen=True, kw_only=True, tag="poll"):

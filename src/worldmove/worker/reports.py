@@ -27,6 +27,8 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     NAME_bytes_per_s of each path; what a block rewrites (``worker.habits``); and period_s, the engine's own."""
     birth: Text = ""
     """What tells this process from a later one with its pid (``worker.birth``)."""
+    device: Text = ""
+    """The GPU that it computes on, by its UUID: others may compute there too. Empty where it does on a core of its own."""
 
 
 class Opened(OfSession, frozen=True, kw_only=True, tag="opened"):
@@ -157,6 +159,7 @@ class CheckDone(OfSession, frozen=True, kw_only=True, tag="check_done"):
     block: Count
     frame_sha256: FrameDigests
     state_digest: Text
+    compute_s: Seconds = 0.0
 
 
 class Followed(OfSession, frozen=True, kw_only=True, tag="followed"):
@@ -165,6 +168,7 @@ class Followed(OfSession, frozen=True, kw_only=True, tag="followed"):
     attempt: Name
     block: Count
     frame_sha256: FrameDigests
+    compute_s: Seconds = 0.0
 
 
 class Copies(Message, frozen=True, kw_only=True, tag="copies"):

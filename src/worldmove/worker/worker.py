@@ -8,6 +8,7 @@ from worldmove.engine.base import KeyChange
 from worldmove.errors import EngineFailed, MessageError
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
+from worldmove.state.kits import kit_of
 from worldmove.worker.asides import answer
 from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
@@ -113,6 +114,7 @@ class Worker:
             copies=self.copies.held(),
             rates=self._identity.rates,
             birth=self._identity.birth,
+            device=kit.device_id if (kit := kit_of(self.tools.engine.spec.device)) else "",
         )
 
     def joined(self) -> None:
@@ -201,7 +203,8 @@ class Worker:
 
     def _reply(self, message: Beat | Poll) -> None:
         match message:
-            case Beat(number=number):
+            case Beat(number=number, block_s=block_s):
+                self.tools.meter.told(block_s)
                 self.tools.send(Alive(number=number, block_s=self.tools.meter.block_s(HIGH)))
             case Poll(poll=number):
                 self.copies.report(number)
