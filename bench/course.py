@@ -35,6 +35,8 @@ class CourseConfig:
     control_blocks: int
     residents: int
     within_s: float
+    apart: bool = False
+    """Worlds begin so that their lists, and with them their blocks, lie evenly in a period."""
     blocks_between: int = 1
     edges: Sequence[str] = ()
     """Strategies that are moved by just above and just below the least bandwidth that admits them, at the end."""
@@ -103,8 +105,18 @@ class _Run:
             body = {"seed": 1 + number, "worker": names[min(number, 1)]}
             opened = await asyncio.to_thread(self._client.post, "sessions", body=body)
             self.found.opened.append(opened)
+            if number and self._config.apart:
+                await self._until_apart(number)
             it = playing(self._server.address.url, opened["session"], turn=number)
             self.found.seen.append(await players.enter_async_context(it))
+
+    async def _until_apart(self, number: int) -> None:
+        """Return when a world that begins has its lists so many parts of a period after those of the first one."""
+        await self._blocks(SETTLE_BLOCKS)
+        newest = (await self._server.arrivals(self._session))[-1]
+        period_s, due_s = self._server.address.period_s, newest.arrived + (newest.margin_s or 0.0)
+        begins_s = due_s + period_s * number / (1 + self._config.residents)
+        await asyncio.sleep((begins_s - time.monotonic()) % period_s)
 
     async def _part(self, play: Callable[[], Any], *, with_moves: bool) -> None:
         first, begin = self._next_block(), time.monotonic()

@@ -47,6 +47,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--ways", default=WAYS, help="how to move, and how often each: STRATEGY@LINK*COUNT, ...")
     options.add_argument("--edges", default="", help="strategies to be moved by just above and below what admits them")
     options.add_argument("--residents", type=int, default=0, help="worlds that play at the second worker")
+    options.add_argument("--apart", action="store_true", help="open worlds so that their lists lie evenly in a period")
     options.add_argument("--gpus", default="", help="the two workers' GPUs, as `worldmove serve --gpus`")
     options.add_argument("--control-blocks", type=int, default=24, help="blocks without any move")
     options.add_argument("--check-blocks", type=int, default=0, help="blocks that the copy left behind steps")
@@ -62,6 +63,7 @@ async def measure(options: argparse.Namespace, record: Path) -> Course:
         edges=[name for name in options.edges.split(",") if name],
         control_blocks=options.control_blocks,
         residents=options.residents,
+        apart=options.apart,
         within_s=options.within_s,
     )
     return await course(config, server_of(options), record, lambda text: print(text, file=sys.stderr, flush=True))

@@ -109,7 +109,7 @@ def test_a_destination_is_as_busy_as_its_worlds_and_its_newest_block_time_say() 
     assert found.num_slots_free == 0
 
 
-def test_where_both_workers_are_on_one_device_the_worlds_of_both_take_its_time_and_blocks_count_that_were_alone() -> None:
+def test_on_one_device_the_worlds_of_both_workers_take_its_time_and_blocks_count_that_were_alone() -> None:
     def shared(server: Server) -> None:
         for name in ("a", "b"):
             knows(server, name, rates=rates(), device="GPU-1")

@@ -4,6 +4,7 @@ Two workers in virtual time, as in ``test_calm``.
 """
 
 import asyncio
+from itertools import combinations_with_replacement
 from typing import Any
 
 import pytest
@@ -88,3 +89,13 @@ def test_a_list_that_comes_to_the_destination_in_the_pause_is_stepped_after_it(p
     worlds = Worlds(block_s=0.2 * PERIOD_S, work_s=0.0125 * PERIOD_S)
     begin, end = pause_of(virtual.run(replayed_beside(worlds, {"r-1": ("b", phase)})))
     assert (worlds.beside(begin, end), worlds.late) == ([], [])
+
+
+@pytest.mark.parametrize("block_s", [0.27 * PERIOD_S, 0.31 * PERIOD_S])
+def test_while_a_replay_catches_up_and_is_met_no_resident_is_late(block_s: float) -> None:
+    """Two residents, wherever in a period: a block of the follower's fits beside theirs, and no second one does."""
+    for one, other in combinations_with_replacement((0.0, 0.25, 0.5, 0.75), 2):
+        worlds = Worlds(block_s=block_s)
+        begin, end = pause_of(virtual.run(replayed_beside(worlds, {"r-1": ("b", one), "r-2": ("b", other)})))
+        assert (worlds.late, worlds.beside(begin, end)) == ([], []), (one, other)
+        assert end - begin < SHORT_S, (one, other)

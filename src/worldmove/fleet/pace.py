@@ -1,6 +1,6 @@
 """What a block takes that has its device to itself, and how much of a device's time is taken. Pure.
 
-A worker computes one block at a time. Two workers on one device share its time: beside a block of the other one, a block
+A worker computes one block at a time. Two workers on one device share its time: beside a block of the other one, one
 takes up to twice as long. So a time by the clock says what a device has left only where nobody else computed:
 
     worker 1   |==== 0.15 ====|              |======= 0.26 =======|
@@ -10,7 +10,6 @@ Whether a block was alone is known once its neighbours have come. One that is ta
 """
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 NUM_RECENT = 32

@@ -28,7 +28,7 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     birth: Text = ""
     """What tells this process from a later one with its pid (``worker.birth``)."""
     device: Text = ""
-    """The GPU that it computes on, by its UUID: others may compute there too. Empty where it does on a core of its own."""
+    """The GPU that it computes on, by its UUID: others may compute there too. Empty for one on a core of its own."""
 
 
 class Opened(OfSession, frozen=True, kw_only=True, tag="opened"):
