@@ -141,13 +141,14 @@ MESSAGES = """\
 
 Typed and bounded; unknown fields are refused. The server carries those between workers.
 
-**Before the boundary there is no row.** `begin`, `base`, `fetched`, `ready` and `meet` travel while the source is
-*live* (`meet` once it is *frozen* by its table and still plays up to the block that it has named) and the destination's
-copy a *shadow*. Neither table knows of them: none of them decides anything, each may be lost, repeated or late, and
-whatever fails there is the *abandon* or the *time-out* that the tables have. A snapshot is no copy of the session:
-nothing is played from its slot. A shadow that follows its owner (`following` in a worker's report) counts as the shadow
-that it is: it owns nothing, sends nothing that could be shown, and only the proof makes it more. So the exhaustive
-model covers a replay with its *shadow*, which may be matched at any time or never, and needed no new row.
+**Before the boundary there is no row.** `begin`, `base`, `fetched`, `ready`, `meet` and `still` travel while the source
+is *live* (`meet` and `still` once it is *frozen* by its table: it plays up to the block that it has named, and then no
+more) and the destination's copy a *shadow*. Neither table knows of them: none of them decides anything, each may be
+lost, repeated or late, and whatever fails there is the *abandon* or the *time-out* that the tables have. A snapshot is
+no copy of the session: nothing is played from its slot. A shadow that follows its owner (`following` in a worker's
+report) counts as the shadow that it is: it owns nothing, sends nothing that could be shown, and only the proof makes it
+more. So the exhaustive model covers a replay with its *shadow*, which may be matched at any time or never, and needed
+no new row.
 """
 
 TAIL = """\

@@ -28,6 +28,7 @@ from worldmove.move.messages import (
     Meet,
     Proof,
     Ready,
+    Still,
 )
 from worldmove.state import Manifest, Placement
 from worldmove.state.arena import Extent
@@ -64,8 +65,9 @@ class Donors:
     other_slot: bytes
 
 
-EARLY = (Base, Begin, Fetched, Final, Meet, Ready)
-"""What a boundary copy, which is struck here, never says: each is struck in tests/move, where it is said."""
+EARLY = (Base, Begin, Fetched, Final, Meet, Ready, Still)
+"""What a boundary copy in host memory, which is struck here, never says: each is struck in tests/move or tests/worker,
+where it is said."""
 KINDS: dict[str, type] = {kind.__name__: kind for kind in AnyMoveMessage.__args__ if kind not in EARLY}
 QUESTIONS: dict[str, type] = {kind.__name__: kind for kind in Operation.__args__}
 

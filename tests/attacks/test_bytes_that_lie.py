@@ -20,7 +20,7 @@ from tests.attacks.strikes import EARLY, KINDS, QUESTIONS, break_one_byte
 from tests.attacks.trial import try_out
 from tests.move.harness import SEED, inputs_of
 from tests.move.virtual import run
-from worldmove.move import incoming, ledger_messages, messages, outgoing
+from worldmove.move import bringing, incoming, ledger_messages, messages, outgoing
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.ledger_messages import (
     Answer,
@@ -185,7 +185,7 @@ def test_a_destination_that_does_not_look_at_what_it_installed_is_found_out(monk
     def trusting(self, manifest, capture):  # type: ignore[no-untyped-def]
         return None
 
-    monkeypatch.setattr(incoming.Incoming, "_require_same", trusting)
+    monkeypatch.setattr(bringing.Bringing, "_require_same", trusting)
     assert complaints(try_out(of(Where.INSTALLED), shared_donors())) != []
 
 
@@ -196,23 +196,20 @@ def test_a_window_of_which_a_part_outlives_it_is_found_out(monkeypatch: pytest.M
 
 
 def test_a_source_that_takes_one_pass_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def one_pass(self, frozen, first):  # type: ignore[no-untyped-def]
-        return None
-
-    monkeypatch.setattr(outgoing.Outgoing, "_check_still", one_pass)
+    monkeypatch.setattr(outgoing, "_check_still", lambda frozen, first, second: None)
     assert complaints(found(Where.ENGINE, "landed")) != []
 
 
 def test_a_report_that_blames_the_path_for_the_engine_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = outgoing.Outgoing._check_still
+    check = outgoing._check_still
 
-    async def blames(self, frozen, first):  # type: ignore[no-untyped-def]
+    def blames(frozen, first, second):  # type: ignore[no-untyped-def]
         try:
-            await check(self, frozen, first)
+            check(frozen, first, second)
         except GaveUpError as error:
             raise GaveUpError(SourceEvent.PASSES_DIFFER, "mismatch", "it arrived damaged") from error
 
-    monkeypatch.setattr(outgoing.Outgoing, "_check_still", blames)
+    monkeypatch.setattr(outgoing, "_check_still", blames)
     assert any("does not blame the engine" in complaint for complaint in complaints(found(Where.ENGINE, "landed")))
 
 

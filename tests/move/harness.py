@@ -158,7 +158,9 @@ class Copy:
         captured = self.world.capture()
         return Resting(block=self.world.block, manifest=captured.manifest, placement=gather(captured, self.arena))
 
-    async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
+    async def freeze(
+        self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None
+    ) -> Frozen:
         self.plays = Plays.FROZEN
         captured = self.world.capture()
         placement = gather(captured, self.arena) if is_pulled else ()

@@ -99,7 +99,7 @@ def test_host_memory_is_registered_for_every_context_of_the_process_and_given_ba
     ours.register(1, 8192, 100)
     ours.unregister(1, 8192)
     made = [call for call in fake.calls if call[1].startswith("cuMem")]
-    assert made == [(101, "cuMemHostRegister", 8192, 100, 1), (101, "cuMemHostUnregister", 8192)]
+    assert made == [(101, "cuMemHostRegister", 8192, 100, 3), (101, "cuMemHostUnregister", 8192)]
 
 
 def test_a_handle_has_64_bytes_however_it_came(fake: Driver, ours: Any) -> None:

@@ -1,6 +1,6 @@
 """One attempt as one of its ends sees it: what it sends, and what it takes for its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,9 @@ from worldmove.state.capture import Capture
 from worldmove.state.digest import Pass
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof, prove
+
+Prove = Callable[[Capture, int, Pass | None], Coroutine[Any, Any, MoveProof]]
+"""Digests a state before a block, by a pass that may have begun."""
 
 
 class GaveUpError(Exception):

@@ -16,6 +16,7 @@ from worldmove.move.messages import (
     Meet,
     Offer,
     Proof,
+    Still,
 )
 from worldmove.move.protocol import DestinationEvent
 
@@ -48,7 +49,7 @@ class DestinationInbox:
             match message:
                 case Offer():
                     incoming.repeat_reserved()
-                case Begin() | Base() | Final() | Meet():
+                case Begin() | Base() | Final() | Meet() | Still():
                     incoming.take_early(message)
                 case Boundary():
                     incoming.take_boundary(message)

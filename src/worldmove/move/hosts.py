@@ -52,6 +52,8 @@ class Frozen:
     """The first pass over it, where it has begun."""
     offered: Preview | None = None
     """What its last layout has told ahead."""
+    moved: tuple[int, ...] = ()
+    """Which storages were brought into the arena by the freeze."""
     stopped_at: float | None = None
     """When it came to rest: the end of its last block, by the event loop's clock. None: at the asking."""
 
@@ -168,10 +170,14 @@ class SourceCopy(Protocol):
         """
         ...
 
-    async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
+    async def freeze(
+        self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None
+    ) -> Frozen:
         """Stop where it has settled, or settle first; quiesce the engine, resolve and gather the state.
 
         ``begin`` begins the first pass, as soon as that is possible. Nothing is gathered of a state that is not pulled.
+        ``still`` is called before the state is resolved, once nothing writes what lies in the arena, if that is on a
+        device and most of the state lies there.
         Raises StateRefused or ArenaFull; then, or cancelled,
         ``thaw`` follows.
         """

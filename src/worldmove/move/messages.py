@@ -12,6 +12,7 @@
       -> source                              nothing else is computed there: it waits for the freeze
     controller -> source        Start        the ledger has opened the attempt: freeze at one of the next boundaries
     source -> destination       Meet         I shall freeze before this block
+    source -> destination       Still        nothing writes what lies in my slot any more: it may be pulled already
     source -> destination       Boundary     the exact manifest; the bytes may be pulled
     destination -> source       Landed       the write window is closed
     source -> destination       Proof        the source's last message: from here on it is in doubt
@@ -204,6 +205,13 @@ class Start(MoveMessage, frozen=True, kw_only=True, tag="start"):
     nonce: Nonce
 
 
+class Still(MoveMessage, frozen=True, kw_only=True, tag="still"):
+    """Nothing writes what lies in the source's slot any more: what the offer has foretold may be pulled.
+
+    It is not known yet what of the state lies elsewhere: the boundary says what has come into the slot since.
+    """
+
+
 class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     """The session is frozen: its exact manifest, and where its bytes may be pulled from."""
 
@@ -224,6 +232,8 @@ class Boundary(MoveMessage, frozen=True, kw_only=True, tag="boundary"):
     rolled: Rolls = {}
     """What its engine says of leaves that it has rolled: axis, by how much, and what stayed in front. Looked at first,
     and believed of no row."""
+    moved: Placement = ()
+    """The storages that have come into the slot since Still: what was pulled of their places before is not theirs."""
 
 
 class Landed(MoveMessage, frozen=True, kw_only=True, tag="landed"):
@@ -297,6 +307,7 @@ AnyMoveMessage = (
     | Ready
     | Start
     | Meet
+    | Still
     | Boundary
     | Landed
     | Proof

@@ -9,8 +9,8 @@
 
 Of a session that is followed nothing is pulled: its second pass comes right after the first.
 
-The first pass costs nothing beside the transfer. The second is taken when the transfer is over: only then do two
-equal passes say that nobody wrote between the freeze and the last byte read.
+The first pass costs nothing beside the transfer. The second is taken when all has been read (``move.second_pass``):
+only then do two equal passes say that nobody wrote between the freeze and the last byte read.
 """
 
 import asyncio
@@ -18,9 +18,10 @@ import asyncio
 from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
-from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof
+from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof, Still
 from worldmove.move.proof_fields import fields_of
 from worldmove.move.protocol import SourceEvent
+from worldmove.move.second_pass import SecondPass
 from worldmove.move.streaming import tell_finals
 from worldmove.move.told_rows import Said, ToldRows
 from worldmove.state.arena import Placement
@@ -67,6 +68,7 @@ class Outgoing:
         self._resend_s = resend_s
         self._rows = rows
         self._is_streamed = is_streamed
+        self._said_still = False
         self._frozen: Frozen | None = None
         self._proof: MoveProof | None = None
         self._state_digest = ""
@@ -92,14 +94,14 @@ class Outgoing:
         """Return when the proof may be sent. Raises GaveUpError(PASSES_DIFFER), StateRefused or ArenaFull."""
         frozen = self._frozen = await self._freeze()
         async with asyncio.TaskGroup() as beside:
-            taken = beside.create_task(self._acknowledged(frozen.block))
-            first = beside.create_task(self._pass(frozen, "digest", frozen.first))
             landing = beside.create_task(self._until_landed(frozen))
-            if not self.is_followed:  # else nothing is read of it: both passes may be over by then
+            taken = beside.create_task(self._acknowledged(frozen.block))
+            proof = await beside.create_task(self._pass(frozen, "digest", frozen.first))
+            # A task: where it is given up, the device is let go of at once.
+            _check_still(frozen, proof, await beside.create_task(self._second(frozen)))
+            if self.is_followed:
                 await landing
-            proof = await first
-            await self._check_still(frozen, proof)
-            await landing
+            landing.cancel()  # that all was read may be known before there is word of it
             await taken
         self._proof = proof
 
@@ -151,7 +153,8 @@ class Outgoing:
     async def _freeze(self) -> Frozen:
         times = self.attempt.times
         asked = self.attempt.host.clock()
-        frozen = await self._copy.freeze(is_pulled=not self.is_followed, begin=self._begin)
+        still = None if self.is_followed or self._rows is not None else self._say_still
+        frozen = await self._copy.freeze(is_pulled=not self.is_followed, begin=self._begin, still=still)
         stopped = asked if frozen.stopped_at is None else frozen.stopped_at
         times.begin_at(stopped)
         times.start("freeze", at=stopped)
@@ -174,6 +177,10 @@ class Outgoing:
     async def _follower_ready(self) -> None:
         """Wait for word that the follower stands where it is met, and has digested what it has. It may never come."""
         await self.ready.wait()
+
+    def _say_still(self) -> None:
+        self._said_still = True
+        self.attempt.send(self.attempt.peer, Still)
 
     def _begin(self, capture: Capture) -> Pass:
         return Pass(capture, self.attempt.host.digester, self._nonce, self._layout_digest)
@@ -199,6 +206,7 @@ class Outgoing:
                     row_bytes=None if self._rows is None else self._rows.row_bytes,
                     plain=plain,
                     rolled=dict(frozen.rolled) if said.rows and said.changed is None else {},
+                    moved=frozen.moved if self._said_still else (),
                 )
                 try:
                     async with asyncio.timeout(self._resend_s):
@@ -226,15 +234,18 @@ class Outgoing:
         except StateRefused as error:
             return Said(), str(error)
 
-    async def _check_still(self, frozen: Frozen, first: MoveProof) -> None:
-        second = await self._pass(frozen, "second_digest")
-        differences = first.compare(second, frozen.capture.manifest)
-        if differences:
-            paths = dict.fromkeys(path for difference in differences for path in difference.paths)
-            where = ", ".join(paths) or str(differences[0])
-            raise GaveUpError(
-                SourceEvent.PASSES_DIFFER, "engine_wrote", f"the engine wrote after its block boundary: {where}"
-            )
+    async def _second(self, frozen: Frozen) -> MoveProof:
+        """Digest it again: after all was read, where anything is."""
+        if self.is_followed:
+            return await self._pass(frozen, "second_digest")
+        second = SecondPass(
+            attempt=self.attempt,
+            frozen=frozen,
+            arena=self._copy.arena,
+            nonce=self._nonce,
+            layout_digest=self._layout_digest,
+        )
+        return await second.run(self.landed)
 
     async def _pass(self, frozen: Frozen, phase: str, begun: Pass | None = None) -> MoveProof:
         with self.attempt.times.phase(phase):
@@ -245,3 +256,14 @@ class Outgoing:
                 layout_digest=self._layout_digest,
                 begun=begun,
             )
+
+
+def _check_still(frozen: Frozen, first: MoveProof, second: MoveProof) -> None:
+    """Raise GaveUpError where the two passes differ."""
+    differences = first.compare(second, frozen.capture.manifest)
+    if differences:
+        paths = dict.fromkeys(path for difference in differences for path in difference.paths)
+        where = ", ".join(paths) or str(differences[0])
+        raise GaveUpError(
+            SourceEvent.PASSES_DIFFER, "engine_wrote", f"the engine wrote after its block boundary: {where}"
+        )

@@ -15,7 +15,8 @@ from worldmove.errors import TransportError
 
 OUT_OF_MEMORY = 2
 IPC_BYTES = 64
-_PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE: for every context of this process
+_PORTABLE, _MAPPED = 1, 2  # CU_MEMHOSTREGISTER_*: for every context of this process, and for its devices' programs
+_EQUAL = 1  # CU_STREAM_WAIT_VALUE_EQ
 _LAZY_PEER_ACCESS = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
 
@@ -86,13 +87,27 @@ def copy_all(device: int, pieces: Iterable[tuple[int, int, int]], stream: int) -
 def register(device: int, address: int, num_bytes: int) -> None:
     """Fix host memory where it lies, for the device to read and write by itself. Raises DriverError."""
     with InContext(device):
-        call(driver.cuMemHostRegister, address, num_bytes, _PORTABLE)
+        call(driver.cuMemHostRegister, address, num_bytes, _PORTABLE | _MAPPED)
 
 
 def unregister(device: int, address: int) -> None:
     """End that. Raises DriverError."""
     with InContext(device):
         call(driver.cuMemHostUnregister, address)
+
+
+def write_word(device: int, address: int, value: int, stream: int) -> None:
+    """Begin to write four bytes of registered memory, in a stream's order. Raises DriverError."""
+    with InContext(device):
+        at = call(driver.cuMemHostGetDevicePointer, address, 0)
+        call(driver.cuStreamWriteValue32, stream, at, value, 0)
+
+
+def wait_for_word(device: int, address: int, value: int, stream: int) -> None:
+    """Let what comes on a stream wait until four bytes of registered memory have a value. Raises DriverError."""
+    with InContext(device):
+        at = call(driver.cuMemHostGetDevicePointer, address, 0)
+        call(driver.cuStreamWaitValue32, stream, at, value, _EQUAL)
 
 
 def version() -> int:

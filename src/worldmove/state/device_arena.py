@@ -1,6 +1,7 @@
 """A slot's memory on a device: one allocation outside every pool, named to other processes by one handle."""
 
 from worldmove.state.device_window import DeviceWindow
+from worldmove.state.gate import OwnGate
 from worldmove.state.memory import HostBytes, MemoryKit, Part
 from worldmove.units import PAGE_BYTES, round_up
 
@@ -15,6 +16,8 @@ class DeviceArena:
         self.kit = kit
         self._memory = kit.allocate(self.size)
         self._handle = b""
+        self.gate: OwnGate | None = None
+        """What says that another process has read what it is to read of this; None where no path has asked for one."""
 
     @property
     def address(self) -> int:
@@ -26,6 +29,11 @@ class DeviceArena:
         """What another process of this host maps it with. Made once. Raises TransportError."""
         self._handle = self._handle or self.kit.export(self._memory)
         return self._handle
+
+    def make_gate(self) -> OwnGate:
+        """Return its gate, made once: pinning takes its time. Raises TransportError."""
+        self.gate = self.gate or OwnGate(self.kit)
+        return self.gate
 
     def part(self, offset: int, length: int) -> Part:
         """Return where a run of its bytes lies."""
@@ -54,4 +62,6 @@ class DeviceArena:
 
     def close(self) -> None:
         """Give the memory back. No tensor may lie in it any more: a device's memory has no owner who would know."""
+        if self.gate is not None:
+            self.gate.release()
         self._memory.release()

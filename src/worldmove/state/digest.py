@@ -21,6 +21,7 @@ from worldmove.state import wmf1
 from worldmove.state.by_id import ById
 from worldmove.state.capture import Capture, DeviceStorage, Storage
 from worldmove.state.extent import Extent
+from worldmove.state.gate import Latch
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
@@ -117,8 +118,10 @@ class Pass:
     before. Host memory is read when the digests are asked for.
     """
 
-    def __init__(self, capture: Capture, digester: Digester, nonce: bytes, layout_digest: bytes) -> None:
-        """Begin it, under an attempt's nonce."""
+    def __init__(
+        self, capture: Capture, digester: Digester, nonce: bytes, layout_digest: bytes, behind: Latch | None = None
+    ) -> None:
+        """Begin it, under an attempt's nonce. ``behind``: what the device waits for before it reads."""
         self._capture = capture
         self._of_host: Callable[[Group], bytes] = lambda group: digester.digest(
             _group_bytes(capture, group), _group_seed(group, nonce, layout_digest)
@@ -130,7 +133,9 @@ class Pass:
         if capture.kit is not None and capture.manifest.on_device:
             prepare(capture)  # once: both passes of a source read the same memory
             self.plan = capture.plans[0]
-            self._pending = capture.kit.begin_fingerprints(self.plan, self._key)
+            self._pending = capture.kit.begin_fingerprints(
+                self.plan, self._key, None if behind is None else behind.word
+            )
 
     @property
     def storages(self) -> tuple[Storage, ...]:

@@ -6,6 +6,7 @@ are memory files, which another process of the same user opens by this one's des
 
 import mmap
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -15,11 +16,12 @@ import torch
 from worldmove.errors import ArenaFull, TransportError
 from worldmove.state import wmf1
 from worldmove.state.array import raw_memory
-from worldmove.state.memory import DeviceMemory, HostBytes, Numbers, Part, Piece, Pieces, Shifts
+from worldmove.state.memory import DeviceMemory, HostBytes, Numbers, Part, Piece, Pieces, Shifts, Word
 from worldmove.state.row_digests import row_digests
 from worldmove.state.rows import Rows
 
 NAME = "double"
+WORD_BYTES, LOOK_EVERY_S = 4, 0.0001
 _GOLDEN, _LOW_BITS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x0101010101010101)
 
 
@@ -41,6 +43,20 @@ class Digested:
 
     def joined(self) -> bytes:
         return self._digests
+
+
+class Awaited:
+    """Digests that are taken once a word says its number."""
+
+    def __init__(self, word: Word, take: Callable[[], bytes]) -> None:
+        self._says = raw_memory(word.address, WORD_BYTES, []).view("<u4")
+        self._number = word.value
+        self._take = take
+
+    def joined(self) -> bytes:
+        while int(self._says[0]) != self._number:
+            time.sleep(LOOK_EVERY_S)
+        return self._take()
 
 
 class DoubleKit:
@@ -130,6 +146,11 @@ class DoubleKit:
         """Copy, at once."""
         return self.start_copy(pieces)
 
+    def write_after_pulls(self, word: Word) -> Done:
+        """Write it, at once: so are pulls."""
+        _writable(Part(word.address, WORD_BYTES)).view("<u4")[0] = word.value
+        return Done()
+
     def pin(self, part: Part) -> Callable[[], None]:
         """Do nothing: all of its memory is host memory."""
         return lambda: None
@@ -177,9 +198,11 @@ class DoubleKit:
         table = wmf1.Table.of(key)
         return tuple(wmf1.group_digest(table, _joined(group), index) for index, group in enumerate(plan))
 
-    def begin_fingerprints(self, plan: object, key: bytes) -> Digested:
-        """Take them, at once."""
-        return Digested(b"".join(self.fingerprints(plan, key)))
+    def begin_fingerprints(self, plan: object, key: bytes, behind: Word | None = None) -> Digested | Awaited:
+        """Take them: at once, or when somebody waits for them and the word says its number."""
+        if behind is None:
+            return Digested(b"".join(self.fingerprints(plan, key)))
+        return Awaited(behind, lambda: b"".join(self.fingerprints(plan, key)))
 
     def row_digests(self, base: int, offsets: Numbers, lengths: Numbers) -> torch.Tensor:
         """Return what the numpy twin says."""

@@ -41,6 +41,13 @@ class Part(NamedTuple):
     length: int
 
 
+class Word(NamedTuple):
+    """Four bytes of pinned memory at an address, and the number that they are to say."""
+
+    address: int
+    value: int
+
+
 Shifts = NDArray[np.int64]
 """Lines of [first, end, by]: the groups of a plan from ``first`` to before ``end`` lie ``by`` bytes further."""
 
@@ -142,6 +149,13 @@ class MemoryKit(Protocol):
         """
         ...
 
+    def write_after_pulls(self, word: Word) -> PendingCopy:
+        """Begin to write a word, after every pull that was started before, without anybody waiting for them here.
+
+        Raises TransportError.
+        """
+        ...
+
     def pin(self, part: Part) -> Callable[[], None]:
         """Fix host memory where it lies, so that the device reads and writes it by itself; return what ends that.
 
@@ -188,8 +202,12 @@ class MemoryKit(Protocol):
         """
         ...
 
-    def begin_fingerprints(self, plan: object, key: bytes) -> PendingDigests:
-        """Begin what ``fingerprints`` returns, after every copy that was started before, and return at once."""
+    def begin_fingerprints(self, plan: object, key: bytes, behind: Word | None = None) -> PendingDigests:
+        """Begin what ``fingerprints`` returns, after every copy that was started before, and return at once.
+
+        ``behind``: not before that word says its number. The device itself waits, for ever if it never does, and
+        nothing else that the kit is asked for waits with it. Raises TransportError.
+        """
         ...
 
     def row_digests(self, base: int, offsets: Numbers, lengths: Numbers) -> torch.Tensor:

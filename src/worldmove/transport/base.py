@@ -69,6 +69,12 @@ class PromptChannel(Protocol):
         """Begin what ``pull_to_device`` does. Raises TransportError."""
         ...
 
+    def tell_read(self, number: int) -> None:
+        """Have the source's gate say a number (``state.gate``) once all that was started here has been read, if it has
+        lent one. Where it cannot be said, word that the bytes have landed does as well.
+        """
+        ...
+
     async def off_the_loop(self, function: Callable[[], T], /) -> T:
         """Start copies, or wait for them, where nobody else waits."""
         ...
@@ -88,6 +94,24 @@ class DeviceTransport(Protocol):
 
     async def connect(self, ticket: bytes) -> "Channel":
         """Connect to an exported arena. Raises TransportError."""
+        ...
+
+
+class HasDescriptor(Protocol):
+    @property
+    def fd(self) -> int: ...
+
+
+@runtime_checkable
+class Lending(Protocol):
+    """A path over which a descriptor is had as it is: what it names may be written by both."""
+
+    async def lend(self, memory: HasDescriptor) -> bytes:
+        """Let a descriptor be had by whoever holds the ticket returned and runs as this user."""
+        ...
+
+    async def borrow(self, ticket: bytes) -> int:
+        """Return what a ticket names; it is the caller's to close. Raises TransportError."""
         ...
 
 

@@ -1,11 +1,12 @@
 """The path within one process: the public fake, and the fastest way to try a move."""
 
+import os
 from collections.abc import Callable, Sequence
 
 from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
-from worldmove.transport.base import Blocking
+from worldmove.transport.base import Blocking, HasDescriptor
 from worldmove.transport.pieces import copy_in_pieces
 
 
@@ -18,6 +19,7 @@ class Loopback:
         self._blocking = blocking
         self._tokens = tokens
         self._exports: dict[bytes, Arena] = {}
+        self._lent: dict[bytes, HasDescriptor] = {}
 
     async def export(self, arena: Arena) -> bytes:
         """Let ``arena`` be read by whoever holds the ticket returned."""
@@ -28,6 +30,19 @@ class Loopback:
     async def withdraw(self, ticket: bytes) -> None:
         """End an export. Channels already connected keep what they have. Idempotent."""
         self._exports.pop(ticket, None)
+        self._lent.pop(ticket, None)
+
+    async def lend(self, memory: HasDescriptor) -> bytes:
+        """Let a descriptor be had by whoever holds the ticket returned."""
+        ticket = self._tokens()
+        self._lent[ticket] = memory
+        return ticket
+
+    async def borrow(self, ticket: bytes) -> int:
+        """Return a copy of the descriptor that a ticket names. Raises TransportError."""
+        if ticket not in self._lent:
+            raise TransportError("nothing is lent under this ticket")
+        return os.dup(self._lent[ticket].fd)
 
     async def connect(self, ticket: bytes) -> "LoopbackChannel":
         """Connect to an exported arena. Raises TransportError."""

@@ -1,8 +1,10 @@
 """The path between two devices of one host, or within one: the destination maps the source's slot, and copies.
 
     source       a card with the handle of its slot's allocation, had by a ticket like any arena of ``shm``
+                 and a gate (``state.gate``), which is lent with it
     destination  fetches the card, maps the allocation, touches it               before the freeze
                  one launch brings all extents into its own slot                 at the boundary
+                 its device opens the gate after that
                  unmaps it                                                       at the end
 
 Nobody but the destination writes its slot. A map of a device's memory cannot be made for reading only, so this path is
@@ -10,6 +12,7 @@ for workers that are the same user's, as the card's socket asks the kernel; what
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -20,8 +23,9 @@ from worldmove.state.arena import Arena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow, joined
 from worldmove.state.extent import Extent
+from worldmove.state.gate import Gate, opened_gate
 from worldmove.state.memory import HANDLE_BYTES, DeviceMemory, MemoryKit, PendingCopy
-from worldmove.transport.base import Blocking, Transport
+from worldmove.transport.base import MAX_TICKET_BYTES, Blocking, Lending, Transport
 from worldmove.transport.pieces import check_extents
 from worldmove.units import PAGE_BYTES
 
@@ -36,6 +40,8 @@ class Card(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     handle: Annotated[bytes, msgspec.Meta(min_length=1, max_length=HANDLE_BYTES)]
     device_id: Annotated[str, msgspec.Meta(max_length=128)]
     size: Annotated[int, msgspec.Meta(gt=0, lt=1 << 50)]
+    gate: Annotated[bytes, msgspec.Meta(max_length=MAX_TICKET_BYTES)] = b""
+    """The ticket of the slot's gate; empty where it has none."""
 
 
 class Peer:
@@ -48,7 +54,8 @@ class Peer:
         self._kit = kit
         self._cards = cards
         self._blocking = blocking
-        self._exports: dict[bytes, Arena] = {}
+        self._exports: dict[bytes, tuple[Arena, bytes]] = {}
+        """The page of each card that is lent, and the ticket of its gate."""
 
     async def export(self, arena: Arena) -> bytes:
         """Refuse: raises TransportError."""
@@ -56,29 +63,47 @@ class Peer:
 
     async def export_device(self, arena: DeviceArena) -> bytes:
         """Let ``arena`` be mapped by whoever holds the ticket returned and runs as this user."""
-        card = Card(arena.handle, self._kit.device_id, arena.size)
+        handle = arena.handle
         try:
             held = Arena(PAGE_BYTES, "worldmove-card")
         except OSError as error:  # no descriptor is left: others are played on
             raise TransportError(f"the device's slot cannot be lent: {error}") from error
+        gate = await self._gate(arena)
+        card = Card(handle, self._kit.device_id, arena.size, gate)
         text = msgspec.msgpack.encode(card)
         held.buffer[: len(text) + 2] = len(text).to_bytes(2, "little") + text
         ticket = await self._cards.export(held)
-        self._exports[ticket] = held
+        self._exports[ticket] = held, gate
         return ticket
 
     async def withdraw(self, ticket: bytes) -> None:
         """End an export. Channels already connected keep what they mapped. Idempotent."""
         await self._cards.withdraw(ticket)
-        held = self._exports.pop(ticket, None)
+        held, gate = self._exports.pop(ticket, (None, b""))
         if held is not None:
             held.close()
+        if gate:
+            await self._cards.withdraw(gate)
 
     async def connect(self, ticket: bytes) -> "PeerChannel":
         """Fetch the card and map what it names. Raises TransportError."""
         card = await self._card(ticket)
         memory = await self._blocking(lambda: self._kit.open(card.handle, card.size))
-        return PeerChannel(memory, self._blocking)
+        return PeerChannel(memory, self._blocking, await self._opened(card.gate))
+
+    async def _gate(self, arena: DeviceArena) -> bytes:
+        """Lend the slot's gate; return its ticket, empty where there can be none: the path works without."""
+        if isinstance(self._cards, Lending):
+            with suppress(TransportError):
+                return await self._cards.lend(await self._blocking(arena.make_gate))
+        return b""
+
+    async def _opened(self, ticket: bytes) -> Gate | None:
+        if ticket and isinstance(self._cards, Lending):
+            with suppress(TransportError):
+                descriptor = await self._cards.borrow(ticket)
+                return await self._blocking(lambda: opened_gate(descriptor, self._kit))
+        return None
 
     async def _card(self, ticket: bytes) -> Card:
         channel = await self._cards.connect(ticket)
@@ -97,9 +122,11 @@ class Peer:
 class PeerChannel:
     """A map of another process's slot on a device."""
 
-    def __init__(self, memory: DeviceMemory, blocking: Blocking) -> None:
+    def __init__(self, memory: DeviceMemory, blocking: Blocking, gate: Gate | None = None) -> None:
+        """``gate``: the source's, if it has lent one."""
         self._memory: DeviceMemory | None = memory
         self._blocking = blocking
+        self._gate = gate
         self._last: PendingCopy | None = None
 
     async def pull(self, extents: Sequence[Extent], into: memoryview) -> None:
@@ -120,6 +147,12 @@ class PeerChannel:
         self._last = into.start_copy(memory.address, extents)
         return self._last
 
+    def tell_read(self, number: int) -> None:
+        """Have the source's gate say a number, once all that was started before has been read."""
+        if self._gate is not None and self._memory is not None:
+            with suppress(TransportError):
+                self._last = self._gate.open_after_pulls(number)
+
     async def off_the_loop(self, function: Callable[[], T], /) -> T:
         """Run it in the thread that this path has for its copies."""
         return await self._blocking(function)
@@ -136,3 +169,5 @@ class PeerChannel:
                 self._last.wait()
         finally:
             memory.release()
+            if self._gate is not None:
+                self._gate.release()

@@ -22,11 +22,12 @@ import msgspec
 from worldmove.errors import TransportError
 from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
-from worldmove.transport.base import Blocking
+from worldmove.transport.base import Blocking, HasDescriptor
 from worldmove.transport.descriptors import TOKEN_BYTES, check_peer, fetch, map_sealed, receive_token, send_descriptor
 from worldmove.transport.listening import MAX_PATH, Listening, check_path
 from worldmove.transport.pieces import copy_in_pieces
 from worldmove.transport.tickets import read_ticket
+from worldmove.units import PAGE_BYTES
 
 MAX_ASKERS = 64
 """More than a worker's slots and their attempts could need: each holds a descriptor, and a process has a thousand."""
@@ -63,7 +64,7 @@ class SharedMemory:
         self._config = config
         self._blocking = blocking
         self._tokens = tokens
-        self._exports: dict[bytes, Arena] = {}
+        self._exports: dict[bytes, HasDescriptor] = {}
         self._listening = Listening(self._answer, max_askers=MAX_ASKERS)
 
     async def start(self) -> None:
@@ -77,12 +78,16 @@ class SharedMemory:
 
     async def export(self, arena: Arena) -> bytes:
         """Let ``arena`` be read by whoever holds the ticket returned and runs as this user."""
-        if not self._listening.is_listening:
-            raise TransportError("this process does not let its arenas be had: it was not started, or is closed")
-        token = self._tokens()
-        ticket = msgspec.msgpack.encode(ShmTicket(str(self._config.path), token, arena.size))
-        self._exports[token] = arena
-        return ticket
+        return self._ticket(arena, arena.size)
+
+    async def lend(self, memory: HasDescriptor) -> bytes:
+        """Let a page be had, to be written as well, by whoever holds the ticket returned and runs as this user."""
+        return self._ticket(memory, PAGE_BYTES)
+
+    async def borrow(self, ticket: bytes) -> int:
+        """Return the descriptor that a ticket names; it is the caller's to close. Raises TransportError."""
+        wanted = read_ticket(ticket, ShmTicket, "shared memory")
+        return await fetch(wanted.path, wanted.token, self._config.answer_s)
 
     async def withdraw(self, ticket: bytes) -> None:
         """End an export. Channels already connected keep what they mapped. Idempotent."""
@@ -94,6 +99,14 @@ class SharedMemory:
         descriptor = await fetch(wanted.path, wanted.token, self._config.answer_s)
         mapping = await self._blocking(lambda: map_sealed(descriptor, wanted.size))
         return ShmChannel(mapping, self._blocking)
+
+    def _ticket(self, memory: HasDescriptor, size: int) -> bytes:
+        if not self._listening.is_listening:
+            raise TransportError("this process does not let its arenas be had: it was not started, or is closed")
+        token = self._tokens()
+        ticket = msgspec.msgpack.encode(ShmTicket(str(self._config.path), token, size))
+        self._exports[token] = memory
+        return ticket
 
     async def _answer(self, asker: socket.socket) -> None:
         """Give one asker what its token stands for, or nothing: it hears an end either way."""

@@ -8,7 +8,8 @@ from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
 from worldmove.move.hosts import Aside, BeginPass, Blocking, Frozen, Resting, WhenReady
-from worldmove.state.arena import AnyArena
+from worldmove.state.arena import AnyArena, in_place_bytes
+from worldmove.state.device_arena import DeviceArena
 from worldmove.state.manifest import Layout
 from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known
@@ -17,7 +18,7 @@ from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import freeze_in, layout_in, rest_in
+from worldmove.worker.states import Still, freeze_in, layout_in, quiesced_in, rest_in
 from worldmove.worker.turns import Turn
 
 
@@ -40,6 +41,8 @@ class SourceOfMove:
         self._in_hand: Blocking | None = None
         """The engine, while who is to be asked with it taken is waited for."""
         self._offered: Preview | None = None
+        self._lies_in_slot = False
+        """Whether most of it lay there at the offer."""
 
     @property
     def arena(self) -> AnyArena:
@@ -59,6 +62,7 @@ class SourceOfMove:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
             layout, known = await engine_thread(job)
         self._known, self._offered = known, Preview.of(layout, known.parts)
+        self._lies_in_slot = 2 * in_place_bytes(known.capture, self.arena) > known.capture.num_bytes
         return layout
 
     async def snapshot(self) -> Aside:
@@ -106,17 +110,21 @@ class SourceOfMove:
         self._known = known
         return Resting(block=copy.next_block, manifest=known.capture.manifest, placement=placement)
 
-    async def freeze(self, *, is_pulled: bool = True, begin: BeginPass | None = None) -> Frozen:
+    async def freeze(
+        self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None
+    ) -> Frozen:
         """Stop where it has settled, or settle first; quiesce the engine, resolve and gather the state."""
         if self._copy.stops_before is None:
             await self.settle()
         try:
-            return await self._freeze(begin, is_pulled=is_pulled)
+            return await self._freeze(begin, still, is_pulled=is_pulled)
         except BaseException:
             self._calm.end()
             raise
 
-    async def _freeze(self, begin: BeginPass | None, *, is_pulled: bool) -> Frozen:
+    async def _freeze(
+        self, begin: BeginPass | None, when_still: Callable[[], None] | None, *, is_pulled: bool
+    ) -> Frozen:
         self._require_live()
         async with self._used(Turn.BOUNDARY) as engine_thread:
             self._in_hand = engine_thread
@@ -130,16 +138,37 @@ class SourceOfMove:
             known, self._known = self._known, None
             session, arena = self._copy.engine_session, self._copy.slot.arena
             job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=is_pulled, begin=begin)
-            still = await engine_thread(job)
+            if when_still is None or not (self._lies_in_slot and isinstance(arena, DeviceArena)):
+                still = await engine_thread(job)
+            else:
+                still = await self._frozen_saying_so(engine_thread, job, when_still)
         return Frozen(
             block=self._copy.next_block,
             capture=still.capture,
             placement=still.placement,
             rolled=still.rolled,
+            moved=still.moved,
             first=still.first,
             offered=self._offered,
             stopped_at=asked_at,
         )
+
+    async def _frozen_saying_so(
+        self, engine_thread: Blocking, freeze: Callable[[], Still], when_still: Callable[[], None]
+    ) -> Still:
+        """Freeze it; before that is over, say when nothing writes its memory any more."""
+
+        async def quiesce() -> None:
+            if await engine_thread(partial(quiesced_in, self._tools.engine, self._copy.engine_session)):
+                when_still()
+
+        # The thread has both to do before it has done the first: what is said meanwhile costs the freeze nothing.
+        first = asyncio.create_task(quiesce())
+        await asyncio.sleep(0)
+        try:
+            return await engine_thread(freeze)
+        finally:
+            await first
 
     def thaw(self, epoch: int) -> None:
         self._calm.end()

@@ -6,7 +6,7 @@ arena, and installed. So a session that was never moved plays from the same kind
 
 from asyncio import CancelledError
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -196,6 +196,14 @@ def freeze_in(
         else:
             captured = recapture(known, engine.state(session), freezing.found).capture
     return freezing.still(captured, rolled_in(engine, session) if is_pulled else {})
+
+
+def quiesced_in(engine: Engine[Any], session: Any) -> bool:
+    """Let a session come to rest, and say whether it has: where its engine raises, the freeze will say so."""
+    with suppress(StateRefused), engine_asked("come to rest"):
+        engine.quiesce(session)
+        return True
+    return False
 
 
 class _Freezing:

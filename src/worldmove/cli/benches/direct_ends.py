@@ -19,6 +19,7 @@ from worldmove.cli.benches.copies import copy_ms
 from worldmove.cli.benches.path_here import Early, PathHere
 from worldmove.engine.base import Engine
 from worldmove.errors import WorldMoveError
+from worldmove.move.second_pass import LOOK_S, latch_of
 from worldmove.state.arena import AnyArena, Placement, check_placement, extents, extents_of, in_place_bytes, new_arena
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
@@ -147,14 +148,34 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     end.peer.send((*tell(preview, captured.manifest, still.placement), still.moved))
     first = _proof(captured, nonce, digest, number, still.first)
     clock.mark("digested")
-    end.peer.recv()
-    second = _proof(captured, nonce, digest, number)
-    clock.mark("digested again")
+    second = _second(end, captured, (nonce, digest, number), clock)
     if first.compare(second, captured.manifest):
         raise WorldMoveError("the engine wrote after its block boundary")
-    end.peer.send(second)
     end.peer.recv()
     return captured
+
+
+def _second(end: End, captured: Capture, of: tuple[bytes, bytes, int], clock: Clock) -> MoveProof:
+    """Take the second pass after all was read, and send it, as ``move.second_pass`` does."""
+    nonce, digest, number = of
+    latch = latch_of(end.arena, captured, nonce)
+    has_landed = latch is None and bool(end.peer.recv())
+    begun = Pass(captured, DIGESTER, nonce, digest, latch)
+    clock.mark("ordered")
+    try:
+        while latch is not None and not latch.wait(LOOK_S):
+            if end.peer.poll():
+                has_landed = bool(end.peer.recv())
+                latch.open()
+    finally:
+        if latch is not None:
+            latch.open()
+    second = _proof(captured, nonce, digest, number, begun)
+    clock.mark("digested again")
+    end.peer.send(second)
+    if not has_landed:
+        end.peer.recv()
+    return second
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +216,7 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
     offered = _offered(end)
     told, early = end.peer.recv(), None
     if told == STILL:
-        early = end.path.start_early(offered.foretold, end.arena)
+        early = end.path.start_early(offered.foretold, end.arena, offered.nonce)
         clock.mark("begun")
         told = end.peer.recv()
     clock.mark("told")
@@ -205,7 +226,7 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
         check_placement(manifest, placement, end.arena.size)
     clock.mark("read")
     wanted = extents(manifest, placement) if early is None else offered.wanted(manifest, placement, moved)
-    arrival = Arrival(end, beside, wanted, early, clock)
+    arrival = Arrival(end, beside, wanted, offered.nonce, early, clock)
     built = tree_in(end.engine, manifest, placement, end.arena, offered.rehearsal)
     clock.mark("built")
     if not (arrival.is_started and installs_ahead(end.engine, built)):
@@ -213,9 +234,9 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
     _, captured = install_tree(end.engine, built)
     clock.mark("installed")
     begun = Pass(captured, DIGESTER, offered.nonce, offered.digest)
-    arrival.landed()
     ours = _proof(captured, offered.nonce, offered.digest, number, begun)
     clock.mark("verified")
+    arrival.landed()  # for the window, and for what no device orders
     theirs: MoveProof = end.peer.recv()
     clock.mark("proof came")
     differences = ours.compare(theirs, manifest)
@@ -228,16 +249,22 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
 class Arrival:
     """Bytes on their way: begun at once where the path can, and waited for by a thread, which says when they are there.
 
-    The source's second pass then waits for nothing that this end computes.
+    Neither end's pass waits for that where the devices keep the order.
     """
 
     def __init__(
-        self, end: End, beside: ThreadPoolExecutor, wanted: Sequence[Extent], early: Early | None, clock: Clock
+        self,
+        end: End,
+        beside: ThreadPoolExecutor,
+        wanted: Sequence[Extent],
+        nonce: bytes,
+        early: Early | None,
+        clock: Clock,
     ) -> None:
         """``early``: begins the rest of what has begun before; None where nothing has."""
         self._end = end
         self._clock = clock
-        started = end.path.start_pull(wanted, end.arena) if early is None else early(wanted)
+        started = end.path.start_pull(wanted, end.arena, nonce) if early is None else early(wanted)
         self.is_started = started is not None
         """What the device is asked to begin comes after it."""
         self._bringing = beside.submit(self._bring, started or partial(end.path.pull, wanted, end.arena))

@@ -13,8 +13,9 @@ from worldmove.errors import TransportError
 from worldmove.move.device_path import DeviceWriteWindow, export_slot, open_window
 from worldmove.state.arena import AnyArena
 from worldmove.state.extent import Extent
+from worldmove.state.gate import number_of
 from worldmove.state.memory import MemoryKit, PendingCopy
-from worldmove.transport.base import Channel, Transport
+from worldmove.transport.base import Channel, PromptChannel, Transport
 from worldmove.transport.tcp import TcpConfig
 from worldmove.worker.transports import LocalTransports
 
@@ -64,15 +65,18 @@ class PathHere:
         self._do(window.fill(self._channel, extents))
         window.close()
 
-    def start_pull(self, extents: Sequence[Extent], arena: AnyArena) -> Callable[[], None] | None:
+    def start_pull(
+        self, extents: Sequence[Extent], arena: AnyArena, nonce: bytes | None = None
+    ) -> Callable[[], None] | None:
         """Begin to bring extents into a slot, through a window through which nothing more comes; return what waits.
 
-        None where the path cannot begin without waiting. Raises TransportError.
+        ``nonce``: of the attempt in which the source's gate is to say that all was read. None where the path cannot
+        begin without waiting. Raises TransportError.
         """
-        early = self.start_early((), arena)
+        early = self.start_early((), arena, nonce)
         return None if early is None else early(extents)
 
-    def start_early(self, extents: Sequence[Extent], arena: AnyArena) -> "Early | None":
+    def start_early(self, extents: Sequence[Extent], arena: AnyArena, nonce: bytes | None = None) -> "Early | None":
         """Begin to bring extents that may not be all; return what begins the rest, and returns what waits for both.
 
         None where the path cannot begin without waiting. Raises TransportError.
@@ -85,6 +89,8 @@ class PathHere:
 
         def rest(others: Sequence[Extent]) -> Callable[[], None] | None:
             started = window.start(channel, others)
+            if nonce is not None and isinstance(channel, PromptChannel):
+                channel.tell_read(number_of(nonce))
             return None if started is None else _landed(started, window)
 
         return rest

@@ -1,0 +1,69 @@
+"""A state on its way into a slot on a device, by copies that start at once and that nobody waits for in between.
+
+    begin     what the offer has foretold, as soon as nothing writes it at the source       maybe
+    start     the rest; the window is sealed; the source's gate will say that all was read
+    landed    wait for all of it, and close the window
+
+What the device is asked to do after ``start`` comes after all of it, on the device itself.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from worldmove.errors import TransportError
+from worldmove.move.device_path import DeviceWriteWindow, open_window
+from worldmove.state.arena import AnyArena
+from worldmove.state.extent import Extent
+from worldmove.state.memory import PendingCopy
+from worldmove.transport.base import Channel, PromptChannel
+
+
+class Arrival:
+    """One slot's window, and the path that copies through it."""
+
+    def __init__(self, window: DeviceWriteWindow, channel: PromptChannel, number: int) -> None:
+        """``number``: what the gate says in this attempt."""
+        self.has_begun = False
+        """Whether some of it was begun before all was known."""
+        self._window = window
+        self._channel = channel
+        self._number = number
+        self._started: PendingCopy | None = None
+
+    async def begin(self, extents: Sequence[Extent]) -> None:
+        """Begin to copy what may not be all, or may come again. Raises TransportError."""
+        # Not here: the kit may be at work for somebody else, and the loop serves all worlds.
+        await self._channel.off_the_loop(lambda: self._begin(extents))
+
+    async def start(self, extents: Sequence[Extent]) -> None:
+        """Begin to copy the rest. Nothing more can be begun. Raises TransportError."""
+        await self._channel.off_the_loop(lambda: self._start(extents))
+
+    async def landed(self, at_most_s: float) -> None:
+        """Wait until all of it is here, and close the window. Raises TransportError, TimeoutError."""
+        started = self._started
+        if started is None:
+            raise TransportError("nothing was started")
+        async with asyncio.timeout(at_most_s):
+            await self._channel.off_the_loop(started.wait)
+        self._window.close()
+
+    def abandon(self) -> None:
+        """The attempt has failed: its slot waits for the path's release. Idempotent."""
+        self._window.abandon()
+
+    def _begin(self, extents: Sequence[Extent]) -> None:
+        self.has_begun = True
+        self._window.begin(self._channel, extents)
+
+    def _start(self, extents: Sequence[Extent]) -> None:
+        self._started = self._window.start(self._channel, extents)
+        self._channel.tell_read(self._number)
+
+
+def arrival_in(arena: AnyArena, channel: Channel | None, number: int) -> Arrival | None:
+    """Open a slot's window for copies that start at once; None where the slot or the path has no such thing."""
+    if not isinstance(channel, PromptChannel):
+        return None
+    window = open_window(arena)
+    return Arrival(window, channel, number) if isinstance(window, DeviceWriteWindow) else None

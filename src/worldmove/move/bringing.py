@@ -1,0 +1,167 @@
+"""A state brought into its slot at the boundary, installed, and digested as it will be played.
+
+    land       pull every extent into the slot, close the write window
+    build      make the tree over where they land                       beside the landing
+    install    make a session of it, resolve its state anew             beside it too, where that reads nothing
+    verify     digest every group of that state                         beside the source's second pass
+
+Where copies start at once (``move.arrival``), the order of the last three is the device's: no thread waits between
+them. The bytes are pulled once.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from worldmove.errors import TransportError
+from worldmove.move.arrival import Arrival, arrival_in
+from worldmove.move.attempt import Attempt, Brought, GaveUpError, Prove
+from worldmove.move.device_path import open_window
+from worldmove.move.hosts import BeginPass
+from worldmove.move.messages import Boundary, Offer
+from worldmove.move.protocol import DestinationEvent
+from worldmove.move.readiness import Readiness
+from worldmove.move.reception import Reception
+from worldmove.move.rounds import Rounds
+from worldmove.state.arena import Placement, check_placement, extents, extents_of
+from worldmove.state.capture import Capture
+from worldmove.state.extent import Extent
+from worldmove.state.gate import number_of
+from worldmove.state.manifest import Manifest
+from worldmove.state.preview import hear
+from worldmove.state.proof import MoveProof
+
+
+class Bringing:
+    """One state on its way into one slot."""
+
+    def __init__(
+        self,
+        *,
+        attempt: Attempt,
+        offer: Offer,
+        reception: Reception,
+        ready: Readiness,
+        rounds: Rounds | None,
+        transfer_s: float,
+        begin: BeginPass,
+        prove: Prove,
+        landed: Callable[[], None],
+    ) -> None:
+        """``rounds``: bring some of it before the boundary. ``landed`` is called when all of it is here."""
+        self.brought = Brought()
+        self._attempt = attempt
+        self._slot = reception.slot
+        self._channel = ready.channel
+        self._preview = ready.preview
+        self._rounds = rounds
+        self._transfer_s = transfer_s
+        self._begin = begin
+        self._prove = prove
+        self._landed = landed
+        self._still = asyncio.Event()
+        self._arrival: Arrival | None = None
+        if rounds is None:
+            self._arrival = arrival_in(self._slot.arena, self._channel, number_of(offer.nonce))
+
+    def still(self) -> None:
+        """The source's slot is written no more."""
+        self._still.set()
+
+    async def begin_early(self) -> None:
+        """Pull what was foretold as soon as the source's slot is still; not before."""
+        await self._still.wait()
+        arrival, preview = self._arrival, self._preview
+        if arrival is not None and preview is not None:
+            with self._attempt.times.phase("begin"):
+                await arrival.begin(extents(preview.manifest, preview.places))
+
+    async def run(self, boundary: Boundary) -> tuple[Capture, MoveProof]:
+        """Return what is installed, and its digests. Raises GaveUpError and what ``Incoming.run`` does."""
+        preview = self._preview if self._rounds is None else self._rounds.preview or self._preview
+        manifest, placement = hear(preview, boundary.manifest, boundary.placement)
+        if preview is None or placement != preview.places:
+            check_placement(manifest, placement, self._slot.arena.size)
+        if self._arrival is not None:
+            return await self._arrived(self._arrival, boundary, manifest, placement)
+        async with asyncio.TaskGroup() as beside:
+            beside.create_task(self._build(manifest, placement))
+            await self._land(await self._wanted(manifest, placement, boundary))
+        return await self._installed(manifest, boundary.block)
+
+    def abandon(self) -> None:
+        """Let the path start nothing more. Idempotent."""
+        if self._arrival is not None:
+            self._arrival.abandon()
+
+    async def _arrived(
+        self, arrival: Arrival, boundary: Boundary, manifest: Manifest, placement: Placement
+    ) -> tuple[Capture, MoveProof]:
+        """Bring all of it by copies that start at once; install it beside them, and digest it behind them."""
+        await arrival.start(self._left(arrival, boundary, manifest, placement))
+        self.brought = Brought(pulled_bytes=manifest.num_bytes)
+        async with asyncio.TaskGroup() as beside:
+            landing = beside.create_task(self._landed_by(arrival))
+            with self._attempt.times.phase("build"):
+                installed = await self._slot.install_landing(manifest, placement, self._begin)
+            if installed is not None:
+                capture, begun = installed
+                self._require_same(manifest, capture)
+                proving = beside.create_task(self._prove(capture, boundary.block, begun))
+                await landing  # its word is for the source, and for the window: the device's order waits for neither
+                with self._attempt.times.phase("verify"):
+                    return capture, await proving
+        return await self._installed(manifest, boundary.block)
+
+    def _left(self, arrival: Arrival, boundary: Boundary, manifest: Manifest, placement: Placement) -> Sequence[Extent]:
+        """Return what is still to be pulled: all of it, unless that is begun and only some of it has changed since."""
+        preview = self._preview
+        is_foretold = preview is not None and placement == preview.places
+        if arrival.has_begun and is_foretold and preview is not None and manifest.storages == preview.manifest.storages:
+            return extents_of(manifest, placement, boundary.moved)
+        return extents(manifest, placement)
+
+    async def _landed_by(self, arrival: Arrival) -> None:
+        with self._attempt.times.phase("land"):
+            await arrival.landed(self._transfer_s)
+        self._landed()
+
+    async def _wanted(self, manifest: Manifest, placement: Placement, boundary: Boundary) -> Sequence[Extent]:
+        """Return what is to be pulled: all of it, unless some is held already."""
+        if self._rounds is None:
+            self.brought = Brought(pulled_bytes=manifest.num_bytes)
+            return extents(manifest, placement)
+        wanted = await self._rounds.bring(boundary, manifest, placement)
+        self.brought = self._rounds.brought
+        return wanted
+
+    async def _land(self, wanted: Sequence[Extent]) -> None:
+        """Pull it, then close the write window: what was lent for writing can be written no more."""
+        if self._channel is None:
+            raise TransportError("there is no channel")
+        with self._attempt.times.phase("land"):
+            window = open_window(self._slot.arena)
+            try:
+                async with asyncio.timeout(self._transfer_s):
+                    await window.fill(self._channel, wanted)
+            except BaseException:
+                window.abandon()
+                raise
+            window.close()
+        self._landed()
+
+    async def _build(self, manifest: Manifest, placement: Placement) -> None:
+        with self._attempt.times.phase("build"):
+            await self._slot.build(manifest, placement)
+
+    async def _installed(self, manifest: Manifest, block: int) -> tuple[Capture, MoveProof]:
+        """Install what has landed, and digest it."""
+        with self._attempt.times.phase("install"):
+            capture = await self._slot.install()
+        self._require_same(manifest, capture)
+        with self._attempt.times.phase("verify"):
+            return capture, await self._prove(capture, block, None)
+
+    def _require_same(self, manifest: Manifest, capture: Capture) -> None:
+        if capture.manifest != manifest:
+            said = f"as installed, {manifest.difference(capture.manifest)[0]}"
+            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", said)

@@ -1,0 +1,79 @@
+"""The source's second pass over what it froze: after the destination has read all of it, by whose order is known first.
+
+    the destination's device says so in the slot's gate    the pass is ordered behind that on this device, beforehand
+    the destination says Landed                             this host opens the gate, or there is none and it begins now
+
+So between the last byte read and the pass nobody's thread has to wake up, where the path has a gate. However the pass
+ends, the gate is open then: no work stays behind on the device because of an end that has died, or lies.
+"""
+
+import asyncio
+
+from worldmove.move.attempt import Attempt
+from worldmove.move.hosts import Frozen
+from worldmove.state.arena import AnyArena
+from worldmove.state.capture import Capture
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.digest import Pass
+from worldmove.state.gate import Latch, number_of
+from worldmove.state.proof import MoveProof
+
+LOOK_S = 0.001
+"""For so long at a time a thread looks at the gate: others have work for it too."""
+
+
+class SecondPass:
+    """One of them; ``run`` comes after the first pass, whose plan it uses."""
+
+    def __init__(
+        self, *, attempt: Attempt, frozen: Frozen, arena: AnyArena, nonce: bytes, layout_digest: bytes
+    ) -> None:
+        self._attempt = attempt
+        self._frozen = frozen
+        self._nonce = nonce
+        self._layout_digest = layout_digest
+        self._latch = latch_of(arena, frozen.capture, nonce)
+
+    async def run(self, landed: asyncio.Event) -> MoveProof:
+        """Return its digests: of the memory after all was read, by the device's order or the word ``landed``."""
+        latch = self._latch
+        if latch is None:
+            await landed.wait()
+            return await self._digested(None)
+        try:
+            begun = await self._attempt.host.blocking(lambda: self._begun(latch))
+            await self._opened(latch, landed)
+            return await self._digested(begun)
+        finally:
+            latch.open()
+
+    def _begun(self, latch: Latch) -> Pass:
+        return Pass(self._frozen.capture, self._attempt.host.digester, self._nonce, self._layout_digest, latch)
+
+    async def _opened(self, latch: Latch, landed: asyncio.Event) -> None:
+        """Return when the gate is open: by the other end's device, or by this host at the word of the landing."""
+        with self._attempt.times.phase("ordered"):
+            while not latch.is_open():
+                if landed.is_set():
+                    latch.open()
+                    return
+                await self._attempt.host.blocking(lambda: latch.wait(LOOK_S))
+                await asyncio.sleep(0)  # for who hears the word
+
+    async def _digested(self, begun: Pass | None) -> MoveProof:
+        with self._attempt.times.phase("second_digest"):
+            return await self._attempt.prove(
+                lambda: self._frozen.capture,
+                boundary=self._frozen.block,
+                nonce=self._nonce,
+                layout_digest=self._layout_digest,
+                begun=begun,
+            )
+
+
+def latch_of(arena: AnyArena, capture: Capture, nonce: bytes) -> Latch | None:
+    """Return a slot's gate in an attempt, where a path has asked for one and a device has something to read."""
+    if not isinstance(arena, DeviceArena) or arena.gate is None:
+        return None
+    has_work = capture.kit is not None and capture.manifest.on_device
+    return arena.gate.for_number(number_of(nonce)) if has_work else None
