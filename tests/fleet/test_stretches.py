@@ -130,3 +130,8 @@ def test_what_is_left_is_that_of_moves_over_a_path_that_was_as_fast() -> None:
     assert of(Strategy.PRE_COPY, *told, pace=replace(PACE, path=1e9)).left_bytes == 10_000_000
     assert of(Strategy.PRE_COPY, *told, pace=replace(PACE, path=0.6e9)).left_bytes == 10_000_000
     assert of(Strategy.PRE_COPY, told[1], pace=replace(PACE, path=5e9)).left_bytes == 60_000_000
+
+
+def test_how_long_a_landing_took_over_a_slower_path_is_no_part_of_one_over_this() -> None:
+    assert copied(*[moved(1e8, "throttled-1gbit-tcp")] * 3).land_s == 0.0
+    assert copied(*[moved(1e8, "throttled-1gbit-tcp")] * 3, moved(0.5e9)).land_s == pytest.approx(0.1)

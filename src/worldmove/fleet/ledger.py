@@ -17,6 +17,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
 
 from worldmove.errors import LedgerError
+from worldmove.fleet.ledger_driver import change
 from worldmove.fleet.ledger_faults import as_ledger_error
 from worldmove.fleet.ledger_file import (
     SCHEMA_VERSION,
@@ -34,7 +35,6 @@ from worldmove.fleet.ledger_tables import (
     INSERT,
     READ_ALL,
     READ_NOTES,
-    UPDATE,
     columns_of,
     read_row,
     row_of,
@@ -64,14 +64,17 @@ class SqlLedger:
 
     async def ask(self, operation: Operation, facts: Facts) -> Ruling:
         """Decide one operation, durably. No answer: not yet, a fact is missing. Raises LedgerError."""
-        with self._transaction() as connection:
-            row = read_row(connection, operation.session)
-            if row is None:
-                return None, Denied(session=operation.session, reason="unknown_session")
+        ruling: Ruling = None, Denied(session=operation.session, reason="unknown_session")
+
+        def decided(row: Row) -> Row:
+            nonlocal ruling
             after, answer = decide(row, operation, facts)
-            if after is not row:
-                connection.execute(UPDATE, {"key": row.session, **columns_of(after)})
-            return after, answer
+            ruling = after, answer
+            return after
+
+        with self._errors():
+            change(self.engine, operation.session, decided)
+        return ruling
 
     async def row(self, session: str) -> Row | None:
         """Return a session's row. Raises LedgerError."""

@@ -53,7 +53,7 @@ def fixed(
     here = [found for found in alike if between(route, found[0])]
     parts = here if len(here) >= ENOUGH else alike
     if parts:
-        return _learned(strategy, parts[-NUM_LAST:], pace)
+        return _learned(route, strategy, parts[-NUM_LAST:], pace)
     start, others = start or Fixed(), _accounts(told)
     others = [found for found in others if between(route, found[0])] or others
     if not others:
@@ -71,15 +71,17 @@ def _accounts(reports: Sequence[MoveReport]) -> list[Accounted]:
     return [(report, account) for report in reports if (account := account_of(report)) is not None]
 
 
-def _learned(strategy: Strategy, parts: Sequence[Accounted], pace: Pace) -> Fixed:
+def _learned(route: Route, strategy: Strategy, parts: Sequence[Accounted], pace: Pace) -> Fixed:
     cut = [_cut(report, account, pace) for report, account in parts]
+    # Of a landing over another path it is not known what of it were its bytes.
+    landed = [part.land_s for (told, _), part in zip(parts, cut, strict=True) if told.transport == route.transport]
     reconciled = [part.reconcile_s for part in cut if part.reconcile_s is not None]
     halted = [part.halt_s for part in cut if part.halt_s is not None]
     return Fixed(
         freeze_s=median(part.freeze_s for part in cut),
         boundary_s=median(part.boundary_s for part in cut),
         reconcile_s=median(reconciled) if reconciled else None,
-        land_s=median(part.land_s for part in cut),
+        land_s=median(landed) if landed else 0.0,
         install_s=median(part.install_s for part in cut),
         verify_s=median(part.verify_s for part in cut),
         commit_s=median(part.commit_s for part in cut),
