@@ -42,6 +42,19 @@ def test_a_grant_names_the_new_owner_to_whoever_reads_the_row_next() -> None:
     assert epochs == [1, 1, 2]
 
 
+def test_who_has_asked_hears_the_answer_before_anybody_hears_of_the_row() -> None:
+    """A destination stands still until it is allowed to go on."""
+
+    async def run() -> list[int]:
+        server = await server_of("a", "b")
+        await server.desk.ask(OPEN)
+        heard: list[int] = []
+        await server.desk.ask(COMMIT, answered=lambda answer: heard.append(len(server.rows)))
+        return [*heard, len(server.rows)]
+
+    assert virtual.run(run()) == [2, 3]
+
+
 def test_what_changes_nothing_is_told_to_nobody() -> None:
     async def run() -> tuple[list[Answer | None], int]:
         server = await server_of("a", "b")

@@ -125,11 +125,18 @@ class LedgerDesk:
                 known.pop(session, None)
             await self._ledger.forget(session)
 
-    async def ask(self, operation: Operation) -> Answer | None:
-        """Put one operation to the ledger. None: a fact is missing, it does not answer, or there is no such session."""
+    async def ask(
+        self, operation: Operation, answered: Callable[[Answer], None] = lambda answer: None
+    ) -> Answer | None:
+        """Put one operation to the ledger. None: a fact is missing, it does not answer, or there is no such session.
+
+        ``answered`` hears of an answer before anybody hears of the row: who has asked may stand still for it.
+        """
         async with self._lock:
             old = self._rows.get(operation.session)
             answer = await self._put(operation)
+        if answer is not None:
+            answered(answer)
         self._tell(old, operation.session)
         return answer
 

@@ -199,9 +199,12 @@ class Switchboard:
         if isinstance(operation, MarkShown) or asker != (worker.name, worker.incarnation):
             self._log("question_dropped", worker=worker.name, session=operation.session)
             return
-        answer = await self._books.desk.ask(operation)
-        if answer is not None:
-            self._books.workers.send(worker.name, LedgerAnswer(request=message.request, answer=answer))
+        await self._books.desk.ask(
+            operation,
+            answered=lambda answer: self._books.workers.send(
+                worker.name, LedgerAnswer(request=message.request, answer=answer)
+            ),
+        )
 
     def _fence(self, worker: WorkerRecord, session: str, epoch: int) -> None:
         """Tell a worker that plays a session in an older epoch than the row's: it slept, and was replaced meanwhile."""
