@@ -21,6 +21,7 @@ from worldmove.cli.benches.live import replayed
 from worldmove.cli.output import Verbosity
 from worldmove.cli.start import Start, config_of
 from worldmove.fleet.gpus import gpus_named
+from worldmove.move.patience import PATIENCE_S
 from worldmove.serve.server_config import ServerConfig
 
 WAYS = "any@100mbit*10,any@10mbit*10,boundary-copy*5,pre-copy*5,streaming*5,replay*5"
@@ -48,6 +49,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--edges", default="", help="strategies to be moved by just above and below what admits them")
     options.add_argument("--residents", type=int, default=0, help="worlds that play at the second worker")
     options.add_argument("--apart", action="store_true", help="open worlds so that their lists lie evenly in a period")
+    options.add_argument("--patience-s", type=float, default=PATIENCE_S, help="as of `worldmove serve`")
     options.add_argument("--gpus", default="", help="the two workers' GPUs, as `worldmove serve --gpus`")
     options.add_argument("--control-blocks", type=int, default=24, help="blocks without any move")
     options.add_argument("--check-blocks", type=int, default=0, help="blocks that the copy left behind steps")
@@ -81,6 +83,7 @@ def server_of(options: argparse.Namespace) -> ServerConfig:
         slots=SLOTS + options.residents,
         keep_s=3600.0,
         check_blocks=options.check_blocks,
+        patience_s=options.patience_s,
     )
     return config_of(told, Verbosity())
 

@@ -93,9 +93,10 @@ def test_the_pause_of_a_replay_has_no_term_that_grows_with_the_path() -> None:
     assert slow.before_s > fast.before_s + 19
 
 
-def test_a_follower_is_expected_behind_its_workers_own_worlds_until_a_replay_has_measured_it() -> None:
+def test_a_follower_is_expected_to_be_waited_for_before_the_freeze_until_a_replay_has_measured_it() -> None:
     """20 MB: a pass of the source takes 2 ms, one of the destination 2.5 ms, and the freeze 4 ms."""
-    assert times(admit(FAST, Strategy.REPLAY))["halt"] == pytest.approx(0.2 * 0.1 - 0.004)
+    assert times(admit(FAST, Strategy.REPLAY))["halt"] == 0.0
+    assert admit(FAST, Strategy.REPLAY).expected_s == pytest.approx(0.004 + 2 * 0.002 + 0.006)
     late = replace(FAST, fixed=replace(FAST.fixed, halt_s=0.007, num_moves=3))
     assert times(admit(late, Strategy.REPLAY))["halt"] == pytest.approx(0.003)
     assert admit(late, Strategy.REPLAY).expected_s == pytest.approx(0.007 + 0.0025 + 0.006)
@@ -250,7 +251,7 @@ def test_the_terms_are_what_is_expected_and_no_less_than_what_cannot_overlap(
     at_source = fixed.freeze_s + 2 * size / measured.rate("source_hash_rate") + fixed.commit_s
     at_destination = size / measured.rate("destination_hash_rate") + fixed.commit_s
     if strategy is Strategy.REPLAY:
-        at_destination += fixed.halt_s or 0.0
+        at_destination = 0.0 if fixed.halt_s is None else at_destination + fixed.halt_s
     else:
         at_destination += fixed.install_s + max(fixed.freeze_s, took["land"])
     if strategy is Strategy.BOUNDARY_COPY:

@@ -68,6 +68,12 @@ Transport = Annotated[
     PathName, typer.Option("--transport", help="How bytes travel: shm is memory shared on one host, tcp a connection.")
 ]
 Keep = Annotated[float, typer.Option("--keep-s", min=1, help="Seconds that a session nobody watches is kept.")]
+Patience = Annotated[
+    float,
+    typer.Option(
+        "--patience-s", min=1, max=3600, help="Seconds that a move may prepare before its pause: a snapshot's way."
+    ),
+]
 
 Link = Annotated[
     str | None, typer.Option("--link", metavar="SPEED", help="Slow the path down to this, for a trial: 1gbit, 25mbit.")

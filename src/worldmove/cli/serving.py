@@ -15,6 +15,7 @@ from worldmove.cli.options import (
     Json,
     Keep,
     PathName,
+    Patience,
     Port,
     Protect,
     Slots,
@@ -25,6 +26,7 @@ from worldmove.cli.options import (
 )
 from worldmove.cli.start import Start, start
 from worldmove.fleet.gpus import gpus_named
+from worldmove.move.patience import PATIENCE_S
 from worldmove.serve.state_folder import default_folder
 
 HELP = epilog(ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE)
@@ -49,6 +51,7 @@ def demo(
     threads: Threads = 1,
     slots: Slots = 3,
     keep_s: Keep = 600.0,
+    patience_s: Patience = PATIENCE_S,
     transport: Transport = PathName.SHM,
     protect: Protect = 0,
     as_json: Json = False,
@@ -70,6 +73,7 @@ def demo(
             threads=threads,
             slots=slots,
             keep_s=keep_s,
+            patience_s=patience_s,
             transport=transport.value,
             protect_every=protect,
         ),
@@ -90,6 +94,7 @@ def serve(
     threads: Threads = 1,
     slots: Slots = 3,
     keep_s: Keep = 600.0,
+    patience_s: Patience = PATIENCE_S,
     state: State = None,
     transport: Transport = PathName.SHM,
     protect: Protect = 0,
@@ -113,6 +118,7 @@ def serve(
             threads=threads,
             slots=slots,
             keep_s=keep_s,
+            patience_s=patience_s,
             state=state or default_folder(port, os.environ),
             transport=transport.value,
             protect_every=protect,

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.status import Status
 
 from worldmove.cli.output import Output, Verbosity
+from worldmove.move.patience import PATIENCE_S
 from worldmove.serve.server_config import Hooks, ServerConfig
 from worldmove.serve.state_folder import path_notes_file
 from worldmove.worker.config import WorkerConfig
@@ -40,6 +41,8 @@ class Start:
     """The folder for what is seen of the workers' threads."""
     gpus: tuple[str, ...] = ()
     """The workers' GPUs, in turn."""
+    patience_s: float = PATIENCE_S
+    """How long what comes before a move's pause may take."""
     protect_every: int = 0
     """After how many blocks another worker keeps a snapshot of each world; 0: never."""
 
@@ -94,6 +97,7 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
         transport=told.transport,
         account_every=told.account_every,
         protect_every=told.protect_every,
+        patience_s=told.patience_s,
     )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from worldmove.move.patience import STILL_S
+from worldmove.move.patience import PATIENCE_S, STILL_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class FleetConfig:
     """How long a move whose session has lost its owner waits for what becomes of the session, before it is told."""
     lease_s: float = 5.0
     """Silence after which a shadow that has not asked for the commit frees itself."""
-    patience_s: float = 60.0
+    patience_s: float = PATIENCE_S
     """How long what comes before the boundary may take: a snapshot's way, and catching up with the play since."""
     still_s: float = STILL_S
     """How long a pause may take, whoever waits: a source gives up then. What is expected to take longer is refused."""

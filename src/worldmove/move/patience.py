@@ -6,6 +6,12 @@ from contextlib import asynccontextmanager
 
 from worldmove.units import seconds_text
 
+PATIENCE_S = 60.0
+"""How long what comes before the boundary may take, unless whoever runs the server says otherwise.
+
+No player pays for it: it keeps a slot at each end taken and uses time that the destination has to spare; the lists
+since its snapshot are a few bytes a block. So it bounds how slow a path may be, and nothing else.
+"""
 STILL_S = 2.0
 """How long a source holds a session still for a move, whoever waits for its next block: then it gives the move up."""
 

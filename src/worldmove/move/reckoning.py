@@ -9,9 +9,9 @@
     replay          max(freeze + 2 S/h, halt + S/h'), commit
 
 What runs side by side: the source's first pass beside all until the landing; its second pass beside the destination's
-install and pass; and of a replay both of the source's passes beside a follower that steps its last block, behind the
-destination's own worlds (U G, until it was measured), and has its pass. What the destination begins with before the
-state is resolved (a boundary below zero) is landing beside the freeze.
+install and pass; and of a replay both of the source's passes beside a follower that steps its last block and has its
+pass, if it is late: the source waits for it while it rests. What the destination begins with before the state is
+resolved (a boundary below zero) is landing beside the freeze.
 What comes before the freeze costs no pause, and has to fit into the move's patience.
 """
 
@@ -222,8 +222,8 @@ def _meeting(measured: Measured) -> Way:
     freeze(way, measured)
     here_s, there_s = source_pass_s(measured), destination_pass_s(measured)
     halt_s, of = fixed.halt_s, "as its last replays did"
-    if halt_s is None:
-        halt_s, of = measured.rate("utilisation") * measured.rate("block_s"), "behind its worker's own worlds"
+    if halt_s is None:  # U G behind its source, which stands still for T - G; and that is more where it can catch up
+        halt_s, of = -there_s, "digested: its source waits for that while nobody waits for its next block"
     when = f"{seconds_text(abs(halt_s))} {'after' if halt_s >= 0 else 'before'} the freeze"
     way.until("halt", halt_s, f"the follower stands still {when}, {of}")
     proven_s = max(fixed.freeze_s + 2 * here_s, halt_s + there_s)

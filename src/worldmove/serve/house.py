@@ -69,7 +69,12 @@ def controller_over(
         counters=Counters(metrics.registry),
         log=say,
     )
-    fleet = FleetConfig(workers=names, transport=config.transport, protect_every=config.protect_every)
+    fleet = FleetConfig(
+        workers=names,
+        transport=config.transport,
+        protect_every=config.protect_every,
+        patience_s=config.patience_s,
+    )
     return Controller(fleet, ports)
 
 

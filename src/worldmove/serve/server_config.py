@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from worldmove.move.patience import PATIENCE_S
 from worldmove.worker.config import WorkerConfig
 
 
@@ -27,6 +28,8 @@ class ServerConfig:
     rest_after_s: float = 4.0
     protect_every: int = 0
     """After how many blocks another worker keeps a snapshot of each new session; 0: never."""
+    patience_s: float = PATIENCE_S
+    """How long what comes before a move's pause may take."""
     account_every: int = 16
     """After how many blocks a session's owner accounts for its state, for its record; 0: never."""
 
