@@ -1,14 +1,16 @@
 """Rows that are held on a device are found like those of host memory: the double stands in for a GPU."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worldmove.move.reconcile import reconcile
-from worldmove.state.arena_rows import digests_in, held_in, move_in
+from worldmove.state.arena_rows import digests_in, held_in, look_at, move_in
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.held import Held
 from worldmove.state.kit_double import DoubleKit
@@ -81,3 +83,57 @@ def test_what_has_come_since_is_found_in_place_and_what_was_there_before_nowhere
         assert (found.in_place_bytes, found.moved_bytes, found.pulled_bytes) == (24, 0, 0)
         found = reconcile(held, rows, old, SIZE)
         assert (found.in_place_bytes, found.moved_bytes, found.pulled_bytes) == (16, 0, 8)
+
+
+ROW = 16
+NAMES = np.random.default_rng(1).integers(0, 256, (400, ROW), dtype=np.uint8)
+OLD, LINES = np.arange(96), np.arange(96).reshape(12, 8)
+KINDS = {
+    "as it was": OLD,
+    "rolled": np.concatenate((OLD[7:], np.arange(200, 207))),
+    "rolled in each line": np.concatenate((LINES[:, 3:], 200 + LINES[:, :3]), axis=1).reshape(-1),
+    "a window of one that grows": np.concatenate((OLD[40:], OLD[:3], np.arange(200, 237))),
+    "bound anew": np.concatenate((OLD[48:], OLD[:48])),
+    "swapped": OLD.reshape(-1, 2)[:, ::-1].reshape(-1),
+    "backwards": OLD[::-1],
+    "all equal": np.zeros(96, dtype=np.int64),
+    "few names": np.random.default_rng(2).integers(0, 3, 96),
+    "drawn": np.random.default_rng(3).integers(0, 400, 96),
+    "all new": 200 + OLD,
+}
+"""Names of the rows that come after those of ``OLD``."""
+
+
+@pytest.mark.parametrize("before", ["as it was", "few names", "drawn"])
+@pytest.mark.parametrize("after", KINDS)
+def test_a_device_finds_the_very_runs_that_are_found_in_host_memory(before: str, after: str) -> None:
+    held, wanted = (NAMES[KINDS[kind]].reshape(-1) for kind in (before, after))
+    rows = Rows(offsets=np.arange(0, len(held), ROW), lengths=np.full(len(held) // ROW, ROW))
+    other = Rows(offsets=rows.offsets.copy(), lengths=rows.lengths)
+    arena, digests = _arena(held), row_digests(wanted, rows)
+    there, here = held_in(arena, rows), Held(rows, row_digests(held, rows))
+    differs = here.unlike(digests)
+    assert there.unlike(digests).tolist() == differs.tolist()
+    for asked, which in ((rows, None), (other, None), (rows, differs), (rows, OLD)):
+        found, twin = (each.look_for(asked, digests, which=which) for each in (there, here))
+        assert [each.tolist() for each in found.elsewhere] == [each.tolist() for each in twin.elsewhere]
+        assert found.nowhere == twin.nowhere
+        assert found.in_place_bytes == twin.in_place_bytes
+        assert found.in_place_bytes == ROW * (96 - len(differs))
+    arena.close()
+
+
+@pytest.mark.parametrize("is_device", [True, False])
+def test_a_look_says_what_has_changed_since(is_device: bool) -> None:
+    memory = np.arange(48, dtype=np.uint8)
+    rows = _rows([0, 8, 16, 24, 40, 48], [True, True, False, True, True])
+    arena: Any = _arena(memory) if is_device else SimpleNamespace(memory=memory)
+    look = look_at(arena, rows)
+    assert look.digests().tolist() == row_digests(memory, rows).tolist()
+    assert [len(each) for each in look.changes()] == [0, 0]
+    memory[9], memory[20], memory[47] = 0, 0, 0  # the second lies in no row
+    if is_device:
+        arena.write(0, memory)
+    which, digests = look.changes()
+    assert which.tolist() == [1, 3]
+    assert digests.tolist() == row_digests(memory, rows)[[1, 3]].tolist()

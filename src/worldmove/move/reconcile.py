@@ -83,13 +83,13 @@ def _ordered(runs: Moved, spare_at: int, max_spare_bytes: int) -> tuple[Moves, N
     # The runs whose destinations a run reads from, itself perhaps included: lowest, and first one above.
     lowest = np.searchsorted(destinations + lengths, sources, side="right")
     above = np.searchsorted(destinations, sources + lengths, side="left")
-    if (lowest == above).all():  # nobody reads what another one writes: so it is with caches that roll
+    own = np.arange(num)
+    reads_own = (lowest <= own) & (own < above)
+    if (above - lowest == reads_own).all():  # nobody reads what another one writes: so it is with caches that roll
         waves = np.zeros(num, dtype=np.int64)
         return Moves(
             sources=sources, destinations=destinations, lengths=lengths, waves=waves, spare_at=spare_at
         ), _NOTHING
-    own = np.arange(num)
-    reads_own = (lowest <= own) & (own < above)
     left = np.ones(num, dtype=bool)
     order: list[Numbers] = []
     while len(order) < MAX_WAVES and left.any():

@@ -1,6 +1,7 @@
 """Rows of a device's memory, held and asked for there: what ``state.held`` does in host memory, by torch.
 
-Only runs come back, and the digests once. Engines' hints are not asked for: they would cost more than they save.
+What is wanted goes there in one piece and comes back as runs; in between the host waits as seldom as it can. Engines'
+hints are not asked for: they would cost more than they save.
 """
 
 from dataclasses import replace
@@ -15,6 +16,9 @@ from worldmove.state.row_digests import Digests
 from worldmove.state.rows import Numbers, Rows
 from worldmove.state.runs import Runs
 
+_Open = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Digests, offsets and lengths of rows that are not where they are wanted."""
+
 
 class DeviceHeld:
     """What lies in the rows of an arena now (``held.Holding``). Made before the boundary: it sorts."""
@@ -23,11 +27,13 @@ class DeviceHeld:
         self._kit = arena.kit
         self._arena = arena
         self._rows = rows
+        self._digests: Digests | None = None
         with self._kit.apart() as device:
-            self._digests_there = self._kit.row_digests(arena.address, rows.offsets, rows.lengths)
-            self._ascending, self._order = torch.sort(self._digests_there)
+            self._there = self._now()
+            ascending, self._order = torch.sort(self._there, stable=True)
+            self._distinct, self._counts = torch.unique_consecutive(ascending, return_counts=True)
+            self._first = torch.cumsum(self._counts, 0) - self._counts
             self._offsets, self._lengths = (to_device(each, device) for each in (rows.offsets, rows.lengths))
-            self._digests: Digests = to_host(self._digests_there).view(np.uint64)
 
     @property
     def rows(self) -> Rows:
@@ -35,57 +41,56 @@ class DeviceHeld:
 
     @property
     def digests(self) -> Digests:
+        if self._digests is None:
+            with self._kit.apart():
+                self._digests = to_host(self._there).view(np.uint64)
         return self._digests
 
     def look_again(self, which: Numbers) -> None:
         """Other content has come into some rows: it is found in place, and what was there before nowhere any more."""
+        self._digests = None
         with self._kit.apart():  # of all of them: that is one pass, and its plan is there
-            self._digests_there = self._kit.row_digests(self._arena.address, self._rows.offsets, self._rows.lengths)
-            self._digests = to_host(self._digests_there).view(np.uint64)
+            self._there = self._now()
 
     def lacks(self, digests: Digests) -> Mask:
         """Say which digests no row of it has."""
         with self._kit.apart() as device:
-            found: Mask = (self._find(to_device(digests.view(np.int64), device)) < 0).cpu().numpy()
+            found: Mask = (self._find(_asked(digests, device)) < 0).cpu().numpy()
             return found
 
     def unlike(self, digests: Digests) -> Numbers:
         """Return the numbers of its rows that hold something else, ascending."""
-        return np.flatnonzero(self._digests != digests)
+        with self._kit.apart() as device:
+            return to_host(torch.nonzero(self._there != _asked(digests, device)).flatten())
 
     def look_for(
         self, wanted: Rows, digests: Digests, came_from: Hints | None = None, which: Numbers | None = None
     ) -> Found:
         """Say what of some rows is in place, elsewhere and nowhere. Not for the event loop's thread."""
         if which is not None:
-            if not len(which):
-                return everything_in_place(wanted)
-            found = self.look_for(wanted.some(which), digests[which])
-            left = found.nowhere.num_bytes + int(found.elsewhere.lengths.sum())
-            return replace(found, in_place_bytes=wanted.num_bytes - left)
+            wanted, digests, all_of_them = wanted.some(which), digests[which], wanted
+            found = self.look_for(wanted, digests) if len(which) else everything_in_place(wanted)
+            return replace(found, in_place_bytes=found.in_place_bytes + all_of_them.num_bytes - wanted.num_bytes)
         with self._kit.apart() as device:
-            asked, offsets, lengths = self._not_in_place(wanted, digests, device)
+            asked, offsets, lengths = self._not_in_place(wanted, _asked(digests, device), device)
+            if not len(asked):
+                return everything_in_place(wanted)
             source = self._find(asked)
             is_elsewhere = self._is(source, asked, lengths)
-            moved = torch.nonzero(is_elsewhere).flatten()
-            missing = torch.nonzero(~is_elsewhere).flatten()
-            elsewhere = _joined(self._offsets[source[moved]], offsets[moved], lengths[moved])
-            nowhere = _joined(offsets[missing], offsets[missing], lengths[missing])
-            return Found(
-                in_place_bytes=wanted.num_bytes - int(elsewhere.lengths.sum()) - int(nowhere.lengths.sum()),
-                elsewhere=elsewhere,
-                nowhere=Runs(nowhere.destinations, nowhere.lengths),
+            from_ = (
+                torch.where(is_elsewhere, self._offsets[source.clamp(min=0)], offsets) if len(self._rows) else offsets
             )
+            elsewhere, nowhere = _parted(_joined(from_, offsets, lengths))
+        left = int(elsewhere.lengths.sum()) + nowhere.num_bytes
+        return Found(in_place_bytes=wanted.num_bytes - left, elsewhere=elsewhere, nowhere=nowhere)
 
-    def _not_in_place(
-        self, wanted: Rows, digests: Digests, device: torch.device
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return digests, offsets and lengths of the rows that are not where they are wanted."""
-        if wanted is self._rows:  # then what is to be looked for is known here, and no more of it goes there
-            differs = np.flatnonzero(self._digests != digests)
-            which = to_device(differs, device)
-            return to_device(digests[differs].view(np.int64), device), self._offsets[which], self._lengths[which]
-        asked = to_device(digests.view(np.int64), device)
+    def _now(self) -> torch.Tensor:
+        return self._kit.row_digests(self._arena.address, self._rows.offsets, self._rows.lengths)
+
+    def _not_in_place(self, wanted: Rows, asked: torch.Tensor, device: torch.device) -> _Open:
+        if wanted is self._rows:
+            which = torch.nonzero(self._there != asked).flatten()
+            return asked[which], self._offsets[which], self._lengths[which]
         offsets, lengths, there = self._laid(wanted, device)
         which = torch.nonzero(~self._is(there, asked, lengths)).flatten()
         return asked[which], offsets[which], lengths[which]
@@ -103,18 +108,24 @@ class DeviceHeld:
         if not len(self._offsets):
             return torch.zeros_like(which, dtype=torch.bool)
         some = which.clamp(min=0)
-        return (which >= 0) & (self._digests_there[some] == asked) & (self._lengths[some] == lengths)
+        return (which >= 0) & (self._there[some] == asked) & (self._lengths[some] == lengths)
 
     def _find(self, asked: torch.Tensor) -> torch.Tensor:
         """Return for each digest a row that had it, or -1; equal ones take those that had it in turn."""
         if not len(self._order):
             return torch.full_like(asked, -1)
-        first = torch.searchsorted(self._ascending, asked)
-        count = torch.searchsorted(self._ascending, asked, right=True) - first
-        often = torch.nonzero(count > 1).flatten()
-        if len(often):
-            first[often] += _ranks(asked[often]) % count[often]
-        return torch.where(count > 0, self._order[first.clamp(max=len(self._order) - 1)], -1)
+        place = torch.searchsorted(self._distinct, asked).clamp_(max=len(self._distinct) - 1)
+        is_there = self._distinct[place] == asked
+        turn = self._first[place]
+        if len(self._distinct) < len(self._order):
+            often = torch.nonzero(is_there & (self._counts[place] > 1)).flatten()
+            if len(often):
+                turn[often] += _ranks(asked[often]) % self._counts[place[often]]
+        return torch.where(is_there, self._order[turn], -1)
+
+
+def _asked(digests: Digests, device: torch.device) -> torch.Tensor:
+    return to_device(digests.view(np.int64), device)
 
 
 def _ranks(values: torch.Tensor) -> torch.Tensor:
@@ -133,7 +144,16 @@ def _joined(sources: torch.Tensor, destinations: torch.Tensor, lengths: torch.Te
     begins = torch.ones_like(lengths, dtype=torch.bool)
     begins[1:] = (sources[1:] != sources[:-1] + lengths[:-1]) | (destinations[1:] != destinations[:-1] + lengths[:-1])
     first = torch.nonzero(begins).flatten()
-    before = torch.cumsum(lengths, 0) - lengths
-    runs = to_host(torch.stack((sources[first], destinations[first], before[first])))
-    total = int(lengths.sum())
-    return Moved(runs[0], runs[1], np.diff(runs[2], append=total))
+    ends = torch.cumsum(lengths, 0)
+    last = torch.cat((first[1:], torch.full_like(first[:1], len(lengths)))) - 1
+    lengths = ends[last] - ends[first] + lengths[first]
+    return Moved(*to_host(torch.stack((sources[first], destinations[first], lengths))))
+
+
+def _parted(runs: Moved) -> tuple[Moved, Runs]:
+    """Part runs that are elsewhere from those that are nowhere, which were given their own place to come from.
+
+    They are never joined: a row that is where it is wanted is none of either.
+    """
+    moves = runs.sources != runs.destinations
+    return Moved(*(each[moves] for each in runs)), Runs(runs.destinations[~moves], runs.lengths[~moves])
