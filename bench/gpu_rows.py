@@ -1,8 +1,9 @@
 """Finding and bringing over what of a large model's attention caches a block has changed, in a device's memory.
 
-From one block boundary to the next, without a word of the engine's: the rows of the frozen state are digested, found
-in what a second slot of the same device holds, moved and pulled there. Times in ms, medians; after each of them the
-slots are compared byte for byte.
+Two kinds of boundaries, without a word of the engine's. *At rest*: everything was said and brought over while the
+session stood still, so its rows are only compared with what they were then. *One block later*: the rows of the frozen
+state are digested, found in what a second slot of the same device holds, moved and pulled there. Times in ms, medians;
+after each block the slots are compared byte for byte.
 
     python -m bench.gpu_rows --out FILE [--preset matrix-game-2] [--repeats 20] [--device cuda]
 """
@@ -10,6 +11,7 @@ slots are compared byte for byte.
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -24,7 +26,7 @@ from worldmove.engine.matrix.caches import Caches, empty_caches
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.move.reconcile import Difference, reconcile
 from worldmove.state import adopt, capture, materialise
-from worldmove.state.arena_rows import digests_in, held_in, move_in
+from worldmove.state.arena_rows import digests_in, held_in, look_at, move_in
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.kits import kit_of
 from worldmove.state.memory import Piece
@@ -85,7 +87,9 @@ def main() -> None:
     bench = made(options)
     found, are_equal = [], []
     for number in range(options.repeats + 2):
-        difference = one_block(bench, times if number >= 2 else Times())
+        noted = times if number >= 2 else Times()
+        at_rest(bench, noted)
+        difference = one_block(bench, noted)
         found.append(difference)
         are_equal.append(bench.is_equal())
     recorder.write(_summary(bench, times, found[-1], all(are_equal)), {"parts_ms": times.samples})
@@ -109,6 +113,22 @@ def made(options: argparse.Namespace) -> Bench:
     return Bench(config=config, caches=caches, source=source, destination=destination, rows=rows)
 
 
+def at_rest(bench: Bench, times: Times) -> None:
+    """Hold all of a session that stands still, and find that nothing has changed since. Raises ValueError if not."""
+    bench.still()
+    bench.whole()
+    look = times.of("rest: look", lambda: look_at(bench.source, bench.rows))
+    said = times.of("rest: said", look.digests)
+    held = held_in(bench.destination, bench.rows)
+    lacking = times.of("rest: lacking", lambda: held.unlike(said))
+    changed, _ = times.of("rest: rows", look.changes)
+    which = np.union1d(changed, lacking)
+    match = partial(reconcile, held, bench.rows, said, bench.destination.size, which=which)
+    found = times.of("rest: matching", match)
+    if len(which) or found.in_place_bytes != bench.rows.num_bytes:
+        raise ValueError(f"{len(changed)} rows have changed at rest, and {len(lacking)} were not brought over")
+
+
 def one_block(bench: Bench, times: Times) -> Difference:
     """Hold a boundary, compute the next, and bring over what differs."""
     bench.still()
@@ -119,6 +139,8 @@ def one_block(bench: Bench, times: Times) -> Difference:
     digests = times.of("rows", lambda: digests_in(bench.source, bench.rows))
     said = times.of("said", lambda: digests.astype("<u8").tobytes())
     wanted = np.frombuffer(said, dtype="<u8")
+    times.of("of matching: there, and compared", lambda: held.unlike(wanted))
+    times.of("of matching: found", lambda: held.look_for(bench.rows, wanted))
     found = times.of("matching", lambda: reconcile(held, bench.rows, wanted, bench.destination.size))
     times.of("moves", lambda: move_in(bench.destination, found.moves))
     window = bench.destination.lend()
@@ -129,7 +151,10 @@ def one_block(bench: Bench, times: Times) -> Difference:
 
 def _summary(bench: Bench, times: Times, found: Difference, are_equal: bool) -> dict[str, Any]:
     parts = {name: spread(values) for name, values in times.samples.items()}
-    finding = [sum(each) for each in zip(times.samples["rows"], times.samples["matching"], strict=True)]
+    finding, resting = (
+        [sum(each) for each in zip(times.samples[f"{kind}rows"], times.samples[f"{kind}matching"], strict=True)]
+        for kind in ("", "rest: ")
+    )
     return {
         "state_bytes": bench.rows.num_bytes,
         "num_rows": len(bench.rows),
@@ -139,6 +164,7 @@ def _summary(bench: Bench, times: Times, found: Difference, are_equal: bool) -> 
         "num_moves": len(found.moves),
         "num_pulls": len(found.pulls),
         "finding_ms": spread(finding),
+        "finding_at_rest_ms": spread(resting),
         "parts_ms": parts,
         "lands_byte_for_byte": are_equal,
     }
