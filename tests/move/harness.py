@@ -726,6 +726,7 @@ class Fleet:
             strategy=self.strategy,
             lease_s=2.0,
             patience_s=self.patience_s,
+            affordable_bytes=self.affordable_bytes,
         )
         reserved = await self._expect(outcome, Reserved, Declined, Ended)
         if not isinstance(reserved, Reserved):
@@ -784,6 +785,8 @@ class Fleet:
                 continue
 
     patience_s = 10.0
+    affordable_bytes: int | None = None
+    """What a destination may leave for the end."""
     path = "loopback"
     strategy = "boundary copy"
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.move.harness import SEED, Copy, Fleet, Outcome, Plays, World, inputs_of
+from tests.move.harness import BLOCK_S, SEED, Copy, Fleet, Outcome, Plays, World, inputs_of
 from tests.move.rolling import BY, FIRST_BLOCKS, NUM_ROWS, PLACES, ROW_BYTES, STATIC_BYTES, Rolling, install, reference
 from tests.move.toy import Toy
 from tests.move.virtual import run
@@ -338,6 +338,44 @@ def test_rounds_that_there_is_no_time_for_end_the_attempt() -> None:
         assert fleet.copies(Plays.LIVE)
         fleet.destination_config = DestinationConfig()
         await is_well_again(fleet)
+
+    tell(story)
+
+
+def test_a_world_that_changes_faster_than_may_be_left_for_the_end_stays_where_it_is() -> None:
+    paths = tampering()
+    connect = paths["loopback"].connect
+
+    async def slow(ticket: bytes) -> LoopbackChannel:
+        channel: LoopbackChannel = await connect(ticket)
+        pull = channel.pull
+
+        async def dragging(extents: Any, into: memoryview) -> None:
+            await asyncio.sleep(BLOCK_S)
+            await pull(extents, into)
+
+        channel.pull = dragging  # type: ignore[method-assign]
+        return channel
+
+    paths["loopback"].connect = slow
+
+    async def story(fleet: Fleet) -> None:
+        fleet.affordable_bytes = 0
+        playing = fleet.play_on()
+        outcome = await fleet.move("A")
+        assert last(outcome).reason == "does_not_converge"
+        assert last(outcome).detail.endswith("would be left, and 0 B fit into the pause")
+        fleet.affordable_bytes = 1 << 20
+        await moved(fleet, "A")
+        await playing.end()
+
+    tell(story, transports=paths)
+
+
+def test_of_a_world_that_rests_nothing_is_left_so_it_is_moved_whatever_may_be() -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.affordable_bytes = 0
+        await moved(fleet, "A")
 
     tell(story)
 

@@ -44,7 +44,7 @@ class Attempt:
         config: FleetConfig,
         desk: LedgerDesk,
         send: Callable[[str, AnyMoveMessage], None],
-        admit: Callable[[Plan, Prepared], None],
+        admit: Callable[[Plan, Prepared], int | None],
         on_phase: Callable[[Plan, str], None],
     ) -> None:
         self.plan = plan
@@ -107,9 +107,9 @@ class Attempt:
         self._ends.prepare()
         prepared = await self._hear(Prepared, plan.source, config.prepare_s)
         self._compare(prepared)
-        self._admit(plan, prepared)
+        affordable_bytes = self._admit(plan, prepared)
         self._on_phase(plan, "reserve")
-        self._ends.offer(prepared)
+        self._ends.offer(prepared, affordable_bytes)
         await self._hear(Reserved, plan.destination, config.reserve_s)
         await self._open()
 

@@ -20,8 +20,11 @@ class Ends:
         """Have the source say what it would move."""
         self._tell(self._plan.source, Prepare, transport=self._plan.transport)
 
-    def offer(self, prepared: Prepared) -> None:
-        """Have the destination make room for what the source has said."""
+    def offer(self, prepared: Prepared, affordable_bytes: int | None) -> None:
+        """Have the destination make room for what the source has said.
+
+        ``affordable_bytes``: see ``move.affordable``.
+        """
         config, plan = self._config, self._plan
         self._tell(
             plan.destination,
@@ -36,6 +39,7 @@ class Ends:
             strategy=plan.strategy.value,
             lease_s=config.lease_s,
             patience_s=config.patience_s,
+            affordable_bytes=affordable_bytes,
         )
 
     def begin(self) -> None:

@@ -27,6 +27,7 @@ from worldmove.fleet.whereabouts import Whereabouts
 from worldmove.fleet.wish import Wish
 from worldmove.fleet.workers import WorkerRecord, WorkerTable, may_hold_shadow
 from worldmove.move.admission import admit
+from worldmove.move.affordable import affordable_bytes
 from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
@@ -261,12 +262,14 @@ class Mover:
         block = self._gateway().first_difference(plan.session, plan.attempt)
         return replace(ending, detail=f"{ending.detail}; {said_of_frames(block)}")
 
-    def _admit(self, plan: Plan, prepared: Prepared) -> None:
-        """Raise MoveRefused for a move that is not to be made."""
+    def _admit(self, plan: Plan, prepared: Prepared) -> int | None:
+        """Return what it may leave for the end (``move.affordable``). Raise MoveRefused if it is not to be made."""
         record, num_bytes = self._sessions.get(plan.session), sum(Layout.from_bytes(prepared.layout).storages)
         found = self._planner.measured(record, plan.source, plan.destination, plan.transport, num_bytes)
         verdict = record.expected = admit(found[plan.strategy], plan.strategy)
         self._notices.expected(plan, verdict)
         asked_for = plan.strategy.begins_early and record.wish.strategy is not None and verdict.reason == "not_measured"
-        if (self._config.enforce_horizon and not (asked_for or record.urgent)) or self._desk.failure is not None:
+        is_bound = self._config.enforce_horizon and not (asked_for or record.urgent)
+        if is_bound or self._desk.failure is not None:
             require(verdict, found[plan.strategy])
+        return affordable_bytes(verdict, found[plan.strategy]) if is_bound else None

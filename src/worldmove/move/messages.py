@@ -124,6 +124,8 @@ class Offer(MoveMessage, frozen=True, kw_only=True, tag="offer"):
     """Silence after which a shadow that has not asked for the commit frees itself."""
     patience_s: Wait = 60.0
     """How long everything before the boundary may take. A boundary copy does nothing then."""
+    affordable_bytes: Count | None = None
+    """What may be left for the end where it is pulled in rounds. None: whatever is."""
 
 
 class Reserved(MoveMessage, frozen=True, kw_only=True, tag="reserved"):

@@ -134,10 +134,14 @@ def _left(measured: Measured, made: float) -> float:
     No less is left than was left of earlier moves, however long that was. Where it was always long enough, the freeze
     has waited for it, and waits longer for a slower path: counted on is half of the time until somebody waits.
     """
-    fixed = measured.fixed
-    rest_s = max(fixed.rest_s, REST * measured.rate("horizon_s") if fixed.is_rested else 0.0)
-    rested = made - measured.rate("path_rate") * rest_s
+    rested = made - measured.rate("path_rate") * rest_s(measured)
     return min(float(measured.num_bytes), max(rested, measured.fixed.left_bytes * growth(measured)))
+
+
+def rest_s(measured: Measured) -> float:
+    """Return how long a session is counted on to stand still before its freeze, for what differs to come over."""
+    fixed = measured.fixed
+    return max(fixed.rest_s, REST * measured.rate("horizon_s") if fixed.is_rested else 0.0)
 
 
 # streaming

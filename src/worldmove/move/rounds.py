@@ -167,7 +167,7 @@ class Rounds:
             state=state,
             clock=self._attempt.host.clock,
             ends_at=self._ends_at,
-            affordable_bytes=None,
+            affordable_bytes=self._offer.affordable_bytes,
             config=self._config,
         ).run()
         self._finals = Finals(manifest.paths())

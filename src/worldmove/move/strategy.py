@@ -22,6 +22,11 @@ class Strategy(Enum):
         """Whether something is done before the boundary: the controller begins it, and starts once it is ready."""
         return self is not Strategy.BOUNDARY_COPY
 
+    @property
+    def has_rounds(self) -> bool:
+        """Whether what has changed is pulled again and again before the boundary, and found there by its content."""
+        return self in (Strategy.PRE_COPY, Strategy.STREAMING)
+
 
 WIRED: tuple[Strategy, ...] = tuple(Strategy)
 """Those that both drivers carry out: one that is added here is admitted, chosen, offered and taken everywhere."""
