@@ -13,7 +13,7 @@ from tests.simulation.report import report
 from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
 from worldmove.fleet import ledger_memory, recovery
-from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.ends import Ends
 from worldmove.move import source
 from worldmove.move.ledger_messages import CloseAttempt, Closed
 from worldmove.move.ledger_row import Facts, Row
@@ -99,7 +99,7 @@ def _raises(*_arguments: object, **_options: object) -> None:
 
 @pytest.mark.parametrize(
     ("part", "method", "task"),
-    [(Outgoing, "send_proof", "'source s-"), (Attempt, "_start", "'move'"), (Live, "hold", "the gateway failed")],
+    [(Outgoing, "send_proof", "'source s-"), (Ends, "start", "'move'"), (Live, "hold", "the gateway failed")],
 )
 def test_what_is_contained_where_it_fails_is_caught_all_the_same(
     monkeypatch: pytest.MonkeyPatch, part: type, method: str, task: str, caught: Caught
