@@ -26,10 +26,14 @@ class Rebinding(DeviceEngine):
 def test_nothing_is_pulled_in_the_pause_of_a_session_whose_rest_was_heard(strategy: str) -> None:
     said: list[MoveMessage] = []
 
+    def heard(message: MoveMessage) -> bool:
+        said.append(message)
+        return False
+
     async def run() -> Ended:
         pair = Pair(engines=(Rebinding(), Rebinding()), transports={"path": peer()}, arena_bytes=ARENA_BYTES)
         pair.strategy = strategy
-        pair.loses = lambda message: said.append(message) is not None
+        pair.loses = heard
         try:
             await pair.open_on_a(3)
             pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=3)
@@ -50,7 +54,7 @@ def test_nothing_is_pulled_in_the_pause_of_a_session_whose_rest_was_heard(strate
     end = asyncio.run(run())
     assert (end.outcome, end.reason) == ("committed", "done")
     meets, boundaries = ([each for each in said if isinstance(each, kind)] for kind in (Meet, Boundary))
-    assert len(meets[-1].rows) > 0  # type: ignore[union-attr]
+    assert len(meets[-1].rows) > 0
     assert (boundaries[0].rows, boundaries[0].changed) == (b"", b"")  # type: ignore[union-attr]
     assert end.in_place_bytes == end.num_bytes > 4 * WIDTH
     assert end.moved_bytes == end.pulled_bytes == 0

@@ -41,6 +41,16 @@ class CudaDevice:
         where = value.device
         return where.type == "cuda" and where.index in (None, self._index)
 
+    def save_generator(self, generator: torch.Generator) -> bytes:
+        """Return seed and offset, 16 bytes."""
+        return generator.get_state().numpy().tobytes()
+
+    def load_generator(self, state: bytes) -> torch.Generator:
+        """Return a new generator of this GPU in a saved state."""
+        generator = torch.Generator(device=self.device)
+        generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+        return generator
+
     def read(self, part: Part) -> HostBytes:
         """Copy to host memory."""
         return self.read_all([part])[0]

@@ -1,7 +1,6 @@
 """The kit of an engine's device, by the name that its specification gives: one for each device of a process."""
 
 from functools import lru_cache
-from importlib import import_module
 
 from worldmove.errors import UserError
 from worldmove.state.kit_double import NAME as DOUBLE
@@ -21,11 +20,10 @@ def kit_of(device: str) -> MemoryKit | None:
     if device.partition(":")[0] == "cuda":
         # Only now: it looks for a driver, and most processes have none.
         try:
-            module = import_module("worldmove.state.kit_cuda")
+            from worldmove.state.kit_cuda import CudaKit  # noqa: PLC0415
         except ModuleNotFoundError as error:
             if not (error.name or "").startswith("cuda"):
                 raise
             raise UserError(f"{device} needs cuda-bindings, which comes with torch for CUDA") from error
-        kit: MemoryKit = module.cuda_kit(device)
-        return kit
+        return CudaKit(device)
     raise UserError(f"there is no device {device}; there are cpu, cuda and cuda:NUMBER")
