@@ -102,6 +102,17 @@ def test_host_memory_is_registered_for_every_context_of_the_process_and_given_ba
     assert made == [(101, "cuMemHostRegister", 8192, 100, 3), (101, "cuMemHostUnregister", 8192)]
 
 
+def test_a_word_of_registered_memory_is_written_and_waited_for_in_a_streams_order(fake: Driver, ours: Any) -> None:
+    fake.answers["cuMemHostGetDevicePointer"] = lambda address, flags: address + 1
+    ours.write_word(1, 8192, 77, 5)
+    ours.wait_for_word(0, 8192, 77, 6)
+    made = [call for call in fake.calls if call[1].startswith("cuStream")]
+    assert made == [(101, "cuStreamWriteValue32", 5, 8193, 77, 0), (100, "cuStreamWaitValue32", 6, 8193, 77, 1)]
+    fake.answers["cuStreamWaitValue32"] = Status.CUDA_ERROR_OUT_OF_MEMORY
+    with pytest.raises(TransportError, match="cuStreamWaitValue32"):
+        ours.wait_for_word(0, 8192, 77, 6)
+
+
 def test_a_handle_has_64_bytes_however_it_came(fake: Driver, ours: Any) -> None:
     fake.answers["cuIpcGetMemHandle"] = lambda address: SimpleNamespace(reserved=bytes(range(64)))
     fake.answers["cuIpcOpenMemHandle"] = lambda handle, flags: len(handle.reserved) * 1000 + flags

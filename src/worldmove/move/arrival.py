@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from worldmove.errors import TransportError
 from worldmove.move.device_path import DeviceWriteWindow, open_window
 from worldmove.state.arena import AnyArena
+from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
 from worldmove.state.memory import PendingCopy
 from worldmove.transport.base import Channel, PromptChannel
@@ -61,9 +62,15 @@ class Arrival:
         self._channel.tell_read(self._number)
 
 
-def arrival_in(arena: AnyArena, channel: Channel | None, number: int) -> Arrival | None:
-    """Open a slot's window for copies that start at once; None where the slot or the path has no such thing."""
-    if not isinstance(channel, PromptChannel):
-        return None
+def is_prompt(arena: AnyArena, channel: Channel | None) -> bool:
+    """Say whether a path starts copies into a slot at once."""
+    return isinstance(arena, DeviceArena) and isinstance(channel, PromptChannel)
+
+
+def arrival_in(arena: AnyArena, channel: Channel | None, number: int) -> Arrival:
+    """Open a slot's window for copies that start at once. Raises TransportError where there are none."""
     window = open_window(arena)
-    return Arrival(window, channel, number) if isinstance(window, DeviceWriteWindow) else None
+    if not isinstance(channel, PromptChannel) or not isinstance(window, DeviceWriteWindow):
+        window.abandon()
+        raise TransportError("this path starts no copies at once")
+    return Arrival(window, channel, number)

@@ -11,9 +11,10 @@ them. The bytes are pulled once.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from worldmove.errors import TransportError
-from worldmove.move.arrival import Arrival, arrival_in
+from worldmove.move.arrival import Arrival, arrival_in, is_prompt
 from worldmove.move.attempt import Attempt, Brought, GaveUpError, Prove
 from worldmove.move.device_path import open_window
 from worldmove.move.hosts import BeginPass
@@ -59,9 +60,9 @@ class Bringing:
         self._prove = prove
         self._landed = landed
         self._still = asyncio.Event()
-        self._arrival: Arrival | None = None
-        if rounds is None:
-            self._arrival = arrival_in(self._slot.arena, self._channel, number_of(offer.nonce))
+        self._open = partial(arrival_in, self._slot.arena, self._channel, number_of(offer.nonce))
+        self._is_prompt = is_prompt(self._slot.arena, self._channel)
+        self._arrival = self._open() if self._is_prompt and rounds is None else None
 
     def still(self) -> None:
         """The source's slot is written no more."""
@@ -81,12 +82,14 @@ class Bringing:
         manifest, placement = hear(preview, boundary.manifest, boundary.placement)
         if preview is None or placement != preview.places:
             check_placement(manifest, placement, self._slot.arena.size)
-        if self._arrival is not None:
-            return await self._arrived(self._arrival, boundary, manifest, placement)
-        async with asyncio.TaskGroup() as beside:
-            beside.create_task(self._build(manifest, placement))
-            await self._land(await self._wanted(manifest, placement, boundary))
-        return await self._installed(manifest, boundary.block)
+        if not self._is_prompt:
+            async with asyncio.TaskGroup() as beside:
+                beside.create_task(self._build(manifest, placement))
+                await self._land(await self._wanted(manifest, placement, boundary))
+            return await self._installed(manifest, boundary.block)
+        wanted = await self._wanted(manifest, placement, boundary)
+        arrival = self._arrival = self._arrival or self._open()  # after what was held has been moved in the slot
+        return await self._arrived(arrival, wanted, manifest, placement, boundary.block)
 
     def abandon(self) -> None:
         """Let the path start nothing more. Idempotent."""
@@ -94,11 +97,10 @@ class Bringing:
             self._arrival.abandon()
 
     async def _arrived(
-        self, arrival: Arrival, boundary: Boundary, manifest: Manifest, placement: Placement
+        self, arrival: Arrival, wanted: Sequence[Extent], manifest: Manifest, placement: Placement, block: int
     ) -> tuple[Capture, MoveProof]:
-        """Bring all of it by copies that start at once; install it beside them, and digest it behind them."""
-        await arrival.start(self._left(arrival, boundary, manifest, placement))
-        self.brought = Brought(pulled_bytes=manifest.num_bytes)
+        """Bring it by copies that start at once; install it beside them, and digest it behind them."""
+        await arrival.start(wanted)
         async with asyncio.TaskGroup() as beside:
             landing = beside.create_task(self._landed_by(arrival))
             with self._attempt.times.phase("build"):
@@ -106,19 +108,11 @@ class Bringing:
             if installed is not None:
                 capture, begun = installed
                 self._require_same(manifest, capture)
-                proving = beside.create_task(self._prove(capture, boundary.block, begun))
+                proving = beside.create_task(self._prove(capture, block, begun))
                 await landing  # its word is for the source, and for the window: the device's order waits for neither
                 with self._attempt.times.phase("verify"):
                     return capture, await proving
-        return await self._installed(manifest, boundary.block)
-
-    def _left(self, arrival: Arrival, boundary: Boundary, manifest: Manifest, placement: Placement) -> Sequence[Extent]:
-        """Return what is still to be pulled: all of it, unless that is begun and only some of it has changed since."""
-        preview = self._preview
-        is_foretold = preview is not None and placement == preview.places
-        if arrival.has_begun and is_foretold and preview is not None and manifest.storages == preview.manifest.storages:
-            return extents_of(manifest, placement, boundary.moved)
-        return extents(manifest, placement)
+        return await self._installed(manifest, block)
 
     async def _landed_by(self, arrival: Arrival) -> None:
         with self._attempt.times.phase("land"):
@@ -126,13 +120,17 @@ class Bringing:
         self._landed()
 
     async def _wanted(self, manifest: Manifest, placement: Placement, boundary: Boundary) -> Sequence[Extent]:
-        """Return what is to be pulled: all of it, unless some is held already."""
-        if self._rounds is None:
-            self.brought = Brought(pulled_bytes=manifest.num_bytes)
+        """Return what is to be pulled: all of it, unless some is held already, or is on its way."""
+        if self._rounds is not None:
+            wanted = await self._rounds.bring(boundary, manifest, placement)
+            self.brought = self._rounds.brought
+            return wanted
+        self.brought = Brought(pulled_bytes=manifest.num_bytes)
+        preview, has_begun = self._preview, self._arrival is not None and self._arrival.has_begun
+        if not has_begun or preview is None or placement != preview.places:
             return extents(manifest, placement)
-        wanted = await self._rounds.bring(boundary, manifest, placement)
-        self.brought = self._rounds.brought
-        return wanted
+        is_foretold = manifest.storages == preview.manifest.storages
+        return extents_of(manifest, placement, boundary.moved) if is_foretold else extents(manifest, placement)
 
     async def _land(self, wanted: Sequence[Extent]) -> None:
         """Pull it, then close the write window: what was lent for writing can be written no more."""

@@ -1,0 +1,221 @@
+"""What the devices order in a boundary's pause, with the double for both: no word between the hosts has to come for it,
+and none that comes late, never or wrongly makes what is installed another state."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.worker.device_engine import DeviceEngine
+from tests.worker.test_device_move import ARENA_BYTES, peer
+from tests.worker.test_move_between_workers import HEAD, Pair
+from worldmove.move.messages import Abandon, Boundary, Cancel, Ended, Landed, Proof, Still
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.device_window import DeviceWindow
+from worldmove.state.extent import Extent
+from worldmove.state.gate import Latch, number_of
+from worldmove.transport.peer import PeerChannel
+from worldmove.worker.messages import BlockDone
+
+NONCE = bytes(32)
+
+
+def never(message: Any) -> bool:
+    return False
+
+
+def moved(
+    trial: Callable[[Pair], Any], *, loses: Callable[[Any], bool] = never, engine: type[DeviceEngine] = DeviceEngine
+) -> None:
+    async def run() -> None:
+        pair = Pair(engines=(engine(), engine()), transports={"path": peer()}, arena_bytes=ARENA_BYTES, loses=loses)
+        try:
+            await pair.open_on_a(4)
+            await trial(pair)
+        finally:
+            await pair.close()
+        assert pair.benches["a"].failures == pair.benches["b"].failures == []
+
+    asyncio.run(run())
+
+
+async def ended(pair: Pair) -> tuple[str, str]:
+    await pair.start_move("path")
+    found: Ended = await pair.hears(Ended)
+    return found.outcome, found.reason
+
+
+def latch_of(pair: Pair) -> Latch:
+    copy = pair.benches["a"].worker.copies.get("s-1")
+    assert copy is not None
+    arena = copy.slot.arena
+    assert isinstance(arena, DeviceArena)
+    assert arena.gate is not None
+    return arena.gate.for_number(number_of(NONCE))
+
+
+def test_a_source_proves_what_it_froze_though_no_word_of_the_landing_comes() -> None:
+    async def trial(pair: Pair) -> None:
+        assert await ended(pair) == ("committed", "done")
+        assert len(pair.benches["a"].of(Proof)) == 1
+
+    moved(trial, loses=lambda message: isinstance(message, Landed))
+
+
+def test_a_destination_whose_device_says_nothing_is_waited_for_until_its_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[bool] = []
+    by_host = Latch.open
+
+    def noted(self: Latch) -> None:
+        opened.append(self.is_open())
+        by_host(self)
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(PeerChannel, "tell_read", lambda self, number: None)
+        monkeypatch.setattr(Latch, "open", noted)
+        assert await ended(pair) == ("committed", "done")
+        assert opened[0] is False
+
+    moved(trial)
+
+
+@pytest.mark.parametrize("end", ["source", "destination"])
+def test_where_a_move_is_given_up_nothing_waits_at_the_gate_any_more(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(PeerChannel, "tell_read", lambda self, number: None)
+        await pair.start_move("path")
+        while not pair.benches["b"].of(Landed):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        latch = latch_of(pair)
+        assert not latch.is_open()
+        if end == "source":
+            pair.benches["a"].worker.take(Cancel(to="a", **HEAD))  # type: ignore[arg-type]
+        else:
+            head = HEAD | {"sender": "b", "incarnation": 1}
+            pair.benches["a"].worker.take(Abandon(to="a", reason="x", detail="y", **head))  # type: ignore[arg-type]
+        await pair.hears(Ended, 2)
+        assert {each.outcome for each in pair.heard if isinstance(each, Ended)} == {"aborted"}
+        assert latch.is_open()
+        pair.benches["a"].inputs(4)
+        await pair.benches["a"].rest()
+        assert pair.benches["a"].blocks()[-1] == 4
+
+    moved(trial, loses=lambda message: isinstance(message, Landed))
+
+
+def test_a_destination_that_opens_the_gate_too_early_spoils_no_more_than_its_own_proof() -> None:
+    async def trial(pair: Pair) -> None:
+        await pair.open_attempt("path")
+        latch_of(pair).open()
+        pair.start()
+        found: Ended = await pair.hears(Ended)
+        assert found.outcome == "committed"  # what was installed is what was frozen: that is compared all the same
+
+    moved(trial)
+
+
+# what is pulled before the boundary
+
+
+class Pulls:
+    """Notes what was pulled, and through which window."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.extents: list[tuple[Extent, ...]] = []
+        real = DeviceWindow.start_copy
+
+        def noted(window: DeviceWindow, source: int, extents: Sequence[Extent]) -> Any:
+            self.extents.append(tuple(extents))
+            return real(window, source, extents)
+
+        monkeypatch.setattr(DeviceWindow, "start_copy", noted)
+
+    @property
+    def num_bytes(self) -> list[int]:
+        return [sum(extent.length for extent in extents) for extents in self.extents]
+
+
+def test_what_lies_in_its_slot_is_pulled_before_the_boundary_and_only_what_has_come_there_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def trial(pair: Pair) -> None:
+        pulls = Pulls(monkeypatch)
+        assert await ended(pair) == ("committed", "done")
+        said = [type(message) for message in pair.benches["a"].sent if isinstance(message, Still | Boundary)]
+        assert said == [Still, Boundary]
+        (boundary,) = pair.benches["a"].of(Boundary)
+        assert len(boundary.moved) > 0
+        early, late = pulls.num_bytes
+        assert 0 < late < early // 8
+
+    moved(trial)
+
+
+def test_where_no_word_comes_that_the_slot_is_still_all_is_pulled_at_the_boundary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def trial(pair: Pair) -> None:
+        pulls = Pulls(monkeypatch)
+        assert await ended(pair) == ("committed", "done")
+        (all_of_it,) = pulls.num_bytes
+        assert all_of_it > 250_000
+
+    moved(trial, loses=lambda message: isinstance(message, Still))
+
+
+async def say_still(pair: Pair) -> None:
+    head = HEAD | {"sender": "a", "incarnation": 1}
+    pair.benches["b"].worker.take(Still(to="b", **head))  # type: ignore[arg-type]
+    await pair.benches["b"].settle()
+
+
+LIES: dict[str, tuple[Callable[[tuple[int, ...]], tuple[int, ...]], tuple[str, str]]] = {
+    "it keeps quiet about what has moved": (lambda moved: (), ("aborted", "mismatch")),
+    "it speaks of what there is not": (lambda moved: (*moved, 4096), ("aborted", "bad_manifest")),
+    "it says it twice": (lambda moved: (*moved, *moved), ("committed", "done")),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_source_that_lies_about_what_has_come_into_its_slot_installs_nothing_else(lie: str) -> None:
+    change, expected = LIES[lie]
+    told: list[Boundary] = []
+
+    def struck(message: Any) -> bool:
+        if isinstance(message, Boundary):
+            if not told:
+                msgspec.structs.force_setattr(message, "moved", change(message.moved))
+            told.append(message)
+        return False
+
+    async def trial(pair: Pair) -> None:
+        await pair.open_attempt("path")
+        await say_still(pair)  # before anything has come into the slot
+        pair.start()
+        found: Ended = await pair.hears(Ended)
+        assert (found.outcome, found.reason) == expected
+        if found.outcome == "aborted":
+            assert pair.benches["b"].of(BlockDone) == []
+
+    moved(trial, loses=struck)
+
+
+def test_a_slot_that_is_said_to_be_still_and_is_not_is_not_installed() -> None:
+    """Said while the session is played on: what was pulled then is of another block."""
+
+    async def trial(pair: Pair) -> None:
+        await pair.open_attempt("path")
+        await say_still(pair)
+        pair.benches["a"].inputs(4)
+        await pair.benches["a"].rest()
+        pair.acknowledge("a", 4)
+        pair.start()
+        found: Ended = await pair.hears(Ended)
+        assert (found.outcome, found.reason) == ("aborted", "mismatch")
+        assert pair.benches["b"].of(BlockDone) == []
+
+    moved(trial)
