@@ -1,5 +1,6 @@
 """A seal over one run: whatever the program under simulation takes from outside, itself or by a library, raises."""
 
+import asyncio
 import datetime
 import gc
 import os
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.simulation.gathering import gather
 from tests.simulation.loop import EscapeError
 
 SEALED: tuple[tuple[Any, tuple[str, ...]], ...] = (
@@ -30,13 +32,14 @@ SEALED: tuple[tuple[Any, tuple[str, ...]], ...] = (
 def sealed() -> Iterator[None]:
     """Seal clocks, randomness, threads, sockets, and the garbage collector: it runs before and after, never within."""
     kept = [(owner, name, getattr(owner, name)) for owner, names in SEALED for name in names if hasattr(owner, name)]
-    kept.append((datetime, "datetime", datetime.datetime))
+    kept += [(datetime, "datetime", datetime.datetime), (asyncio, "gather", asyncio.gather)]
     collects = gc.isenabled()
     gc.disable()
     try:
         for owner, name, _ in kept:
             setattr(owner, name, _raiser(f"{owner.__name__}.{name}"))
         datetime.datetime = _NoClock  # type: ignore[misc]
+        asyncio.gather = gather  # type: ignore[assignment]
         yield
     finally:
         for owner, name, original in kept:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.move.account import account_of
@@ -81,7 +82,7 @@ def rates_of(reports: Sequence[MoveReport], side: str, name: str) -> list[float]
 def _rate(report: MoveReport, side: str, name: str) -> float | None:
     """Return how fast a phase went over the whole state, if the state is large enough to tell."""
     spans = [phase for phase in report.phases if (phase.side, phase.name) == (side, name)]
-    took_s = sum(phase.end_s - phase.start_s for phase in spans)
+    took_s = fsum(phase.end_s - phase.start_s for phase in spans)
     return report.num_bytes / took_s if took_s > 0 and report.num_bytes >= RATE_FROM_BYTES else None
 
 

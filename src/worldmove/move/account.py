@@ -16,6 +16,7 @@ A station that was passed before the one in front of it costs nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from worldmove.move.report import MoveReport, PhaseTime
 
@@ -72,7 +73,7 @@ def account_of(report: MoveReport) -> Account | None:
         installed=verify.start_s - zero,
         proven=proven,
         allowed=allowed,
-        moves_s=sum(phase.end_s - phase.start_s for phase in moves),
+        moves_s=fsum(phase.end_s - phase.start_s for phase in moves),
         rest_s=max([0.0, *(zero - phase.start_s for phase in rest)]),
         is_rested=bool(rest) and all(phase.end_s <= zero for phase in rest),
         has_rows=bool(_all(report.phases, "reconcile")),

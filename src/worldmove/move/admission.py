@@ -9,6 +9,7 @@ The terms of each strategy are in ``move/reckoning.py``. A measurement that is n
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import fsum
 
 from worldmove.move.measured import Measured, unknown
 from worldmove.move.reckoning import RECKONERS
@@ -41,7 +42,7 @@ class Verdict:
     @property
     def before_s(self) -> float:
         """How long the session is expected to be played on before its pause."""
-        return sum(term.seconds for term in self.before)
+        return _sum(self.before)
 
     @property
     def slack_s(self) -> float | None:
@@ -120,4 +121,5 @@ def _largest(terms: Sequence[Term]) -> str:
 
 
 def _sum(terms: Sequence[Term]) -> float:
-    return sum(term.seconds for term in terms)
+    # Python's own sum of floats is rounded in another way from 3.12 on.
+    return fsum(term.seconds for term in terms)
