@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from tests.attacks.pond import Pond
 from tests.move.harness import BLOCK_S, Copy, Fleet, Outcome, Plays, Worker, World, inputs_of
 from tests.move.virtual import inline
 from worldmove.move.ledger_messages import Answer, Operation
-from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Boundary, Prepared
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Boundary, Meet, Prepared
 from worldmove.state import Manifest
 from worldmove.state.arena import Arena, Extent, extents
 from worldmove.state.geometry import overlap
@@ -25,6 +26,9 @@ from worldmove.transport.loopback import Loopback
 from worldmove.transport.wrappers import Wrapped
 
 SLOT_BYTES = 16 << 10
+ROW_BYTES = 32
+READY_S = 0.3
+"""How long a source stands still before its freeze, so that the rows at rest are there."""
 WORLD = World(first=Pond, install=pond.install)  # type: ignore[arg-type]
 
 Deliveries = list[tuple[float, AnyMoveMessage]]
@@ -79,6 +83,7 @@ class Attacked(Fleet):
         """The messages of the move before."""
         self._latest: dict[type, AnyMoveMessage] = {}
         self._offered: Preview | None = None
+        self.source_config = replace(self.source_config, row_bytes=ROW_BYTES)
         self.at_ease()
         self.on_promote = self._compare
 
@@ -90,7 +95,21 @@ class Attacked(Fleet):
         self.answer: Callable[[Operation, Answer | None], Answer | None] = lambda operation, answer: answer
         self.on_post = lambda message: None
         self.on_reserve = lambda copy: None
-        self.path, self.strategy = "loopback", "boundary copy"
+        self.path, self.strategy, self.waits_for_ready_s = "loopback", "boundary copy", 0.0
+
+    def go_ahead(self, *, plays_on: bool) -> None:
+        """Have the next move send its rows before the boundary, and tell of them at rest.
+
+        ``plays_on``: one more block is played then, so that what was told is not of the boundary.
+        """
+        self.strategy, self.waits_for_ready_s = "pre-copy", READY_S
+        if plays_on:
+            self.on_post = self._play_once
+
+    def _play_once(self, message: AnyMoveMessage) -> None:
+        if isinstance(message, Meet) and len(self.live()) == 1:
+            self.on_post = lambda later: None
+            self.owner.play()
 
     def take_arena(self) -> Arena:
         return self._arenas.pop() if self._arenas else Arena(SLOT_BYTES, "pond")

@@ -8,6 +8,7 @@ class Where(Enum):
     """What is made to lie."""
 
     FIELD = "a field of a message"
+    AHEAD = "a field of a message of a move that goes ahead while the session is played"
     MESSAGE = "a whole message"
     PATH = "bytes on their way"
     LANDED = "installed memory, between landing and verification"

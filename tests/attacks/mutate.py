@@ -111,6 +111,40 @@ def item_added(rng: random.Random, value: tuple[Any, ...], other: Any) -> tuple[
     return (*value, rng.randrange(1 << 12))
 
 
+def enlarged(rng: random.Random, value: bytes, other: Any) -> bytes:
+    """Of an absurd size."""
+    return value + bytes(1 << rng.randrange(10, 20))
+
+
+def emptied(rng: random.Random, value: Any, other: Any) -> Any:
+    return type(value)()
+
+
+def rows_made_up(rng: random.Random, value: None, other: Any) -> bytes:
+    """Numbers of rows that are none, or of many."""
+    return rng.choice([b"", rng.randbytes(4), bytes(4 << rng.randrange(10)), b"\xff" * 8])
+
+
+def rolls_made_up(rng: random.Random, value: dict[str, Any], other: Any) -> dict[str, Any]:
+    """An engine's word of what it has never rolled: no leaf, no axis, or far beyond its end."""
+    path = rng.choice(["window", "base", "trail", "no leaf", ""])
+    return value | {path: (rng.choice([0, 1, 7]), rng.choice([0, 1, 5, 1 << 40]), rng.choice([0, 1, 1 << 40]))}
+
+
+AHEAD: Mapping[str, Mapping[str, Mutator]] = {
+    "bytes": {"enlarged": enlarged, "emptied": emptied},
+    "NoneType": {"rows made up": rows_made_up},
+    "dict": {"rolls made up": rolls_made_up},
+    "tuple": {"emptied": emptied},
+}
+"""More ways, by the type of what is changed."""
+
+
+def more_mutators_of(value: Any) -> Mapping[str, Mutator]:
+    """Return every way to change a value of a message that is said before the boundary, or tells of rows."""
+    return {**mutators_of(value), **AHEAD.get(type(value).__name__, {})}
+
+
 def mutators_of(value: Any) -> Mapping[str, Mutator]:
     """Return the ways in which such a value may be changed, by name."""
     sequence = {"truncate": truncate, "repeat": repeat, "swap": swap, "zeros": zeros, "foreign": foreign}

@@ -1,20 +1,23 @@
 """Everything that can be struck: each way at each place, so that nothing is left out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import UnionType
-from typing import Annotated, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
 
 from tests.attacks.case import Case, Where
-from tests.attacks.mutate import mutators_of
+from tests.attacks.mutate import Mutator, more_mutators_of, mutators_of
 from tests.attacks.payload import WAYS
-from tests.attacks.strikes import ABA, DIGESTS, ENGINE, INSTALLED, KINDS, LATE, QUESTIONS, WHOLE
+from tests.attacks.strikes import ABA, AHEAD_KINDS, DIGESTS, ENGINE, INSTALLED, KINDS, LATE, QUESTIONS, WHOLE
+from worldmove.move.messages import MoveMessage
 
 NUM_EXTENTS = 5
 """A pond's, once its late leaf is there."""
 ASKED = ("OpenAttempt", "CommitAttempt", "CloseAttempt", "Reclaim")
 """The questions that a move asks."""
+ADDRESS = MoveMessage.__struct_fields__
+"""Of every message the same, and read by the same filter: struck in each message of a boundary copy, and in Meet."""
 ENGINE_LEAVES = ("window", "base", "trail", "late")
 
 _SAMPLES: dict[str, object] = {
@@ -25,7 +28,8 @@ _SAMPLES: dict[str, object] = {
 def sites() -> list[Case]:
     """Return one case for each site, with seed 0."""
     return [
-        *_fields(),
+        *_fields(Where.FIELD, KINDS, mutators_of),
+        *_fields(Where.AHEAD, AHEAD_KINDS, more_mutators_of),
         *(Case(where=Where.MESSAGE, target=kind, how=how) for kind in KINDS for how in WHOLE),
         *(Case(where=Where.PATH, target=f"extent {n}", how=how) for n in range(NUM_EXTENTS) for how in WAYS),
         *(Case(where=Where.LANDED, target=f"extent {n}", how=how) for n in range(NUM_EXTENTS) for how in WAYS),
@@ -37,11 +41,16 @@ def sites() -> list[Case]:
     ]
 
 
-def _fields() -> Iterator[Case]:
-    for kind, struct in KINDS.items():
+def _fields(where: Where, kinds: Mapping[str, type], ways: Callable[[Any], Mapping[str, Mutator]]) -> Iterator[Case]:
+    for kind, struct in kinds.items():
         for field in msgspec.structs.fields(struct):
-            for how in mutators_of(_sample(field.type)):
-                yield Case(where=Where.FIELD, target=f"{kind}.{field.name}", how=how)
+            if where is Where.AHEAD and kind != "Meet" and field.name in ADDRESS:
+                continue
+            samples = [_sample(field.type)]
+            if samples == [None] and where is Where.AHEAD:
+                samples += [_SAMPLES["bytes" if field.name == "changed" else "int"]]
+            for how in dict.fromkeys(how for sample in samples for how in ways(sample)):
+                yield Case(where=where, target=f"{kind}.{field.name}", how=how)
 
 
 def _questions() -> Iterator[Case]:

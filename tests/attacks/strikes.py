@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tests.attacks.attacked import Attacked, Deliveries
 from tests.attacks.case import Case, Where
-from tests.attacks.mutate import mutators_of
+from tests.attacks.mutate import more_mutators_of, mutators_of
 from tests.attacks.payload import WAYS, Spoil
 from tests.move.harness import Copy
 from worldmove.move.ledger_messages import Operation
@@ -62,12 +62,17 @@ class Donors:
 
     messages: dict[type, AnyMoveMessage]
     """Of another session's move."""
+    ahead: dict[type, AnyMoveMessage]
+    """Of another session's move that went ahead."""
     other_slot: bytes
 
 
 EARLY = (Base, Begin, Fetched, Final, Meet, Ready, Still)
-"""What a boundary copy in host memory, which is struck here, never says: each is struck in tests/move or tests/worker,
-where it is said."""
+"""What a boundary copy in host memory never says."""
+OTHERS = (Fetched, Final, Still)
+"""What is said only where input lists follow a snapshot, leaves travel as they are final, or the slot is a device's."""
+AHEAD_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*EARLY, Boundary) if kind not in OTHERS}
+"""What a move says that goes ahead."""
 KINDS: dict[str, type] = {kind.__name__: kind for kind in AnyMoveMessage.__args__ if kind not in EARLY}
 QUESTIONS: dict[str, type] = {kind.__name__: kind for kind in Operation.__args__}
 
@@ -95,30 +100,49 @@ def break_one_byte(copy: Copy, manifest: Manifest, placement: Placement) -> None
     copy.arena.buffer[placement[0]] ^= 1
 
 
+def field_ahead(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
+    fleet.go_ahead(plays_on=case.how.endswith("made up") or rng.random() < 0.3)
+    _change_field(fleet, case, AHEAD_KINDS[case.target.partition(".")[0]], rng, donors.ahead, struck)
+
+
 def field_of_message(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
-    kind, _, name = case.target.partition(".")
+    kind = case.target.partition(".")[0]
     _setting(fleet, kind)
-    others = [donors.messages.get(KINDS[kind]), fleet.earlier.get(KINDS[kind])]
+    change = _change_field(fleet, case, KINDS[kind], rng, donors.messages, struck)
+    if kind == "Gone":
+        _beside(fleet, lambda message: change(_gone(message)))
+
+
+def _change_field(
+    fleet: Attacked,
+    case: Case,
+    kind: type,
+    rng: random.Random,
+    messages: Mapping[type, AnyMoveMessage],
+    struck: Struck,
+) -> Callable[[AnyMoveMessage], AnyMoveMessage]:
+    """Have one field of a kind of message be another, from now on; return what changes it."""
+    name, ways = case.target.partition(".")[2], more_mutators_of if case.where is Where.AHEAD else mutators_of
+    others = [messages.get(kind), fleet.earlier.get(kind)]
     always = rng.random() < 0.3
 
     def change(message: AnyMoveMessage) -> AnyMoveMessage:
         value = getattr(message, name)
-        if case.how not in mutators_of(value):
+        if case.how not in ways(value):
             return message
         other = next((getattr(m, name) for m in rng.sample(others, 2) if m is not None), value)
-        changed = mutators_of(value)[case.how](rng, value, other)
+        changed = ways(value)[case.how](rng, value, other)
         if type(changed) is type(value) and _same(changed, value):
             return message
         struck.times += 1
         return msgspec.structs.replace(message, **{name: changed})
 
     def deliver(message: AnyMoveMessage) -> Deliveries:
-        hits = isinstance(message, KINDS[kind]) and (always or not struck.times)
+        hits = isinstance(message, kind) and (always or not struck.times)
         return [(USUAL_S, change(message) if hits else message)]
 
     fleet.deliver = deliver
-    if kind == "Gone":
-        _beside(fleet, lambda message: change(_gone(message)))
+    return change
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -452,6 +476,7 @@ def questions(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, s
 
 ARMS: dict[Where, Callable[[Attacked, Case, random.Random, Donors, Struck], None]] = {
     Where.FIELD: field_of_message,
+    Where.AHEAD: field_ahead,
     Where.MESSAGE: whole_message,
     Where.PATH: bytes_on_their_way,
     Where.LANDED: landed_memory,

@@ -139,16 +139,26 @@ def donors() -> Donors:
     async def record() -> Donors:
         fleet = Attacked()
         await fleet.play(5)
-        said: dict[type, AnyMoveMessage] = {}
-
-        def note(message: AnyMoveMessage) -> None:
-            said.setdefault(type(message), message)
-
-        fleet.on_post = note
-        await fleet.move("B")
-        return Donors(messages={kind: _renamed(each) for kind, each in said.items()}, other_slot=_another_slot())
+        messages = await _said(fleet, "B")
+        await fleet.alone()
+        fleet.go_ahead(plays_on=False)
+        return Donors(messages=messages, ahead=await _said(fleet, "A"), other_slot=_another_slot())
 
     return run(record())
+
+
+async def _said(fleet: Attacked, to: str) -> dict[type, AnyMoveMessage]:
+    """Return the first message of each kind of a move, as another session's."""
+    said: dict[type, AnyMoveMessage] = {}
+    before = fleet.on_post
+
+    def note(message: AnyMoveMessage) -> None:
+        said.setdefault(type(message), _renamed(message))
+        before(message)
+
+    fleet.on_post = note
+    await fleet.move(to)
+    return said
 
 
 def _renamed(message: AnyMoveMessage) -> AnyMoveMessage:

@@ -27,7 +27,7 @@ class Gathered(asyncio.Future[list[Any]]):
         """Cancel every part. False where none could be."""
         if self.done():
             return False
-        if any([part.cancel(msg) for part in self._parts]):
+        if [part for part in self._parts if part.cancel(msg)]:
             self._was_cancelled = True
             return True
         return False
