@@ -10,7 +10,7 @@ import asyncio
 import random
 import signal
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,7 +38,8 @@ def main() -> None:
     options = options_of(None)
     quiet()
     recorder = Recorder("chaos", options)
-    rows = asyncio.run(run(options))
+    rows: list[dict[str, Any]] = []
+    asyncio.run(run(options, rows, lambda: recorder.keep(summary_of(rows), {"moves": rows}, Path(options.out))))
     recorder.write(summary_of(rows), {"moves": rows})
 
 
@@ -54,10 +55,9 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
-async def run(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Open worlds and move them about until there were enough moves."""
+async def run(options: argparse.Namespace, rows: list[dict[str, Any]], keep: Callable[[], None]) -> None:
+    """Open worlds and move them about until there were enough moves; add them to ``rows``, and keep each world's."""
     rng, loop = random.Random(options.seed), asyncio.get_running_loop()
-    rows: list[dict[str, Any]] = []
     until = loop.time() + options.for_s
     with TemporaryDirectory(prefix="worldmove-chaos-") as folder:
         async with (
@@ -67,7 +67,7 @@ async def run(options: argparse.Namespace) -> list[dict[str, Any]]:
             while len(rows) < options.moves and loop.time() < until:
                 left = min(options.moves_per_world, options.moves - len(rows))
                 rows += await one_world(house, rng, left, options.share)
-    return rows
+                keep()
 
 
 async def one_world(house: House, rng: random.Random, num_moves: int, share: float) -> list[dict[str, Any]]:

@@ -5,30 +5,54 @@ corruptions took place and changed something. What struck nothing is tried and n
 """
 
 import argparse
-from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+import itertools
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from math import inf
+from pathlib import Path
 from typing import Any
 
 from bench.record import Recorder, label
 from tests.attacks.campaign import Tally, campaign
 
-BATCH = 2500
+BATCH = 400
+AHEAD = 2
+"""Batches that wait for each process."""
+WRITE_EVERY_S = 10.0
 
 
 def main() -> None:
     """Try out and write."""
     options = options_of(None)
     recorder = Recorder("corruptions", options)
-    tally = Tally()
-    first = 0
-    with ProcessPoolExecutor(max_workers=options.processes) as pool:
-        while tally.struck < options.corruptions and not tally.failures:
-            begins = [first + n * BATCH for n in range(options.processes)]
-            first += len(begins) * BATCH
-            for found in pool.map(campaign, begins, [BATCH] * len(begins), [options.seed] * len(begins)):
-                tally = tally.and_(found)
+    tally, begun, written = Tally(), time.monotonic(), time.monotonic()
+    for found in batches(options.seed, options.processes):
+        tally = tally.and_(found)
+        now = time.monotonic()
+        if tally.struck >= options.corruptions or tally.failures or now - begun > options.limit_s:
+            break
+        if now - written > WRITE_EVERY_S:
+            recorder.keep(summary_of(tally), samples_of(tally), Path(options.out))
+            written = now
     recorder.write(summary_of(tally), samples_of(tally))
+    sys.exit(bool(tally.failures))
+
+
+def batches(seed: int, num_processes: int) -> Iterator[Tally]:
+    """Give what came of the list of cases that a seed gives, in its order: how many share the work decides nothing."""
+    with ProcessPoolExecutor(max_workers=num_processes) as pool:
+        asked = deque[Future[Tally]]()
+        for first in itertools.count(step=BATCH):
+            asked.append(pool.submit(campaign, first, BATCH, seed))
+            if len(asked) > AHEAD * num_processes:
+                try:
+                    yield asked.popleft().result()
+                except GeneratorExit:
+                    pool.shutdown(cancel_futures=True)
+                    raise
 
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -38,6 +62,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--corruptions", type=int, default=100_000, help="how many must have taken place")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--limit-s", type=float, default=inf, help="seconds after which it stops with what it has")
     return options.parse_args(arguments)
 
 

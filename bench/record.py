@@ -38,11 +38,17 @@ class Recorder:
         self._load = os.getloadavg()
         self._before = usage()
 
-    def write(self, summary: Mapping[str, Any], samples: Mapping[str, Any]) -> None:
-        """Write the result to ``--out`` and its summary to standard output."""
-        out = Path(self._options.out)
+    def keep(self, summary: Mapping[str, Any], samples: Mapping[str, Any], out: Path) -> None:
+        """Write what there is so far, whole or not at all."""
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(dumped(self._result(summary, samples)), encoding="utf-8")
+        beside = out.with_suffix(".part")
+        beside.write_text(dumped(self._result(summary, samples)), encoding="utf-8")
+        beside.replace(out)
+
+    def write(self, summary: Mapping[str, Any], samples: Mapping[str, Any], out: Path | None = None) -> None:
+        """Write the result to ``--out``, or where it is said, and its summary to standard output."""
+        out = out or Path(self._options.out)
+        self.keep(summary, samples, out)
         print(json.dumps(summary, indent=2))
         print(f"-> {out}", file=sys.stderr)
 

@@ -186,13 +186,6 @@ def test_a_destination_that_compares_no_digests_is_found_out(monkeypatch: pytest
         assert any("is not the one that was frozen" in complaint for complaint in complaints(results))
 
 
-def test_a_destination_that_believes_what_a_boundary_says_of_its_rows_is_found_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(MoveProof, "compare", lambda self, other, manifest: ())
-    assert Verdict.ACCEPTED in {result.verdict for result in found(Where.AHEAD, "foreign", "Boundary.changed")}
-
-
 def test_a_destination_that_compares_all_groups_but_the_last_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     compare = MoveProof.compare
 
