@@ -104,12 +104,17 @@ def test_a_session_that_is_moved_to_its_keeper_outlives_that_worker_too(ground: 
 def test_a_keeper_killed_at_any_point_is_replaced(ground: Ground, trio: House, point: str) -> None:
     async def run() -> None:
         async with protected(trio) as (session, watcher):
-            first = keeper(trio, session)
+            keepers = [keeper(trio, session)]
             if point == "heard: Expect":
-                trio.signal(first, signal.SIGKILL)
-                first = next(name for name in TRIO.workers if name not in (OWNER, first))
-            trio.board(first).order(Action.KILL, point)
-            await eventually(lambda: trio.board(first).answer == point, f"{first} comes to {point}")
+                trio.signal(keepers[0], signal.SIGKILL)
+                # Where it is back before another is looked for, the same worker may be asked again.
+                keepers = [name for name in TRIO.workers if name != OWNER]
+            boards = [trio.board(name) for name in keepers]
+            for board in boards:
+                board.order(Action.KILL, point)
+            await eventually(lambda: point in [board.answer for board in boards], f"one of {keepers} comes to {point}")
+            for board in boards:
+                board.clear()
             await goes_on(trio, session, watcher)
             assert trio.desk.view(session).owner == OWNER
 

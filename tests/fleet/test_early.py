@@ -1,6 +1,8 @@
 """What comes before the boundary, as the controller conducts it."""
 
+import asyncio
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -16,7 +18,8 @@ def begun(arrange: Callable[[Ends], None], **waits: float) -> tuple[Ending, Serv
     """Conduct a try by replay. Unless ``arrange`` has it otherwise, the destination is ready at once."""
 
     def both(ends: Ends) -> None:
-        ends.says[Begin] = lambda message: ends.say("b", Ready) if message.to == "b" else None
+        b = ends.server.wires["b"]
+        ends.says[Begin] = lambda message: ends.say("b", Ready) if message.to == "b" and len(b.of(Begin)) == 1 else None
         arrange(ends)
 
     times = {"patience_s": 2.0, "begin_every_s": 0.2, "told_s": 0.1, "lease_s": 0.5, **waits}
@@ -63,6 +66,32 @@ def test_a_start_that_was_lost_is_said_again_when_the_destination_is_still_ready
     ending, server = begun(arrange)
     assert ending.outcome is Outcome.COMMITTED
     assert len(server.wires["a"].of(Start)) == 2
+
+
+def test_a_destination_that_waits_longer_than_its_lease_for_the_boundary_hears_that_the_move_goes_on() -> None:
+    """A source comes to its boundary when its next list is there: that may take longer than ``lease_s``."""
+    heard_at: list[float] = []
+
+    def arrange(ends: Ends) -> None:
+        loop = asyncio.get_running_loop()
+
+        def began(message: MoveMessage) -> None:
+            if message.to != "b":
+                return
+            heard_at.append(loop.time())
+            if len(heard_at) == 1:
+                ends.say("b", Ready)
+
+        ends.says[Begin] = began
+        for number in range(1, 8):
+            loop.call_later(0.2 * number, ends.say, "b", Ready)
+        loop.call_later(1.5, ends.commit)
+        ends.says[Start] = lambda message: None
+
+    ending, _ = begun(arrange, move_s=10.0)
+    assert ending.outcome is Outcome.COMMITTED
+    assert max(after - before for before, after in pairwise(heard_at)) < 0.5
+    assert heard_at[-1] - heard_at[0] > 1.0
 
 
 @pytest.mark.parametrize("side", ["source", "destination"])

@@ -241,6 +241,7 @@ class Attempt:
                     await self._close()
             case Ready():
                 self._ends.start()  # it may have been lost
+                self._ends.go_on()  # a source may take longer to its boundary than a lease lasts
             case CancelAsked():
                 self._ends.cancel()
             case LinkedAgain(worker=worker):

@@ -44,18 +44,25 @@ class Ends:
 
     def begin(self) -> None:
         """Have both do what comes before the boundary; said again, it is still wanted."""
+        for end in (self._plan.source, self._plan.destination):
+            self._begin(end)
+
+    def go_on(self) -> None:
+        """Have a destination that waits for its source go on waiting: nobody else says that the move is conducted."""
+        self._begin(self._plan.destination)
+
+    def _begin(self, end: WorkerRecord) -> None:
         config, plan = self._config, self._plan
-        for end in (plan.source, plan.destination):
-            self._tell(
-                end,
-                Begin,
-                destination=plan.destination.name,
-                destination_incarnation=plan.destination.incarnation,
-                nonce=plan.nonce,
-                lease_s=config.lease_s,
-                patience_s=config.patience_s,
-                strategy=plan.strategy.value,
-            )
+        self._tell(
+            end,
+            Begin,
+            destination=plan.destination.name,
+            destination_incarnation=plan.destination.incarnation,
+            nonce=plan.nonce,
+            lease_s=config.lease_s,
+            patience_s=config.patience_s,
+            strategy=plan.strategy.value,
+        )
 
     def start(self) -> None:
         """Have the source freeze at its next boundary."""
