@@ -11,6 +11,7 @@ from worldmove.worker.assemble import Edges, assemble
 from worldmove.worker.background import Background
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.messages import BlockDone, Change, CheckDone, Copies, Inputs
+from worldmove.worker.pictures import taken
 from worldmove.worker.warm_up import WarmUp
 from worldmove.worker.worker import Worker
 
@@ -82,6 +83,7 @@ def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks
         on_failure=lambda task, error: failures.append(error),
         on_fault=host.get("on_fault", lambda task, error: failures.append(error)),
         on_shutdown=host.get("on_shutdown", lambda: None),
+        taking=host.get("taking", taken),
     )
     config = WorkerConfig(
         engine="none", worker=host.get("worker", "w-1"), incarnation=1, num_slots=num_slots, check_blocks=check_blocks

@@ -70,3 +70,27 @@ def test_waiting_for_acknowledgements_ends_with_the_last_one_before_the_block() 
         return early
 
     assert asyncio.run(play()) is False
+
+
+def test_a_promised_block_counts_as_sent_and_not_acknowledged_until_it_is_sent() -> None:
+    sent: list[BlockDone] = []
+    outbox = Outbox(sent.append)
+    outbox.promise(4)
+    assert outbox.first_kept(5) == 4
+    outbox.send_again(2)
+    assert sent == []
+    outbox.fulfil(done(4))
+    assert (outbox.first_kept(5), [message.block for message in sent]) == (4, [4])
+
+
+def test_a_promise_that_was_overtaken_is_not_kept() -> None:
+    """Another owner has shown that block, or the copy goes on from a later one."""
+    sent: list[BlockDone] = []
+    outbox = Outbox(sent.append)
+    for block in (4, 5, 6):
+        outbox.promise(block)
+    outbox.acknowledge(4)
+    outbox.send_again(2, 6)
+    for block in (4, 5, 6):
+        outbox.fulfil(done(block))
+    assert [message.block for message in sent] == [6]

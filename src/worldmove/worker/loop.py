@@ -8,12 +8,14 @@ Rules:
 3. A retired copy sends checks, never blocks; what it computed is kept, since it may have to take over. One that
    follows sends the digests of its frames.
 4. An account of the state, for the session's record, is taken when nothing waits (``worker.accounts``).
-5. An engine that raises in mid-step leaves a state that nobody can vouch for: the copy is given up, and no other.
+5. Of an owner's block that others still hash, the next one does not wait: it is promised to the outbox and sent when
+   its digests are there, before that next one is sent.
+6. An engine that raises in mid-step leaves a state that nobody can vouch for: the copy is given up, and no other.
 """
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,11 +26,12 @@ from worldmove.errors import EngineFailed, MessageError, StateRefused
 from worldmove.move.hosts import Blocking
 from worldmove.move.messages import MAX_BLOB_BYTES
 from worldmove.worker.courtesy import Courtesy
+from worldmove.worker.line import Line
 from worldmove.worker.message import Notes
 from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, Replayed, StateDone, ToServer
 from worldmove.worker.meter import Meter
 from worldmove.worker.on_their_way import OnTheirWay
-from worldmove.worker.pictures import Taking, taken
+from worldmove.worker.pictures import Pictures, Taking, taken
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import Account, account_of, digest_of, engine_asked, engine_trusted
 from worldmove.worker.turns import Turn, Turns
@@ -63,25 +66,31 @@ class Stepped:
     """What the engine's thread brings back of one block."""
 
     notes: tuple[Note, ...]
-    frames: bytes
-    frame_sha256: tuple[bytes, ...]
+    pictures: Pictures
     compute_s: float
     state_digest: str
 
 
 async def play(copy: SessionCopy, tools: Tools) -> None:
     """Step a copy whenever it can, until its slot may be given back. Raises EngineFailed: it can go on no further."""
-    while copy.phase is not CopyPhase.FREEING:
-        copy.wake.clear()
-        if copy.accounts.is_due(copy.next_block, list_waits=copy.can_step):
-            await _give_account(copy, tools)
-        elif not copy.can_step:
-            await copy.wake.wait()
-        elif copy.is_spare:
-            await tools.courtesy.permission(unless=lambda: not copy.is_spare, takes_s=_takes_s(copy, tools))
-            await _take_step(copy, tools, Turn.SPARE)
-        else:
-            await _take_step(copy, tools, Turn.OWNER)
+    line = Line(copy.wake.set)
+    try:
+        while copy.phase is not CopyPhase.FREEING:
+            copy.wake.clear()
+            if line.is_over:
+                await line.empty()  # raises where it has failed: that block will never come
+            if copy.accounts.is_due(copy.next_block, list_waits=copy.can_step):
+                await line.empty()  # an account follows its block
+                await _give_account(copy, tools)
+            elif not copy.can_step:
+                await copy.wake.wait()
+            elif copy.is_spare:
+                await tools.courtesy.permission(unless=lambda: not copy.is_spare, takes_s=_takes_s(copy, tools))
+                await _take_step(copy, tools, Turn.SPARE, line)
+            else:
+                await _take_step(copy, tools, Turn.OWNER, line)
+    finally:
+        await line.empty()  # whatever becomes of the copy: what it had computed before that is sent
 
 
 def _takes_s(copy: SessionCopy, tools: Tools) -> float | None:
@@ -90,7 +99,7 @@ def _takes_s(copy: SessionCopy, tools: Tools) -> float | None:
     return MARGIN * tools.meter.spare_s if follows else None
 
 
-async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
+async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) -> None:
     copy.begin_step()
     if copy.phase is CopyPhase.LIVE:
         tools.courtesy.owner_began(copy.name)
@@ -114,7 +123,12 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn) -> None:
                 taking=tools.taking,
             )
             stepped = await engine_thread(job)
-        _record(copy, tools, stepped, phase)
+        await line.empty()
+        if stepped.pictures.coming is None or not _is_shown(copy, phase):
+            _record(copy, tools, await _hashed(stepped), phase)
+        else:
+            await line.put(_send_hashed(copy, copy.next_block, stepped))
+            _promise(copy, tools, stepped)
     finally:
         tools.courtesy.owner_let_go(copy.name)
         copy.end_step()
@@ -164,11 +178,9 @@ def step(
         compute_s = clock() - begin
         if block.frames.nbytes > MAX_BLOB_BYTES:
             raise EngineFailed(f"a block has {block.frames.nbytes:,} bytes of pictures, more than {MAX_BLOB_BYTES:,}")
-        frames, frame_sha256 = taking(block.frames)
         return Stepped(
             notes=notes_of(block),
-            frames=frames,
-            frame_sha256=frame_sha256,
+            pictures=taking(block.frames),
             compute_s=compute_s,
             state_digest=_digest(engine, session) if wants_digest else "",
         )
@@ -192,6 +204,41 @@ def _digest(engine: Engine[Any], session: Any) -> str:
         return ""
 
 
+def _is_shown(copy: SessionCopy, begun_as: CopyPhase) -> bool:
+    """Whether what was stepped is an owner's block that nobody has seen."""
+    return begun_as is copy.phase is CopyPhase.LIVE and not copy.replays
+
+
+async def _hashed(stepped: Stepped) -> Stepped:
+    pictures = stepped.pictures
+    known = Pictures(frames=pictures.frames, frame_sha256=await pictures.hashed())
+    return replace(stepped, pictures=known)
+
+
+def _promise(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
+    """An owner's step has ended, and its pictures are being hashed: account for it. It is sent when they are."""
+    number = copy.next_block
+    copy.next_block = number + 1
+    copy.ended_at = asyncio.get_running_loop().time()
+    copy.outbox.promise(number)
+    _account_for(copy, tools, stepped, number)
+
+
+async def _send_hashed(copy: SessionCopy, number: int, stepped: Stepped) -> None:
+    copy.outbox.fulfil(block_done(copy, number, await _hashed(stepped)))
+
+
+def _account_for(copy: SessionCopy, tools: Tools, stepped: Stepped, number: int) -> None:
+    """Note what a block took that somebody is shown, and that its pictures are on their way."""
+    if copy.phase is not CopyPhase.THROWAWAY:
+        tools.courtesy.owner_ended(copy.name)
+    tools.meter.block(stepped.compute_s)
+    copy.accounts.stepped(number)
+    if number >= copy.skip_before:
+        copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
+        tools.on_their_way.sent(copy.name, number)
+
+
 def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPhase) -> None:
     """A step has ended: account for it, and send what it brought."""
     number = copy.next_block
@@ -207,17 +254,11 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPha
             tools.send(check_done(copy, number, stepped))
         copy.check_stepped()
         return
-    if copy.phase is not CopyPhase.THROWAWAY:
-        tools.courtesy.owner_ended(copy.name)
-    tools.meter.block(stepped.compute_s)
-    copy.accounts.stepped(number)
+    _account_for(copy, tools, stepped, number)
     if number >= copy.skip_before:
-        copy.num_digests_owed = max(0, copy.num_digests_owed - 1)
         copy.outbox.send(done)
-        tools.on_their_way.sent(copy.name, number)
     else:
-        copy.outbox.replayed[number] = stepped.frame_sha256
-        frames = stepped.frame_sha256
+        frames = copy.outbox.replayed[number] = done.frame_sha256
         tools.send(Replayed(session=copy.name, epoch=copy.epoch, block=number, frame_sha256=frames))
 
 
@@ -227,8 +268,8 @@ def block_done(copy: SessionCopy, number: int, stepped: Stepped) -> BlockDone:
         session=copy.name,
         epoch=copy.epoch,
         block=number,
-        frames=stepped.frames,
-        frame_sha256=stepped.frame_sha256,
+        frames=stepped.pictures.frames,
+        frame_sha256=stepped.pictures.frame_sha256,
         notes=stepped.notes,
         compute_s=stepped.compute_s,
         state_digest=stepped.state_digest,
@@ -253,7 +294,7 @@ def check_done(copy: SessionCopy, number: int, stepped: Stepped) -> CheckDone:
         session=copy.name,
         attempt=copy.attempt,
         block=number,
-        frame_sha256=stepped.frame_sha256,
+        frame_sha256=stepped.pictures.frame_sha256,
         state_digest=stepped.state_digest,
         compute_s=stepped.compute_s,
     )
@@ -265,6 +306,6 @@ def followed(copy: SessionCopy, number: int, stepped: Stepped) -> Followed:
         session=copy.name,
         attempt=copy.follows,
         block=number,
-        frame_sha256=stepped.frame_sha256,
+        frame_sha256=stepped.pictures.frame_sha256,
         compute_s=stepped.compute_s,
     )

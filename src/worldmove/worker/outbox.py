@@ -20,6 +20,8 @@ class Outbox:
     def __init__(self, send: Callable[[BlockDone], None]) -> None:
         self._send = send
         self._unacknowledged: dict[int, BlockDone] = {}
+        self._promised: dict[int, None] = {}
+        """Computed, and not sent yet: as good as sent and not acknowledged to whoever waits for that."""
         self._left: dict[int, BlockDone] = {}
         self.replayed: dict[int, tuple[bytes, ...]] = {}
         """Of blocks that were shown before: their frames' digests as they were computed anew, until a new one has left.
@@ -32,6 +34,16 @@ class Outbox:
         """Keep a block without sending it (a check block: it may have to stand in for the owner's)."""
         self._unacknowledged[done.block] = done
 
+    def promise(self, block: int) -> None:
+        """A block is computed and will be sent (``fulfil``)."""
+        self._promised[block] = None
+
+    def fulfil(self, done: BlockDone) -> None:
+        """Send a promised block and keep it, unless it has been shown or dropped since, another's in its place."""
+        if done.block in self._promised:
+            del self._promised[done.block]
+            self.send(done)
+
     def send(self, done: BlockDone) -> None:
         """Send a block and keep it."""
         self.put(done)
@@ -41,6 +53,8 @@ class Outbox:
         """Send every block from ``first`` on that is kept, in order, in the name of ``epoch``; drop earlier ones."""
         kept = {block: self._unacknowledged[block] for block in sorted(self._unacknowledged) if block >= first}
         self._unacknowledged.clear()
+        for block in [block for block in self._promised if block < first]:
+            del self._promised[block]
         for done in kept.values():
             self.send(msgspec.structs.replace(done, epoch=epoch))
 
@@ -48,6 +62,8 @@ class Outbox:
         """The gateway has taken every block up to this one."""
         for old in sorted(number for number in self._unacknowledged if number <= block):
             self._leave(self._unacknowledged.pop(old))
+        for promised in [number for number in self._promised if number <= block]:
+            del self._promised[promised]
         still = []
         for before, done in self._waiting:
             if self.first_kept(before) >= before:
@@ -71,7 +87,7 @@ class Outbox:
 
     def first_kept(self, otherwise: int) -> int:
         """Return the first block that is not acknowledged; ``otherwise`` if all are."""
-        return min(self._unacknowledged, default=otherwise)
+        return min([*self._unacknowledged, *self._promised], default=otherwise)
 
     async def acknowledged(self, before: int) -> None:
         """Return once no block before this one is kept."""

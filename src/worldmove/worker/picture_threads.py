@@ -1,10 +1,15 @@
 """The edge at which a block's pictures are copied and hashed by several threads at once: both let go of Python's lock.
 
+They are copied while their block waits for it, since an engine may write them again with its next step; and hashed
+beside that step.
 Small frames are done in place, sooner than another thread would have woken.
 """
 
+import asyncio
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from hashlib import sha256
 from threading import Barrier
 from typing import cast
@@ -12,7 +17,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from worldmove.worker.pictures import Pictures, taken
+from worldmove.worker.pictures import Digests, Pictures, taken
 
 LARGE_FRAME_BYTES = 1 << 17
 """A frame of so many bytes is worth another thread: it takes 0.1 ms to hash, a thread a tenth of that to wake."""
@@ -39,24 +44,38 @@ class PictureThreads:
             begun.result()
 
     def __call__(self, frames: NDArray[np.uint8]) -> Pictures:
+        """Return once they are copied: they are hashed beside whatever the caller does then."""
         num_parts = min(self._num_threads, len(frames))
         if num_parts < 2 or frames[0].nbytes < LARGE_FRAME_BYTES:
             return taken(frames)
-        copy, digests = np.empty_like(frames, order="C"), [b""] * len(frames)
+        copy = np.empty_like(frames, order="C")
 
         def take(part: int) -> None:
             for number in range(part, len(frames), num_parts):
                 copy[number] = frames[number]
-                digests[number] = sha256(copy[number].data).digest()
 
         others = [self._executor.submit(take, part) for part in range(1, num_parts)]
         take(0)
         for other in others:
             other.result()
+        hashing = [self._executor.submit(_digest, frame) for frame in copy]
         # To whoever sends, slices or compares it, it is as good as bytes, and those would be a second copy.
-        raw = copy.reshape(-1).data.toreadonly()
-        return cast(bytes, raw), tuple(digests)
+        raw = cast(bytes, copy.reshape(-1).data.toreadonly())
+        return Pictures(frames=raw, coming=partial(_all, hashing))
 
     def close(self) -> None:
         """End the threads."""
         self._executor.shutdown(wait=True)
+
+
+def _digest(frame: NDArray[np.uint8]) -> bytes:
+    return sha256(frame.data).digest()
+
+
+async def _all(hashing: Sequence["Future[bytes]"]) -> Digests:
+    """Wait in the loop; where one fails, the others are waited for, too."""
+    found = await asyncio.gather(*map(asyncio.wrap_future, hashing), return_exceptions=True)
+    for digest in found:
+        if isinstance(digest, BaseException):
+            raise digest
+    return tuple(cast(Sequence[bytes], found))
