@@ -12,7 +12,11 @@ from collections.abc import Sequence
 from bench.record import ROOT, parser
 
 MEASUREMENTS = ("movable", "pause", "soak")
-QUICK = {"movable": ("--pairs", "60"), "pause": ("--moves", "20"), "soak": ("--moves", "20", "--segment", "10")}
+QUICK = {
+    "movable": ("--pairs", "60", "--runs", "10"),
+    "pause": ("--moves", "20"),
+    "soak": ("--moves", "20", "--segment", "10"),
+}
 """For a look at whether everything works; such figures are good for nothing else."""
 
 

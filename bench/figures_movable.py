@@ -11,6 +11,7 @@ def movable(result: Mapping[str, Any]) -> list[str]:
     found = result["summary"]
     (low, high), (engine_low, engine_high) = found["ratio_interval_95"], found["engine_ratio_interval_95"]
     parts = ", ".join(f"{name} {spread['p50']:.3f} ms" for name, spread in found["parts_ms"].items())
+    loop = _loop(found["loop"]) if found.get("loop") else []
     return [
         "### The cost of being movable\n",
         paragraph(
@@ -34,4 +35,18 @@ def movable(result: Mapping[str, Any]) -> list[str]:
             f"times as long in the arena as in plain memory ({engine_low:.4f} to {engine_high:.4f}).",
             f"Parts of the rest, each by itself: {parts}.",
         ),
+        *loop,
+    ]
+
+
+def _loop(found: Mapping[str, Any]) -> list[str]:
+    """Return what is said of the loop, where it was measured."""
+    low, high = found["ratio_interval_95"]
+    return [
+        paragraph(
+            f"The loop, {found['blocks']} blocks whose lists are all there, {found['runs']} runs both ways in turn:",
+            f"the worker's takes {found['ratio']:.4f} times as long (median; 95 % bootstrap interval {low:.4f} to",
+            f"{high:.4f}), goal at most {found['goal']}: {met(found['goal_met'])}. A block's pictures are hashed",
+            "beside the next block.",
+        )
     ]

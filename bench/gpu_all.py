@@ -109,7 +109,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
             name="loop",
             command=(
                 *(sys.executable, "-m", "bench.movable", "--engine", f"reference:{options.preset}", "--goal", "1.01"),
-                *("--pairs", "60", "--warm", "6", "--out", f"{folder}/movable-{options.label}.json"),
+                *("--pairs", "60", "--runs", "8", "--warm", "6", "--out", f"{folder}/movable-{options.label}.json"),
             ),
             limit_s=120,
         ),

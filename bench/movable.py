@@ -4,6 +4,9 @@ Both step equal worlds through equal inputs in one process, with one engine. The
 session as the engine makes it. The worker's path is that of its process: a message with the closed list, the
 copy's loop, the turn, the hop to the engine's thread, the session's memory in its slot's arena, the frames' digests,
 and the block's message on the link. The order within a pair alternates.
+
+Then the loop: runs of several blocks whose lists are all there, both ways, from the first list to the last message. A
+block's pictures are hashed while the next one is computed, so only the last one's are in its way.
 """
 
 import argparse
@@ -44,24 +47,32 @@ def main() -> None:
     quiet()
     require_worker_path()
     recorder = Recorder("movable", options)
-    pairs, parts = asyncio.run(measure(options))
-    recorder.write(summary_of(pairs, parts, options.goal), samples_of(pairs, parts))
+    pairs, parts, runs = asyncio.run(measure(options))
+    summary = summary_of(pairs, parts, options.goal) | {"loop": loop_of(runs, options)}
+    recorder.write(summary, samples_of(pairs, parts) | {"runs": [list(run) for run in runs]})
 
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     options = parser("movable", __doc__)
     options.add_argument("--pairs", type=int, default=320)
+    options.add_argument("--runs", type=int, default=40, help="runs of the loop, both ways")
+    options.add_argument("--run-blocks", type=int, default=8, help="blocks of each run")
+    options.add_argument("--pictures", type=int, help="threads for pictures; as a worker's process has, if not given")
     options.add_argument("--warm", type=int, default=30, help="blocks before the first pair: every window is full")
     options.add_argument("--goal", type=float, default=GOAL, help="the largest ratio that is good")
     options.add_argument("--seed", type=int, default=3)
     return options.parse_args(arguments)
 
 
-async def measure(options: argparse.Namespace) -> tuple[list[Pair], dict[str, list[float]]]:
+Run = tuple[float, float]
+"""The loop over several blocks: bare, and the worker's; ms."""
+
+
+async def measure(options: argparse.Namespace) -> tuple[list[Pair], dict[str, list[float]], list[Run]]:
     """Step both worlds; then measure the parts of the worker's path by themselves."""
     sys.setswitchinterval(0.0005)
-    async with worker_here(options.engine, options.threads) as worker:
+    async with worker_here(options.engine, options.threads, options.pictures) as worker:
         inputs = Inputs(options.seed)
         bare = Bare(worker.engine, options.seed)
         await worker.open("s-movable", options.seed)
@@ -70,7 +81,12 @@ async def measure(options: argparse.Namespace) -> tuple[list[Pair], dict[str, li
         pairs = []
         for block in range(options.warm, options.warm + options.pairs):
             pairs.append(await _pair(block, inputs.list(block), bare, worker, bare_first=block % 2 == 0))
-        return pairs, await _parts(worker, bare, options.pairs)
+        first, runs = options.warm + options.pairs, []
+        for number in range(options.runs):
+            lists = [inputs.list(first + at) for at in range(options.run_blocks)]
+            runs.append(await _run(first, lists, bare, worker, bare_first=number % 2 == 0))
+            first += len(lists)
+        return pairs, await _parts(worker, bare, options.pairs), runs
 
 
 class Inputs:
@@ -105,6 +121,15 @@ class Bare:
         self.frames = block.frames.tobytes()
         return took_ms
 
+    def steps(self, lists: Sequence[Sequence[KeyChange]]) -> float:
+        """Step several blocks, one after another; return the ms they took."""
+        begin = time.perf_counter()
+        for changes in lists:
+            block = self.engine.step(self.session, changes)
+        took_ms = (time.perf_counter() - begin) * 1000
+        self.frames = block.frames.tobytes()
+        return took_ms
+
 
 async def _pair(
     block: int, changes: tuple[KeyChange, ...], bare: Bare, worker: WorkerHere, *, bare_first: bool
@@ -127,6 +152,23 @@ async def _pair(
     return Pair(
         block=block, bare_first=bare_first, bare_ms=bare_ms, worker_ms=worker_ms, engine_ms=done.compute_s * 1000
     )
+
+
+async def _run(
+    first: int, lists: Sequence[tuple[KeyChange, ...]], bare: Bare, worker: WorkerHere, *, bare_first: bool
+) -> Run:
+    """Run the loop both ways. Raises RuntimeError if the last frames differ."""
+
+    async def bare_loop() -> float:
+        return await worker.engine_thread(partial(bare.steps, lists))
+
+    took = [] if not bare_first else [await bare_loop()]
+    took.append(await worker.blocks(first, lists))
+    if not bare_first:
+        took.insert(0, await bare_loop())
+    if worker.last.frames != bare.frames:
+        raise RuntimeError(f"block {first + len(lists) - 1}: the worker's frames are not the bare loop's")
+    return took[0], took[1]
 
 
 async def _parts(worker: WorkerHere, bare: Bare, repeats: int) -> dict[str, list[float]]:
@@ -181,6 +223,25 @@ def summary_of(pairs: Sequence[Pair], parts: dict[str, list[float]], goal: float
         "engine_in_worker_ms": spread([pair.engine_ms for pair in pairs]),
         "beside_the_engine_ms": spread(beside),
         "parts_ms": {name: spread(values, 4) for name, values in parts.items()},
+    }
+
+
+def loop_of(runs: Sequence[Run], options: argparse.Namespace) -> dict[str, Any]:
+    """Say how long the loop takes both ways, and whether that is good."""
+    if not runs:
+        return {}
+    ratios = [worker_ms / bare_ms for bare_ms, worker_ms in runs]
+    low, high = median_interval(ratios)
+    return {
+        "runs": len(runs),
+        "blocks": options.run_blocks,
+        "ratio": round(median(ratios), 4),
+        "ratio_interval_95": [round(low, 4), round(high, 4)],
+        "goal": options.goal,
+        "goal_met": median(ratios) <= options.goal,
+        "interval_below_goal": high <= options.goal,
+        "bare_ms": spread([bare_ms for bare_ms, _ in runs]),
+        "worker_ms": spread([worker_ms for _, worker_ms in runs]),
     }
 
 

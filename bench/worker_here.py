@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from socket import socketpair
 from typing import Any
@@ -32,6 +32,8 @@ class WorkerHere:
         self._link = link
         self._worker: Worker | None = None
         self._session = ""
+        self._awaited = 0
+        """The block that is waited for."""
         self._answer: asyncio.Future[tuple[BlockDone | Opened | Failed, float]] | None = None
         self._last: BlockDone | None = None
 
@@ -56,7 +58,9 @@ class WorkerHere:
     def send(self, message: Any) -> None:
         """Encode a message onto the link, as every message of the worker's goes; then note when that was done."""
         self._link.send(message)
-        if self._answer is not None and isinstance(message, BlockDone | Opened | Failed) and not self._answer.done():
+        if self._answer is None or not isinstance(message, BlockDone | Opened | Failed) or self._answer.done():
+            return
+        if not isinstance(message, BlockDone) or message.block == self._awaited:
             self._answer.set_result((message, time.perf_counter()))
 
     async def open(self, session: str, seed: int) -> None:
@@ -70,23 +74,34 @@ class WorkerHere:
 
     async def block(self, number: int, changes: tuple[KeyChange, ...]) -> float:
         """Play one block; return the ms from its list's arrival to its message on the link."""
-        self._answer = asyncio.get_running_loop().create_future()
-        listed = tuple(Change(number=change.number, key=change.key, down=change.down) for change in changes)
-        message = Inputs(session=self._session, block=number, changes=listed)
+        return await self.blocks(number, [changes])
+
+    async def blocks(self, first: int, lists: Sequence[tuple[KeyChange, ...]]) -> float:
+        """Play blocks whose lists are all here; return the ms from their arrival to the last message on the link."""
+        self._answer, self._awaited = asyncio.get_running_loop().create_future(), first + len(lists) - 1
+        messages = [
+            Inputs(
+                session=self._session,
+                block=number,
+                changes=tuple(Change(number=change.number, key=change.key, down=change.down) for change in changes),
+            )
+            for number, changes in enumerate(lists, first)
+        ]
         begin = time.perf_counter()
-        self.worker.take(message)
+        for message in messages:
+            self.worker.take(message)
         done, ended = await self._answer
         if isinstance(done, BlockDone):
             self._last = done
-        self.worker.take(Acknowledge(session=self._session, epoch=EPOCH, block=number, server_life=1))
+        self.worker.take(Acknowledge(session=self._session, epoch=EPOCH, block=self._awaited, server_life=1))
         return (ended - begin) * 1000
 
 
 @asynccontextmanager
-async def worker_here(engine_name: str, threads: int) -> AsyncIterator[WorkerHere]:
-    """Give a worker while inside."""
+async def worker_here(engine_name: str, threads: int, pictures: int | None = None) -> AsyncIterator[WorkerHere]:
+    """Give a worker while inside. ``pictures``: how many threads are at its pictures; None: as its process has."""
     engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
-    taking = PictureThreads(picture_threads())
+    taking = PictureThreads(picture_threads() if pictures is None else pictures)
     ours, theirs = socketpair()
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     drain_reader, drain_writer = await asyncio.open_unix_connection(sock=theirs)
