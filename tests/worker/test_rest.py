@@ -2,15 +2,24 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.worker.bench_worker import bench
 from tests.worker.device_engine import WIDTH, DeviceEngine, World
 from tests.worker.test_device_move import ARENA_BYTES, peer
 from tests.worker.test_move_between_workers import Pair
 from worldmove.engine.base import Block, KeyChange
+from worldmove.move.hosts import Frozen, Resting
 from worldmove.move.ledger_row import Facts
-from worldmove.move.messages import Boundary, Ended, Meet, MoveMessage, Ready
+from worldmove.move.messages import Boundary, Ended, Meet, Ready
+from worldmove.state.device_arena import DeviceArena
+from worldmove.state.leaf import TensorLeaf
+from worldmove.state.manifest import Manifest
+from worldmove.worker.messages import Open
+from worldmove.worker.source_copy import SourceOfMove
 
 
 class Rebinding(DeviceEngine):
@@ -24,16 +33,16 @@ class Rebinding(DeviceEngine):
 
 @pytest.mark.parametrize("strategy", ["pre-copy", "streaming"])
 def test_nothing_is_pulled_in_the_pause_of_a_session_whose_rest_was_heard(strategy: str) -> None:
-    said: list[MoveMessage] = []
+    said: list[Any] = []
 
-    def heard(message: MoveMessage) -> bool:
+    def noted(message: Any) -> bool:
         said.append(message)
         return False
 
     async def run() -> Ended:
         pair = Pair(engines=(Rebinding(), Rebinding()), transports={"path": peer()}, arena_bytes=ARENA_BYTES)
         pair.strategy = strategy
-        pair.loses = heard
+        pair.loses = noted
         try:
             await pair.open_on_a(3)
             pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=3)
@@ -53,8 +62,48 @@ def test_nothing_is_pulled_in_the_pause_of_a_session_whose_rest_was_heard(strate
 
     end = asyncio.run(run())
     assert (end.outcome, end.reason) == ("committed", "done")
-    meets, boundaries = ([each for each in said if isinstance(each, kind)] for kind in (Meet, Boundary))
+    meets = [each for each in said if isinstance(each, Meet)]
+    boundaries = [each for each in said if isinstance(each, Boundary)]
     assert len(meets[-1].rows) > 0
-    assert (boundaries[0].rows, boundaries[0].changed) == (b"", b"")  # type: ignore[union-attr]
+    assert (boundaries[0].rows, boundaries[0].changed) == (b"", b"")
     assert end.in_place_bytes == end.num_bytes > 4 * WIDTH
     assert end.moved_bytes == end.pulled_bytes == 0
+
+
+def test_a_session_that_is_frozen_as_its_list_comes_is_brought_to_its_place_with_the_engine_in_hand() -> None:
+    """At the last boundary that is tried, the other end is asked with the engine's turn taken."""
+
+    async def run() -> tuple[Resting, Frozen]:
+        trial = bench(Rebinding(), arena_bytes=ARENA_BYTES)
+        trial.worker.take(Open(session="s-1", epoch=1, seed=5))
+        await trial.settle()
+        trial.inputs(0, 1)
+        await trial.settle()
+        copy = trial.worker.copies.get("s-1")
+        assert copy is not None
+        source = SourceOfMove(copy, trial.worker.tools, trial.worker.copies.snapshot)
+        found: list[Resting] = []
+
+        async def ready() -> None:
+            found.append(await source.rest())
+
+        copy.stop_before(copy.next_block)
+        source._to_ask = ready
+        frozen = await source.freeze()
+        assert isinstance(copy.slot.arena, DeviceArena)
+        at = frozen.placement[_of("rebound", frozen.capture.manifest)]
+        lies = copy.slot.arena.read(at, 4 * WIDTH).view(np.float32)
+        assert np.array_equal(lies, copy.engine_session.rebound.numpy())
+        await trial.background.stop()
+        return found[0], frozen
+
+    rest, frozen = asyncio.run(run())
+    assert (rest.block, rest.placement, rest.manifest) == (frozen.block, frozen.placement, frozen.capture.manifest)
+
+
+def _of(path: str, manifest: Manifest) -> int:
+    """The storage that a leaf lies in."""
+    leaf = next(leaf.content for leaf in manifest.leaves if path in leaf.path)
+    assert isinstance(leaf, TensorLeaf)
+    assert leaf.storage is not None
+    return leaf.storage
