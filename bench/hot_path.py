@@ -231,7 +231,7 @@ def one_move(bench: Bench, times: Times) -> None:
     preview = Preview.of(layout)
     if preview is None:
         raise RuntimeError("the state is too large to be told ahead")
-    offered = Preview.of(layout, known.parts)
+    offered = Preview.of(layout)
     rehearsal = rehearse(preview.manifest, preview.places, bench.destination, {})
     prepare_key(bench.kit, NONCE, layout.digest)
     bench.step()

@@ -46,7 +46,6 @@ from worldmove.move.messages import (
 from worldmove.move.protocol import DestinationPhase
 from worldmove.move.source import Refused, Source, SourceConfig
 from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digester, gather
-from worldmove.state.amended import Parts
 from worldmove.state.arena import Arena, foreseen, landed
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Pass
@@ -124,7 +123,7 @@ class Copy:
         captured = self.world.capture()
         places = foreseen(captured, self.arena)
         layout = Layout.of(captured.manifest, arena_bytes=self.arena.size, places=places)
-        self.offered = Preview.of(layout, Parts.of(captured.manifest))
+        self.offered = Preview.of(layout)
         return layout
 
     async def snapshot(self) -> "Aside":

@@ -26,7 +26,7 @@ def offered(state: Any) -> tuple[Preview, Preview]:
     known = remember(state, TYPES)
     places = tuple(range(0, 4096 * len(known.capture.storages), 4096))
     layout = Layout.of(known.capture.manifest, places=places)
-    here, there = Preview.of(layout, known.parts), Preview.of(Layout.from_bytes(layout.to_bytes()))
+    here, there = Preview.of(layout), Preview.of(Layout.from_bytes(layout.to_bytes()))
     assert here is not None
     assert there is not None
     return here, there

@@ -36,12 +36,12 @@ _TENSOR_FAULTS: tuple[tuple[Callable[[torch.Tensor], Any], str], ...] = (
 class _Raw:
     """Bytes at an address, for numpy to read; keeps their owners alive as long as an array shows them."""
 
-    def __init__(self, address: int, num_bytes: int, owners: list[object]) -> None:
+    def __init__(self, address: int, num_bytes: int, owners: object) -> None:
         self.__array_interface__ = {"data": (address, True), "shape": (num_bytes,), "typestr": "|u1", "version": 3}
         self.owners = owners
 
 
-def raw_memory(address: int, num_bytes: int, owners: list[object]) -> Memory:
+def raw_memory(address: int, num_bytes: int, owners: object) -> Memory:
     """Return the bytes at an address, not copied and not writable. ``owners`` are kept alive with the result."""
     return np.asarray(_Raw(address, num_bytes, owners))
 

@@ -118,7 +118,7 @@ def capture(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | No
 
 
 def storage_at(
-    address: int, num_bytes: int, owners: list[object], record: StorageRecord, kit: MemoryKit | None
+    address: int, num_bytes: int, owners: object, record: StorageRecord, kit: MemoryKit | None
 ) -> Storage:
     """Return live memory as a storage that keeps its owners alive."""
     if not record.on_device:

@@ -4,13 +4,12 @@ From an offer to its boundary cursors move and generators are drawn from; the re
 say these values, and the SHA-256 of both manifests for certainty. Whoever reads it puts the whole together again.
 """
 
-import hashlib
 from typing import Annotated
 
 import msgspec
 
 from worldmove.errors import ManifestError
-from worldmove.state.amended import Parts
+from worldmove.state.amended import amended, changed_leaves
 from worldmove.state.check import check_value
 from worldmove.state.frame import frame, peek, unframe
 from worldmove.state.leaf import ArrayLeaf, GeneratorLeaf, GeneratorRecord, Leaf, TensorLeaf
@@ -35,8 +34,7 @@ def difference(base: Manifest, now: Manifest) -> bytes | None:
     """Return what ``amended`` makes ``now`` of; None where more differs than values."""
     if not (is_same(now.storages, base.storages) and is_same(now.structure, base.structure)):
         return None
-    pairs = enumerate(zip(now.leaves, base.leaves, strict=True))
-    changed = tuple([(i, leaf.content) for i, (leaf, before) in pairs if leaf is not before and leaf != before])
+    changed = tuple(changed_leaves(base, now).items())
     if any(isinstance(leaf, _PLACED) or isinstance(base.leaves[i].content, _PLACED) for i, leaf in changed):
         return None
     records = None if now.generators == base.generators else now.generators
@@ -61,9 +59,9 @@ class Difference:
         """Raises ManifestError for anything but the canonical bytes of a difference."""
         self._body = decoded(_Body, unframe(DIFFERENCE_MAGIC, VERSION, data, MAX_MANIFEST_BYTES))
 
-    def amended(self, base: Parts) -> Manifest:
-        """Return the whole manifest. Raises ManifestError where this is none of ``base``, or not what it says."""
-        body, manifest = self._body, base.manifest
+    def amended(self, manifest: Manifest) -> Manifest:
+        """Return the whole one. Raises ManifestError where this is none of ``manifest``, or not what it says."""
+        body = self._body
         if body.base != manifest.digest:
             raise ManifestError("it is told as the difference from another manifest")
         records = manifest.generators if body.generators is None else body.generators
@@ -77,7 +75,7 @@ class Difference:
                 raise ManifestError(f"{manifest.leaves[index].path} lies in memory, and is told as a value")
             check_value(leaf)
             last = index
-        found = base.amended(dict(body.leaves), records)
-        if found is None or hashlib.sha256(found.manifest.encoded).digest() != body.whole:
+        found = amended(manifest, dict(body.leaves), records)
+        if found is None or found.digest != body.whole:
             raise ManifestError("what a difference makes of a manifest is not what it says")
-        return found.manifest
+        return found

@@ -5,6 +5,7 @@ import struct
 from worldmove.errors import ManifestError
 
 _HEADER = struct.Struct("<4sHQ")
+HEADER_BYTES = _HEADER.size
 
 
 def frame(magic: bytes, version: int, body: bytes) -> bytes:

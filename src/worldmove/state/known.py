@@ -1,6 +1,6 @@
 """What is remembered of a capture, so that the next one of the same session is cheap (``recapture``)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from worldmove.state.amended import Parts
 from worldmove.state.capture import Capture
 from worldmove.state.geometry import bounds
 from worldmove.state.leaf import ArrayLeaf, GeneratorLeaf, TensorLeaf
@@ -73,7 +72,7 @@ class Known:
     """Of each tensor's own storage."""
     held: list[torch.UntypedStorage]
     """These storages: torch gives out an object that exists sooner than a new one."""
-    begins: Places
+    begins: list[int]
     """Where each tensor's storage begins; then where each array's memory does."""
     addresses: Places
     """Where each storage begins."""
@@ -81,14 +80,13 @@ class Known:
     """Which storage each of these lies in, or -1; the storages' lengths, and each one's first view."""
     lengths: Places
     first: Places
-    viewed_by: tuple[tuple[int, ...], ...]
-    """Of each storage, the leaves that view it."""
-    parts: Parts
-    """The manifest, encoded leaf by leaf."""
+    viewed_by: tuple[Callable[[Sequence[Any]], Any], ...]
+    """Of each storage, what takes its views out of the values."""
 
 
 def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
     """Return what makes the next capture of a session cheap. ``tree`` is the one that was captured."""
+    state.manifest.prepared()
     steps, order, nodes = _program(tree)
     values = tuple([nodes[at] for at in order])
     leaves = [leaf.content for leaf in state.manifest.leaves]
@@ -118,22 +116,21 @@ def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
         facts=facts_of(live),
         num_bytes=[s.nbytes() for s in storages],
         held=storages,
-        begins=np.array(begins, dtype=np.int64),
+        begins=begins,
         addresses=np.array([storage.address for storage in state.storages], dtype=np.int64),
         owner=owner,
         lengths=np.array([storage.num_bytes for storage in state.storages], dtype=np.int64),
         first=np.array([storage_of.index(which) for which in range(len(state.storages))], dtype=np.int64),
         viewed_by=_viewed_by(zip((*tensors, *arrays), storage_of, strict=True), len(state.storages)),
-        parts=Parts.of(state.manifest),
     )
 
 
-def _viewed_by(pairs: Iterable[tuple[int, int | None]], num_storages: int) -> tuple[tuple[int, ...], ...]:
+def _viewed_by(pairs: Iterable[tuple[int, int | None]], num_storages: int) -> tuple[Callable[[Sequence[Any]], Any], ...]:
     found: list[list[int]] = [[] for _ in range(num_storages)]
     for leaf, storage in pairs:
         if storage is not None:
             found[storage].append(leaf)
-    return tuple(tuple(each) for each in found)
+    return tuple(itemgetter(*each) for each in found)
 
 
 def _program(tree: Any) -> tuple[list[Step], list[int], list[Any]]:

@@ -8,7 +8,8 @@ not encode to the very bytes it was read from is refused.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TypeVar
 
 import msgspec
@@ -66,7 +67,7 @@ class _LayoutBody(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     places: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: what is worked out once is kept with it
 class Manifest:
     """The exact account of a frozen state, but for the bytes of its storages. Equal if the bytes are equal."""
 
@@ -124,12 +125,24 @@ class Manifest:
         """The used bytes of all storages: what must travel beside the manifest."""
         return _num_used_bytes(ById(self.storages))
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 of the canonical bytes."""
-        return _sha256(ById(self.encoded))
+        return hashlib.sha256(self.encoded).digest()
 
-    @property
+    @cached_property
+    def leaf_begins(self) -> tuple[int, ...]:
+        """Where in the canonical bytes each leaf begins; last, where the generators do."""
+        encode = msgspec.msgpack.Encoder().encode
+        lengths = [len(encode(leaf.content)) for leaf in self.leaves]
+        first = len(self.encoded) - len(encode(self.generators)) - sum(lengths)
+        return tuple(accumulate(lengths, initial=first))
+
+    def prepared(self) -> "Manifest":
+        """Return this very one; what is asked of it in the pause of a move is worked out now."""
+        return self if self.digest and self.leaf_begins and self.num_bytes >= 0 else self
+
+    @cached_property
     def on_device(self) -> bool:
         """Whether any byte of a storage is a device's."""
         return any(storage.on_device for storage in self.storages)
@@ -153,7 +166,7 @@ class Manifest:
         return tuple(texts) or ("the containers differ in type or in the order of their keys",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: what is worked out once is kept as long as the offer
 class Layout:
     """What an offer says of a state: paths, kinds and shapes, and the bytes that an arena must offer.
 
@@ -180,13 +193,16 @@ class Layout:
         storages = tuple(storage.num_bytes for storage in manifest.storages)
         needed = round_up(sum(round_up(size, ALIGNMENT_BYTES) + ALIGNMENT_BYTES for size in storages), PAGE_BYTES)
         told = places is not None and len(manifest.encoded) <= MAX_PREVIEW_BYTES
-        return cls(
+        layout = cls(
             leaves=leaves,
             storages=storages,
             arena_bytes=max(needed, PAGE_BYTES, arena_bytes or 0),
             preview=manifest.encoded if told else b"",
             places=places if told and places is not None else (),
         )
+        if told:
+            vars(layout)["foretold"] = manifest
+        return layout
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes."""
@@ -208,10 +224,18 @@ class Layout:
             places=body.places,
         )
 
-    @property
+    @cached_property
     def digest(self) -> bytes:
         """SHA-256 of the canonical bytes: what a nonce is bound to."""
         return hashlib.sha256(self.to_bytes()).digest()
+
+    @cached_property
+    def foretold(self) -> Manifest:
+        """The manifest of the preview: one object for all who ask, whose leaves are compared by identity later.
+
+        Raises ManifestError, also where nothing is told.
+        """
+        return Manifest.from_bytes(self.preview)
 
 
 def _similar(body: _ManifestBody, like: Manifest, data: bytes) -> Manifest | None:
@@ -256,11 +280,6 @@ def _generator(manifest: Manifest, leaf: LeafRecord) -> GeneratorRecord | None:
 @lru_cache(maxsize=8)
 def _num_used_bytes(storages: ById[tuple[StorageRecord, ...]]) -> int:
     return sum(storage.num_used_bytes for storage in storages.value)
-
-
-@lru_cache(maxsize=8)
-def _sha256(data: ById[bytes]) -> bytes:
-    return hashlib.sha256(data.value).digest()
 
 
 def decoded(kind: type[T], body: bytes) -> T:

@@ -32,18 +32,15 @@ def build(state: Capture, types: Mapping[str, type]) -> Any:
 
 def make_leaves(state: Capture, types: Mapping[str, type]) -> list[Any]:
     """Make the leaves alone."""
-    maker = _Maker(state, types)
+    return list(make_some(state, types, range(len(state.manifest.leaves))).values())
+
+
+def make_some(state: Capture, types: Mapping[str, type], which: Iterable[int]) -> dict[int, Any]:
+    """Make some of the leaves."""
+    maker, leaves = _Maker(state, types), state.manifest.leaves
     # Not inference tensors, whatever mode the caller is in: the session will be written in any mode.
     with torch.inference_mode(mode=False):
-        return [maker.value(leaf) for leaf in state.manifest.leaves]
-
-
-def make_changed(state: Capture, types: Mapping[str, type], which: Iterable[int]) -> dict[int, Any]:
-    """Make some leaves, and every generator."""
-    maker, leaves = _Maker(state, types), state.manifest.leaves
-    generators = (i for i, leaf in enumerate(leaves) if isinstance(leaf.content, GeneratorLeaf))
-    with torch.inference_mode(mode=False):
-        return {i: maker.value(leaves[i]) for i in (*which, *generators)}
+        return {i: maker.value(leaves[i]) for i in which}
 
 
 class _Maker:

@@ -1,12 +1,9 @@
 """What an offer has told of a state ahead: at its boundary only what differs from it is told, and read."""
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from worldmove.errors import ManifestError
-from worldmove.state.amended import Parts
 from worldmove.state.arena import Placement
-from worldmove.state.by_id import ById
 from worldmove.state.difference import Difference, difference, is_difference
 from worldmove.state.manifest import Layout, Manifest
 
@@ -15,23 +12,14 @@ from worldmove.state.manifest import Layout, Manifest
 class Preview:
     """A state as it was offered, and where it would lie in its slot."""
 
-    parts: Parts
+    manifest: Manifest
+    """For all who ask of one layout the same object."""
     places: Placement
 
     @classmethod
-    def of(cls, layout: Layout, parts: Parts | None = None) -> "Preview | None":
-        """Return what a layout tells ahead; None where it tells nothing. Raises ManifestError.
-
-        ``parts`` are those of its manifest, where the caller has them.
-        """
-        if not layout.preview:
-            return None
-        return cls(parts=parts or _parts_of(ById(layout.preview)), places=layout.places)
-
-    @property
-    def manifest(self) -> Manifest:
-        """The manifest as it was offered: for all who ask of one layout the same object."""
-        return self.parts.manifest
+    def of(cls, layout: Layout) -> "Preview | None":
+        """Return what a layout tells ahead; None where it tells nothing. Raises ManifestError."""
+        return cls(manifest=layout.foretold.prepared(), places=layout.places) if layout.preview else None
 
     def tell(self, manifest: Manifest, placement: Placement) -> tuple[bytes, Placement]:
         """Return what a boundary says of its state: what differs, and no placement where it is as was foreseen."""
@@ -52,10 +40,4 @@ def hear(preview: Preview | None, told: bytes, placement: Placement) -> tuple[Ma
         return Manifest.from_bytes(told, None if preview is None else preview.manifest), placement
     if preview is None:
         raise ManifestError("it is told as a difference, and the offer has told nothing ahead")
-    return Difference(told).amended(preview.parts), placement or preview.places
-
-
-# A slot's rehearsal and its driver both ask, and compare leaves by identity afterwards.
-@lru_cache(maxsize=8)
-def _parts_of(preview: ById[bytes]) -> Parts:
-    return Parts.of(Manifest.from_bytes(preview.value))
+    return Difference(told).amended(preview.manifest), placement or preview.places

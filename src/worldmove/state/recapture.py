@@ -11,7 +11,7 @@ Its memory is found first: whoever has work to begin on it need not wait until t
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, compress
-from operator import is_, is_not
+from operator import is_, is_not, sub
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,16 +19,18 @@ import torch
 
 from worldmove.errors import StateRefused
 from worldmove.state import array
+from worldmove.state.amended import amended
 from worldmove.state.capture import Capture, DeviceStorage, Reader, Storage, capture, storage_at
 from worldmove.state.digest import carried_over
 from worldmove.state.known import Known, Places, Step, array_begin, items_of, keys_of, known_of
 from worldmove.state.leaf import ArrayLeaf, Leaf
 from worldmove.state.leaf_record import LeafRecord
+from worldmove.state.manifest import Manifest
 from worldmove.state.memory import MemoryKit
 from worldmove.state.tensor_facts import are_bare, are_plain, lie_as_before
 from worldmove.state.tree import NO_TYPES
 
-__all__ = ["Early", "Known", "recapture", "remember"]
+__all__ = ["Early", "Known", "exchanged", "recapture", "remember"]
 
 T = TypeVar("T")
 Early = Callable[[Capture], None]
@@ -57,6 +59,25 @@ def recapture(known: Known, tree: Any, early: Early | None = None) -> Known:
     return remember(tree, types, kit) if found is None else found
 
 
+def exchanged(known: Known, manifest: Manifest, values: Mapping[int, Any]) -> Known:
+    """Return what is known of a tree in which some scalars, enums, and all generators are now these ``values``, as
+    ``manifest`` has them, which has all else as before; ``known`` itself where they do not read as it says.
+    """
+    reader, leaves, now = _reader(known), manifest.leaves, list(known.values)
+    for i, value in values.items():
+        now[i] = value
+        if reader.part(leaves[i].path, value) != leaves[i].content:
+            return known
+    if tuple(reader.records) != manifest.generators:
+        return known
+    state = replace(known.capture, manifest=manifest)
+    return replace(known, capture=state, values=tuple(now), value_types=tuple(map(type, now)))
+
+
+def _reader(known: Known) -> Reader:
+    return Reader(enums={kind: name for name, kind in known.types.items()}, kit=known.capture.kit)
+
+
 def _asked(question: Callable[[], T | None]) -> T | None:
     try:
         return question()
@@ -68,7 +89,7 @@ def _asked(question: Callable[[], T | None]) -> T | None:
 class _Memory:
     """Where everything lies now."""
 
-    begins: Places
+    begins: list[int]
     addresses: Places
 
 
@@ -81,7 +102,6 @@ class _Again:
         self._values: tuple[Any, ...] = ()
         self._live: tuple[torch.Tensor, ...] = ()
         self._memory: _Memory | None = None
-        self._reader = Reader(enums={kind: name for name, kind in known.types.items()}, kit=known.capture.kit)
         self.capture = known.capture
 
     def memory(self) -> Capture | None:
@@ -94,95 +114,93 @@ class _Again:
         begins = self._begins()
         if begins is None:
             return None
-        kept = list(map(is_, known.views(values), known.views(known.values)))
-        if all(kept) and np.array_equal(begins, known.begins):
+        new = np.fromiter(map(is_not, known.views(values), known.views(known.values)), dtype=np.bool_)
+        if begins == known.begins and not new.any():
             self._memory = _Memory(begins=begins, addresses=known.addresses)
             return self.capture
-        bases = self._bases(begins)
+        bases = self._bases(np.fromiter(map(sub, begins, known.begins), dtype=np.int64))
         if bases is None:
             return None
-        storages = self._storages(bases, np.array(kept, dtype=bool))
-        self.capture = replace(known.capture, storages=storages, plans=[])
+        self.capture = replace(known.capture, storages=self._storages(bases, new), plans=[])
         self.capture.plans.extend(carried_over(known.capture, bases - known.addresses))
         self._memory = _Memory(begins=begins, addresses=bases)
         return self.capture
 
     def found(self) -> Known | None:
         """Read the values, and return everything. After ``memory``."""
-        known, changed = self._known, self._changed()
+        known, reader = self._known, _reader(self._known)
+        before = known.capture.manifest
+        changed = self._changed(reader)
         assert self._memory is not None
-        if changed is None or not are_bare(self._live):
+        if changed is None or not are_bare(self._live, known.facts):
             return None
-        records = tuple(self._reader.records)
-        if [r.kind for r in records] != [r.kind for r in known.capture.manifest.generators]:
+        if [record.kind for record in reader.records] != [record.kind for record in before.generators]:
             return None
-        parts = known.parts.amended(changed, records)
-        if parts is None:
+        manifest = amended(before, changed, tuple(reader.records))
+        if manifest is None:
             return None
         return replace(
             known,
-            capture=replace(self.capture, manifest=parts.manifest),
+            capture=replace(self.capture, manifest=manifest),
             values=self._values,
             begins=self._memory.begins,
             addresses=self._memory.addresses,
-            parts=parts,
         )
 
-    def _begins(self) -> Places | None:
+    def _begins(self) -> list[int] | None:
         """Return where the memory of each tensor and array begins; None where one is not as it was."""
         known, live = self._known, self._live
         leaves = known.capture.manifest.leaves
         arrays = list(zip(known.arrays(self._values), known.arrays(leaves), strict=True))
         storages = list(map(torch.Tensor.untyped_storage, live))
-        new = list(compress(live, map(is_not, live, known.tensors(known.values))))
         is_as_it_was = (
             lie_as_before(live, known.facts)
-            and (not new or known.facts.guard is not None or are_plain(new))
+            and (known.facts.guard is not None or are_plain(live))
             and list(map(torch.UntypedStorage.nbytes, storages)) == known.num_bytes
             and all(_is_same_array(array, record) for array, record in arrays)
         )
         if not is_as_it_was:
             return None
-        begins = list(map(torch.UntypedStorage.data_ptr, storages)) + [array_begin(array) for array, _ in arrays]
-        return np.array(begins, dtype=np.int64)
+        return list(map(torch.UntypedStorage.data_ptr, storages)) + [array_begin(array) for array, _ in arrays]
 
-    def _storages(self, bases: Places, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[Storage, ...]:
+    def _storages(self, bases: Places, new: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[Storage, ...]:
         """Return the live storages; those that have moved, or have new views, are other objects than before."""
         known, values, kit = self._known, self._values, self._known.capture.kit
         touched = bases != known.addresses
-        new = known.owner[~kept]
-        touched[new[new >= 0]] = True
+        viewed = known.owner[new]
+        touched[viewed[viewed >= 0]] = True
         storages = list(known.capture.storages)
-        records, addresses = known.capture.manifest.storages, bases.tolist()
-        for which in np.flatnonzero(touched).tolist():
-            record, owners = records[which], [values[i] for i in known.viewed_by[which]]
+        records = known.capture.manifest.storages
+        which = np.flatnonzero(touched).tolist()
+        for index, address in zip(which, bases[touched].tolist(), strict=True):
+            record, owners = records[index], known.viewed_by[index](values)
             if record.on_device and kit is not None:
-                storages[which] = DeviceStorage(addresses[which], record.num_bytes, record.used, kit, owners)
+                storages[index] = DeviceStorage(address, record.num_bytes, record.used, kit, owners)
             else:
-                storages[which] = storage_at(addresses[which], record.num_bytes, owners, record, kit)
+                storages[index] = storage_at(address, record.num_bytes, owners, record, kit)
         return tuple(storages)
 
-    def _bases(self, begins: Places) -> Places | None:
+    def _bases(self, shift: Places) -> Places | None:
         """Return where each storage begins, if all its views moved together and none has come to lie over another."""
-        known = self._known
-        shift, held = begins - known.begins, known.owner >= 0
-        if not np.array_equal(shift[held], shift[known.first][known.owner[held]]):
+        known, held = self._known, self._known.owner >= 0
+        steps = shift[known.first]
+        if not np.array_equal(shift[held], steps[known.owner[held]]):
             return None
-        bases: Places = known.addresses + shift[known.first]
+        bases: Places = known.addresses + steps
         order = np.argsort(bases, kind="stable")
         apart = bool((bases[order][1:] >= (bases + known.lengths)[order][:-1]).all())
         return bases if apart else None
 
-    def _changed(self) -> dict[int, Leaf] | None:
+    def _changed(self, reader: Reader) -> dict[int, Leaf] | None:
         """Read every generator, and each scalar that is another object; return the leaves that are not as they were."""
         known, values, changed = self._known, self._values, {}
         leaves = known.capture.manifest.leaves
         for i in compress(known.others.places, map(is_not, known.others(values), known.others(known.values))):
-            leaf = self._reader.part(leaves[i].path, values[i])
+            leaf = reader.part(leaves[i].path, values[i])
             if leaf != leaves[i].content:
                 changed[i] = leaf
         for i in known.generators.places:
-            if self._reader.part(leaves[i].path, values[i]) != leaves[i].content:
+            if reader.part(leaves[i].path, values[i]) != leaves[i].content:
                 return None
         return changed  # type: ignore[return-value]
 

@@ -1,28 +1,35 @@
 """What a destination makes ready for a state that was offered and has not come: its tree over the slot, resolved.
 
-At the boundary only what changed since the offer is made anew: scalars, members of enums, generators. A state whose
-memory is laid out otherwise by then is built as if nothing had been rehearsed.
+At the boundary only what changed since the offer is made anew: scalars, members of enums, generators, and tuples and
+records that hold one. A state whose memory is laid out otherwise by then is built as if nothing had been rehearsed.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from worldmove.state.amended import changed_leaves
 from worldmove.state.arena import AnyArena, Landing, Placement, extents, landing
 from worldmove.state.device_window import joined
 from worldmove.state.difference import is_same
 from worldmove.state.digest import prepare
 from worldmove.state.manifest import Manifest
-from worldmove.state.materialise import make_changed, make_leaves
-from worldmove.state.recapture import Known, remember
-from worldmove.state.record import read_fields
-from worldmove.state.tree import is_container, rebuild
-
-Holder = tuple[Any, Any]
-"""A dict or list of a tree, and the key of a leaf in it."""
+from worldmove.state.materialise import make_leaves, make_some
+from worldmove.state.recapture import Known, exchanged, remember
+from worldmove.state.structure import DictNode, ListNode, Node, leaf_paths
+from worldmove.state.tree import rebuild
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Place(NamedTuple):
+    """Where a tree can be exchanged: an item of a dict or list, which is a leaf, or a tuple or record of leaves."""
+
+    container: Any
+    key: Any
+    node: Node
+    leaves: range
+
+
+@dataclass(slots=True, kw_only=True)
 class Rehearsal:
     """One state as it was offered, in the place where it will land. Good for one tree."""
 
@@ -30,9 +37,17 @@ class Rehearsal:
     placement: Placement
     landing: Landing
     leaves: list[Any]
-    built: Any
-    holders: tuple[Holder | None, ...]
+    root: list[Any]
+    """The tree, alone in a list: it may be a tuple itself."""
+    places: tuple[Place, ...]
+    """Of each leaf."""
     known: Known
+    """Of the tree as it is now."""
+
+    @property
+    def built(self) -> Any:
+        """The tree as it is now."""
+        return self.root[0]
 
     def tree(self, manifest: Manifest, placement: Placement, types: Mapping[str, type]) -> Any | None:
         """Return the tree of what comes, over the same memory; None if it is laid out otherwise."""
@@ -40,17 +55,16 @@ class Rehearsal:
         is_like = is_same(manifest.structure, mine.structure) and is_same(manifest.storages, mine.storages)
         if not is_like or tuple(placement) != self.placement:
             return None
-        pairs = enumerate(zip(manifest.leaves, self.manifest.leaves, strict=True))
-        changed = [i for i, (a, b) in pairs if a is not b and a.content != b.content]
-        values = make_changed(replace(self.landing.capture, manifest=manifest), types, changed)
-        holders = [(self.holders[i], value) for i, value in values.items()]
-        if all(holder is not None for holder, _ in holders):
-            for holder, value in holders:
-                if holder is not None:
-                    holder[0][holder[1]] = value
-            return self.built
-        leaves = [values.get(i, leaf) for i, leaf in enumerate(self.leaves)]
-        return rebuild(manifest.structure, iter(leaves), types)
+        which = sorted({*changed_leaves(mine, manifest), *self.known.generators.places})
+        values = make_some(replace(self.landing.capture, manifest=manifest), types, which)
+        for i, value in values.items():
+            self.leaves[i] = value
+        for at in dict.fromkeys(self.places[i].leaves for i in which):
+            place = self.places[at[0]]
+            place.container[place.key] = rebuild(place.node, iter(self.leaves[at.start : at.stop]), types)
+        if self.known.capture.manifest == mine:
+            self.known = exchanged(self.known, manifest, values)
+        return self.built
 
 
 def rehearse(manifest: Manifest, placement: Placement, arena: AnyArena, types: Mapping[str, type]) -> Rehearsal:
@@ -58,7 +72,7 @@ def rehearse(manifest: Manifest, placement: Placement, arena: AnyArena, types: M
     state = landing(manifest, placement, arena)
     leaves = make_leaves(state.capture, types)
     built = rebuild(manifest.structure, iter(leaves), types)
-    known = remember(built, types, state.capture.kit)
+    known, root = remember(built, types, state.capture.kit), [built]
     joined(extents(manifest, placement))  # kept for the pull
     prepare(known.capture)
     return Rehearsal(
@@ -66,23 +80,20 @@ def rehearse(manifest: Manifest, placement: Placement, arena: AnyArena, types: M
         placement=tuple(placement),
         landing=state,
         leaves=leaves,
-        built=built,
-        holders=tuple(_holders(built, None)),
+        root=root,
+        places=tuple(_places(ListNode((manifest.structure,)), root, 0)),
         known=known,
     )
 
 
-def _holders(node: Any, holder: Holder | None) -> Iterator[Holder | None]:
-    """Yield where each leaf can be exchanged, in the order of the walk; None where it cannot."""
-    if type(node) is dict:
-        for key, item in node.items():
-            yield from _holders(item, (node, key))
-    elif type(node) is list:
-        for index, item in enumerate(node):
-            yield from _holders(item, (node, index))
-    elif is_container(type(node)):
-        items = node if type(node) is tuple else (item for _, item in read_fields("", node))
-        for item in items:
-            yield from _holders(item, None)
-    else:
-        yield holder
+def _places(node: DictNode | ListNode, container: Any, first: int) -> Iterator[Place]:
+    """Yield the place of each leaf in a dict or list, in the order of the walk; ``first`` is the first one's number."""
+    keys = container if isinstance(node, DictNode) else range(len(container))
+    children = [item[2] for item in node.items] if isinstance(node, DictNode) else node.items
+    for key, child in zip(keys, children, strict=True):
+        count = len(leaf_paths(child))
+        if isinstance(child, DictNode | ListNode):
+            yield from _places(child, container[key], first)
+        else:
+            yield from (Place(container, key, child, range(first, first + count)),) * count
+        first += count

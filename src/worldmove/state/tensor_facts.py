@@ -1,8 +1,11 @@
 """What of a tensor may have changed since the last boundary, asked of hundreds at once in passes that run in C."""
 
+import gc
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
+from itertools import repeat
+from operator import attrgetter, is_
 from typing import Any
 
 import torch
@@ -21,11 +24,10 @@ _FACTS: tuple[Callable[[torch.Tensor], Any], ...] = (
 )
 """What can change about a tensor that is the same object as before, but for where its memory lies: whoever sets its
 ``data`` exchanges all of it."""
-_EMPTY = (
-    *map(attrgetter, ("__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")),
-    *filter(None, [getattr(_tensor, "has_names", None)]),  # torch 2.13 has no named tensors any more
-)
-"""What no tensor of a state has. Not compared with what was: the objects are the same, and may have been filled."""
+_CARRIED = tuple(map(attrgetter, ("__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")))
+"""What Python keeps with a tensor, and no tensor of a state has. Not compared with what was: the objects are the same,
+and may have been filled."""
+_has_names = getattr(_tensor, "has_names", None)  # torch 2.13 has no named tensors any more
 _gradient, _layout, _is_nested = map(attrgetter, ("grad", "layout", "is_nested"))
 
 
@@ -38,6 +40,8 @@ class Facts:
     lists: tuple[list[Any], ...]
     """Without it, one list a fact."""
     offsets: list[int]
+    shows_carried: bool
+    """Whether the garbage collector is shown all that a tensor carries."""
 
 
 def guard_of(tensors: Sequence[torch.Tensor]) -> Callable[..., bool] | None:
@@ -59,7 +63,7 @@ def facts_of(tensors: Sequence[torch.Tensor]) -> Facts:
     """Return what is compared of tensors later."""
     guard = guard_of(tensors)
     lists = () if guard is not None else tuple([list(map(fact, tensors)) for fact in _FACTS])
-    return Facts(guard=guard, lists=lists, offsets=list(map(_offset, tensors)))
+    return Facts(guard=guard, lists=lists, offsets=list(map(_offset, tensors)), shows_carried=_shows_carried())
 
 
 def lie_as_before(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
@@ -70,10 +74,11 @@ def lie_as_before(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
     return as_before and list(map(_offset, tensors)) == facts.offsets
 
 
-def are_bare(tensors: Sequence[torch.Tensor]) -> bool:
+def are_bare(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
     """Say whether tensors that lie as before have nothing that no tensor of a state has."""
     return (
-        not any(any(map(fact, tensors)) for fact in _EMPTY)
+        ((facts.shows_carried and _refer_to_nothing(tensors)) or not any(any(map(each, tensors)) for each in _CARRIED))
+        and not (_has_names and any(map(_has_names, tensors)))
         and list(map(_gradient, tensors)).count(None) == len(tensors)
         and forward_ad._current_level < 0  # only within a level may a tensor have a tangent
     )
@@ -88,3 +93,18 @@ def are_plain(tensors: Sequence[torch.Tensor]) -> bool:
         and not any(map(_is_nested, tensors))
         and not any(map(_tensor._is_zerotensor, tensors))
     )
+
+
+def _refer_to_nothing(tensors: Sequence[torch.Tensor]) -> bool:
+    """Ask of all at once. A tensor of which the collector is shown nothing at all does not show its type either."""
+    found = list(filter(None, gc.get_referents(*tensors)))
+    return len(found) == len(tensors) and all(map(is_, found, repeat(_tensor)))
+
+
+def _shows_carried() -> bool:
+    """Try with a tensor that carries one thing of each kind. An attribute must be shown in the tensor's dictionary."""
+    probe, hooks = torch.zeros(1), [OrderedDict({1: print}), OrderedDict({2: print})]
+    probe.mark = 1  # type: ignore[attr-defined]
+    probe._backward_hooks, probe._post_accumulate_grad_hooks = hooks  # type: ignore[assignment]
+    found = gc.get_referents(probe)
+    return all(any(item is each for item in found) for each in (_tensor, vars(probe), *hooks))

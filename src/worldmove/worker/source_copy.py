@@ -61,7 +61,7 @@ class SourceOfMove:
         async with self._used(Turn.OPEN) as engine_thread:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
             layout, known = await engine_thread(job)
-        self._known, self._offered = known, Preview.of(layout, known.parts)
+        self._known, self._offered = known, Preview.of(layout)
         self._lies_in_slot = 2 * in_place_bytes(known.capture, self.arena) > known.capture.num_bytes
         return layout
 

@@ -128,7 +128,7 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     """Move once: offer, play on, freeze, two passes, proof. Raises WorldMoveError if the two passes differ."""
     nonce = os.urandom(32)
     layout, known = layout_in(end.engine, session, end.arena)
-    preview, digest = Preview.of(layout, known.parts), layout.digest
+    preview, digest = Preview.of(layout), layout.digest
     _prepare_key(end, nonce, digest)
     end.peer.send((layout.to_bytes(), nonce))
     end.peer.recv()
