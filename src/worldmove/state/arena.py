@@ -10,7 +10,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -51,8 +50,6 @@ __all__ = [
     "materialise",
     "new_arena",
 ]
-
-_address = attrgetter("address")
 
 Placement = tuple[int, ...]
 """The arena offset of each storage of a manifest, in its order."""
@@ -174,16 +171,15 @@ def in_place_bytes(capture: Capture, arena: AnyArena) -> int:
 def _placed(capture: Capture, arena: AnyArena) -> tuple[Placement, list[int]]:
     """Return a place for every storage, and which of them do not lie there. Raises ArenaFull."""
     size, lengths = arena.size, _lengths(ById(capture.manifest.storages))
-    addresses = np.array(list(map(_address, capture.storages)), dtype=np.int64)
+    addresses = capture.addresses
     places = addresses - arena.address
     ends = places + lengths
     is_inside = (places >= 0) & (ends <= size)
     moving = np.flatnonzero(~is_inside)
     if len(moving):
-        kept = tuple(sorted(zip(places[is_inside].tolist(), ends[is_inside].tolist(), strict=True)))
-        remainders = addresses[moving] % ALIGNMENT_BYTES
-        wanted = tuple(zip(lengths[moving].tolist(), remainders.tolist(), strict=True))
-        places[moving] = _found(kept, wanted, size)
+        kept = np.column_stack((places, ends))[is_inside]
+        wanted = np.column_stack((lengths[moving], addresses[moving] % ALIGNMENT_BYTES))
+        places[moving] = _found(kept.tobytes(), wanted.tobytes(), size)
     return tuple(places.tolist()), moving.tolist()
 
 
@@ -194,13 +190,19 @@ def _lengths(storages: ById[tuple[StorageRecord, ...]]) -> NDArray[np.int64]:
 
 # Hundreds of storages that are bound anew at each block take milliseconds; the offer has mostly asked the same.
 @lru_cache(maxsize=8)
-def _found(kept: tuple[tuple[int, int], ...], wanted: tuple[tuple[int, int], ...], size: int) -> tuple[int, ...]:
-    """Return a place beside what is kept for each of some storages, by length and remainder. Raises ArenaFull."""
-    room, places = Room(kept, size), [0] * len(wanted)
+def _found(kept: bytes, wanted: bytes, size: int) -> NDArray[np.int64]:
+    """Return a place beside what is kept (begins and ends) for each of some storages, by lengths and remainders, all
+    as the bytes of arrays: looking up hundreds of pairs takes long. Raises ArenaFull.
+    """
+    room, places = Room(sorted(_pairs(kept)), size), np.zeros(len(wanted) // 16, dtype=np.int64)
     # The largest first: small ones fit into what is left.
-    for index in sorted(range(len(wanted)), key=lambda index: -wanted[index][0]):
-        places[index] = room.take(*wanted[index])
-    return tuple(places)
+    for index, (length, remainder) in sorted(enumerate(_pairs(wanted)), key=lambda each: -each[1][0]):
+        places[index] = room.take(length, remainder)
+    return places
+
+
+def _pairs(data: bytes) -> list[tuple[int, int]]:
+    return [(first, second) for first, second in np.frombuffer(data, dtype=np.int64).reshape(-1, 2).tolist()]
 
 
 def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
@@ -303,9 +305,8 @@ def _copy_to_device(
     goes = np.zeros(len(placement), dtype=np.bool_)
     goes[moving] = True
     which, offsets, lengths = lines[goes[lines[:, 0]]].T
-    sources = np.array(list(map(_address, capture.storages)), dtype=np.int64)
     targets = arena.address + np.array(placement, dtype=np.int64)
-    pieces = np.column_stack((sources[which] + offsets, targets[which] + offsets, lengths))
+    pieces = np.column_stack((capture.addresses[which] + offsets, targets[which] + offsets, lengths))
     started = [arena.kit.start_copy(pieces)] if len(pieces) else []
     storages = ((capture.storages[index], placement[index]) for index in moving)
     staged = [

@@ -4,10 +4,12 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.state import array, generator
@@ -77,7 +79,7 @@ class DeviceStorage(NamedTuple):
 Storage = HostStorage | DeviceStorage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: what is worked out once is kept with it
 class Capture:
     """The resolved state of one session at one boundary: a manifest, and the live storages that it speaks of."""
 
@@ -92,6 +94,11 @@ class Capture:
     def num_bytes(self) -> int:
         """The used bytes of all storages."""
         return self.manifest.num_bytes
+
+    @cached_property
+    def addresses(self) -> NDArray[np.int64]:
+        """Where each storage begins."""
+        return np.array([storage.address for storage in self.storages], dtype=np.int64)
 
 
 def capture(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | None = None) -> Capture:
@@ -117,9 +124,7 @@ def capture(tree: Any, types: Mapping[str, type] = NO_TYPES, kit: MemoryKit | No
     return Capture(manifest=manifest, storages=tuple(storages), kit=kit)
 
 
-def storage_at(
-    address: int, num_bytes: int, owners: object, record: StorageRecord, kit: MemoryKit | None
-) -> Storage:
+def storage_at(address: int, num_bytes: int, owners: object, record: StorageRecord, kit: MemoryKit | None) -> Storage:
     """Return live memory as a storage that keeps its owners alive."""
     if not record.on_device:
         return HostStorage(memory=array.raw_memory(address, num_bytes, owners), used=record.used)

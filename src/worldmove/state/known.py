@@ -6,18 +6,16 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from worldmove.state.capture import Capture
 from worldmove.state.geometry import bounds
 from worldmove.state.leaf import ArrayLeaf, GeneratorLeaf, TensorLeaf
 from worldmove.state.record import read_fields
-from worldmove.state.tensor_facts import Facts, facts_of
+from worldmove.state.tensor_facts import Facts, Numbers, facts_of, numbers
 from worldmove.state.tree import is_container
 
-Places = NDArray[np.int64]
+Places = Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +46,14 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """A capture, and what makes the next one cheap."""
+class Form:
+    """What of a state is the same at the next boundary, or all of it is read anew."""
 
-    capture: Capture
-    types: Mapping[str, type]
     steps: tuple[Step, ...]
     num_nodes: int
     mutable: Pick
     order: Pick
     """Where among the nodes each leaf is."""
-    values: tuple[Any, ...]
-    value_types: tuple[type, ...]
     tensors: Pick
     """Which leaves are tensors, and so on."""
     arrays: Pick
@@ -68,20 +62,34 @@ class Known:
     generators: Pick
     others: Pick
     facts: Facts
-    num_bytes: list[int]
+    num_bytes: Places
     """Of each tensor's own storage."""
     held: list[torch.UntypedStorage]
     """These storages: torch gives out an object that exists sooner than a new one."""
-    begins: list[int]
-    """Where each tensor's storage begins; then where each array's memory does."""
-    addresses: Places
-    """Where each storage begins."""
+    placed: Places
+    """Which of the views lie in a storage of the state: not those without a byte."""
     owner: Places
-    """Which storage each of these lies in, or -1; the storages' lengths, and each one's first view."""
+    """Which storage each of those lies in."""
     lengths: Places
+    """Of each storage; and which is the first of the views that lie in it."""
     first: Places
     viewed_by: tuple[Callable[[Sequence[Any]], Any], ...]
     """Of each storage, what takes its views out of the values."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A capture, and what makes the next one cheap."""
+
+    capture: Capture
+    types: Mapping[str, type]
+    form: Form
+    values: tuple[Any, ...]
+    value_types: tuple[type, ...]
+    begins: Places
+    """Where each tensor's storage begins; then where each array's memory does."""
+    addresses: Places
+    """Where each storage begins."""
 
 
 def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
@@ -90,42 +98,53 @@ def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
     steps, order, nodes = _program(tree)
     values = tuple([nodes[at] for at in order])
     leaves = [leaf.content for leaf in state.manifest.leaves]
-    tensors = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorLeaf))
-    arrays = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, ArrayLeaf))
-    generators = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, GeneratorLeaf))
+    tensors, arrays, generators = (
+        tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, kind))
+        for kind in (TensorLeaf, ArrayLeaf, GeneratorLeaf)
+    )
     read = {*tensors, *arrays, *generators}
     live = [values[i] for i in tensors]
     storages = [tensor.untyped_storage() for tensor in live]
-    begins = [s.data_ptr() for s in storages] + [array_begin(values[i]) for i in arrays]
     storage_of = [leaves[i].storage for i in (*tensors, *arrays)]  # type: ignore[union-attr]
-    owner = np.array([-1 if which is None else which for which in storage_of], dtype=np.int64)
-    return Known(
-        capture=state,
-        types=types,
+    placed = [at for at, which in enumerate(storage_of) if which is not None]
+    form = Form(
         steps=tuple(steps),
         num_nodes=len(nodes),
         mutable=Pick([at for step in steps if not issubclass(step.kind, tuple) for at in step.of.places]),
         order=Pick(order),
-        values=values,
-        value_types=tuple(map(type, values)),
         tensors=Pick(tensors),
         arrays=Pick(arrays),
         views=Pick((*tensors, *arrays)),
         generators=Pick(generators),
         others=Pick([i for i in range(len(values)) if i not in read]),
         facts=facts_of(live),
-        num_bytes=[s.nbytes() for s in storages],
+        num_bytes=numbers(storage.nbytes() for storage in storages),
         held=storages,
-        begins=begins,
-        addresses=np.array([storage.address for storage in state.storages], dtype=np.int64),
-        owner=owner,
-        lengths=np.array([storage.num_bytes for storage in state.storages], dtype=np.int64),
-        first=np.array([storage_of.index(which) for which in range(len(state.storages))], dtype=np.int64),
+        placed=numbers(placed),
+        owner=numbers(storage_of[at] for at in placed),  # type: ignore[misc]
+        lengths=numbers(storage.num_bytes for storage in state.storages),
+        first=numbers(storage_of.index(which) for which in range(len(state.storages))),
         viewed_by=_viewed_by(zip((*tensors, *arrays), storage_of, strict=True), len(state.storages)),
+    )
+    return Known(
+        capture=state,
+        types=types,
+        form=form,
+        values=values,
+        value_types=tuple(map(type, values)),
+        begins=begins_of(storages, [values[i] for i in arrays]),
+        addresses=state.addresses,
     )
 
 
-def _viewed_by(pairs: Iterable[tuple[int, int | None]], num_storages: int) -> tuple[Callable[[Sequence[Any]], Any], ...]:
+def begins_of(storages: Sequence[torch.UntypedStorage], arrays: Sequence[Any]) -> Places:
+    """Return where the memory of each begins."""
+    return numbers(chain(map(torch.UntypedStorage.data_ptr, storages), map(_array_begin, arrays)))
+
+
+def _viewed_by(
+    pairs: Iterable[tuple[int, int | None]], num_storages: int
+) -> tuple[Callable[[Sequence[Any]], Any], ...]:
     found: list[list[int]] = [[] for _ in range(num_storages)]
     for leaf, storage in pairs:
         if storage is not None:
@@ -174,6 +193,5 @@ def keys_of(kind: type, containers: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(chain.from_iterable(containers)) if kind is dict else ()
 
 
-def array_begin(live: Any) -> int:
-    """Return where the memory of an array begins."""
+def _array_begin(live: Any) -> int:
     return bounds(int(live.ctypes.data), live.itemsize, live.shape, live.strides)[0]

@@ -140,7 +140,9 @@ class Manifest:
 
     def prepared(self) -> "Manifest":
         """Return this very one; what is asked of it in the pause of a move is worked out now."""
-        return self if self.digest and self.leaf_begins and self.num_bytes >= 0 else self
+        for name in ("digest", "leaf_begins", "num_bytes"):
+            getattr(self, name)
+        return self
 
     @cached_property
     def on_device(self) -> bool:

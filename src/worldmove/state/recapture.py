@@ -9,25 +9,26 @@ Its memory is found first: whoever has work to begin on it need not wait until t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, compress
-from operator import is_, is_not, sub
+from operator import is_, is_not
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from worldmove.errors import StateRefused
 from worldmove.state import array
 from worldmove.state.amended import amended
 from worldmove.state.capture import Capture, DeviceStorage, Reader, Storage, capture, storage_at
 from worldmove.state.digest import carried_over
-from worldmove.state.known import Known, Places, Step, array_begin, items_of, keys_of, known_of
+from worldmove.state.known import Form, Known, Step, begins_of, items_of, keys_of, known_of
 from worldmove.state.leaf import ArrayLeaf, Leaf
 from worldmove.state.leaf_record import LeafRecord
 from worldmove.state.manifest import Manifest
 from worldmove.state.memory import MemoryKit
-from worldmove.state.tensor_facts import are_bare, are_plain, lie_as_before
+from worldmove.state.tensor_facts import are_bare, are_equal, lie_as_before, numbers
 from worldmove.state.tree import NO_TYPES
 
 __all__ = ["Early", "Known", "exchanged", "recapture", "remember"]
@@ -85,14 +86,6 @@ def _asked(question: Callable[[], T | None]) -> T | None:
         return None  # it is for capture to say what is wrong
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Memory:
-    """Where everything lies now."""
-
-    begins: list[int]
-    addresses: Places
-
-
 class _Again:
     """One comparison of a tree with what is known. Any None: that is for ``capture``."""
 
@@ -100,30 +93,25 @@ class _Again:
         self._known = known
         self._tree = tree
         self._values: tuple[Any, ...] = ()
+        self._is_new: list[bool] = []
         self._live: tuple[torch.Tensor, ...] = ()
-        self._memory: _Memory | None = None
+        self._begins = known.begins
+        self._addresses = known.addresses
         self.capture = known.capture
 
     def memory(self) -> Capture | None:
         """Find all memory again: set ``capture`` to a state that has it, and the values of before."""
-        known = self._known
-        values = _leaves(known, self._tree)
+        known, form = self._known, self._known.form
+        values = _leaves(form, self._tree)
         if values is None or tuple(map(type, values)) != known.value_types:
             return None
-        self._values, self._live = values, known.tensors(values)
-        begins = self._begins()
-        if begins is None:
+        self._values, self._is_new = values, list(map(is_not, values, known.values))
+        self._live = form.tensors(values)
+        if not self._lie_as_before():
             return None
-        new = np.fromiter(map(is_not, known.views(values), known.views(known.values)), dtype=np.bool_)
-        if begins == known.begins and not new.any():
-            self._memory = _Memory(begins=begins, addresses=known.addresses)
-            return self.capture
-        bases = self._bases(np.fromiter(map(sub, begins, known.begins), dtype=np.int64))
-        if bases is None:
-            return None
-        self.capture = replace(known.capture, storages=self._storages(bases, new), plans=[])
-        self.capture.plans.extend(carried_over(known.capture, bases - known.addresses))
-        self._memory = _Memory(begins=begins, addresses=bases)
+        is_new = form.views(self._is_new)
+        if True in is_new or not are_equal(self._begins, known.begins):
+            return self._moved(np.array(is_new))
         return self.capture
 
     def found(self) -> Known | None:
@@ -131,8 +119,7 @@ class _Again:
         known, reader = self._known, _reader(self._known)
         before = known.capture.manifest
         changed = self._changed(reader)
-        assert self._memory is not None
-        if changed is None or not are_bare(self._live, known.facts):
+        if changed is None or not are_bare(self._live, known.form.facts):
             return None
         if [record.kind for record in reader.records] != [record.kind for record in before.generators]:
             return None
@@ -143,72 +130,74 @@ class _Again:
             known,
             capture=replace(self.capture, manifest=manifest),
             values=self._values,
-            begins=self._memory.begins,
-            addresses=self._memory.addresses,
+            begins=self._begins,
+            addresses=self._addresses,
         )
 
-    def _begins(self) -> list[int] | None:
-        """Return where the memory of each tensor and array begins; None where one is not as it was."""
-        known, live = self._known, self._live
-        leaves = known.capture.manifest.leaves
-        arrays = list(zip(known.arrays(self._values), known.arrays(leaves), strict=True))
+    def _lie_as_before(self) -> bool:
+        """Find where the memory of each tensor and array begins; False where one is not as it was."""
+        known, live, form = self._known, self._live, self._known.form
+        arrays = form.arrays(self._values)
         storages = list(map(torch.Tensor.untyped_storage, live))
         is_as_it_was = (
-            lie_as_before(live, known.facts)
-            and (known.facts.guard is not None or are_plain(live))
-            and list(map(torch.UntypedStorage.nbytes, storages)) == known.num_bytes
-            and all(_is_same_array(array, record) for array, record in arrays)
+            lie_as_before(live, form.facts)
+            and are_equal(numbers(map(torch.UntypedStorage.nbytes, storages)), form.num_bytes)
+            and all(map(_is_same_array, arrays, form.arrays(known.capture.manifest.leaves)))
         )
-        if not is_as_it_was:
-            return None
-        return list(map(torch.UntypedStorage.data_ptr, storages)) + [array_begin(array) for array, _ in arrays]
+        if is_as_it_was:
+            self._begins = begins_of(storages, arrays)
+        return is_as_it_was
 
-    def _storages(self, bases: Places, new: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[Storage, ...]:
-        """Return the live storages; those that have moved, or have new views, are other objects than before."""
+    def _moved(self, is_new: NDArray[np.bool_]) -> Capture | None:
+        """Return the capture with storages that lie elsewhere or have new views, if all views of each moved together
+        and none has come to lie over another.
+        """
+        known, form = self._known, self._known.form
+        shift = self._begins - known.begins
+        steps = shift[form.first]
+        bases = self._addresses = known.addresses + steps
+        order = np.argsort(bases, kind="stable")
+        ends = (bases + form.lengths)[order]
+        if not are_equal(shift[form.placed], steps[form.owner]) or (bases[order][1:] < ends[:-1]).any():
+            return None
+        touched = steps != 0
+        touched[form.owner[is_new[form.placed]]] = True
+        self.capture = replace(known.capture, storages=self._storages(touched), plans=[])
+        vars(self.capture)["addresses"] = bases
+        self.capture.plans.extend(carried_over(known.capture, steps))
+        return self.capture
+
+    def _storages(self, touched: NDArray[np.bool_]) -> tuple[Storage, ...]:
+        """Return the live storages, where those that were touched are other objects than before."""
         known, values, kit = self._known, self._values, self._known.capture.kit
-        touched = bases != known.addresses
-        viewed = known.owner[new]
-        touched[viewed[viewed >= 0]] = True
         storages = list(known.capture.storages)
-        records = known.capture.manifest.storages
-        which = np.flatnonzero(touched).tolist()
-        for index, address in zip(which, bases[touched].tolist(), strict=True):
-            record, owners = records[index], known.viewed_by[index](values)
+        records, viewed_by = known.capture.manifest.storages, known.form.viewed_by
+        for index, address in zip(touched.nonzero()[0].tolist(), self._addresses[touched].tolist(), strict=True):
+            record, owners = records[index], viewed_by[index](values)
             if record.on_device and kit is not None:
                 storages[index] = DeviceStorage(address, record.num_bytes, record.used, kit, owners)
             else:
                 storages[index] = storage_at(address, record.num_bytes, owners, record, kit)
         return tuple(storages)
 
-    def _bases(self, shift: Places) -> Places | None:
-        """Return where each storage begins, if all its views moved together and none has come to lie over another."""
-        known, held = self._known, self._known.owner >= 0
-        steps = shift[known.first]
-        if not np.array_equal(shift[held], steps[known.owner[held]]):
-            return None
-        bases: Places = known.addresses + steps
-        order = np.argsort(bases, kind="stable")
-        apart = bool((bases[order][1:] >= (bases + known.lengths)[order][:-1]).all())
-        return bases if apart else None
-
     def _changed(self, reader: Reader) -> dict[int, Leaf] | None:
         """Read every generator, and each scalar that is another object; return the leaves that are not as they were."""
         known, values, changed = self._known, self._values, {}
-        leaves = known.capture.manifest.leaves
-        for i in compress(known.others.places, map(is_not, known.others(values), known.others(known.values))):
+        leaves, form = known.capture.manifest.leaves, known.form
+        for i in compress(form.others.places, form.others(self._is_new)):
             leaf = reader.part(leaves[i].path, values[i])
             if leaf != leaves[i].content:
                 changed[i] = leaf
-        for i in known.generators.places:
+        for i in form.generators.places:
             if reader.part(leaves[i].path, values[i]) != leaves[i].content:
                 return None
         return changed  # type: ignore[return-value]
 
 
-def _leaves(known: Known, tree: Any) -> tuple[Any, ...] | None:
+def _leaves(form: Form, tree: Any) -> tuple[Any, ...] | None:
     """Walk the tree; None where a container is not as it was."""
     nodes: list[Any] = [tree]
-    for step in known.steps:
+    for step in form.steps:
         containers = step.of(nodes)
         if list(map(type, containers)).count(step.kind) != len(containers):
             return None
@@ -216,10 +205,10 @@ def _leaves(known: Known, tree: Any) -> tuple[Any, ...] | None:
         if list(map(len, items)) != step.lengths or not _has_keys(step, containers):
             return None
         nodes.extend(chain.from_iterable(items))
-    mutable = list(map(id, known.mutable(nodes)))
-    if len(frozenset(mutable)) != len(mutable) or len(nodes) != known.num_nodes:
+    mutable = list(map(id, form.mutable(nodes)))
+    if len(frozenset(mutable)) != len(mutable) or len(nodes) != form.num_nodes:
         return None
-    return known.order(nodes)
+    return form.order(nodes)
 
 
 def _has_keys(step: Step, containers: Sequence[Any]) -> bool:

@@ -55,14 +55,14 @@ class Rehearsal:
         is_like = is_same(manifest.structure, mine.structure) and is_same(manifest.storages, mine.storages)
         if not is_like or tuple(placement) != self.placement:
             return None
-        which = sorted({*changed_leaves(mine, manifest), *self.known.generators.places})
+        which = sorted({*changed_leaves(mine, manifest), *self.known.form.generators.places})
         values = make_some(replace(self.landing.capture, manifest=manifest), types, which)
         for i, value in values.items():
             self.leaves[i] = value
         for at in dict.fromkeys(self.places[i].leaves for i in which):
             place = self.places[at[0]]
             place.container[place.key] = rebuild(place.node, iter(self.leaves[at.start : at.stop]), types)
-        if self.known.capture.manifest == mine:
+        if self.known.capture.manifest is mine:
             self.known = exchanged(self.known, manifest, values)
         return self.built
 
@@ -73,6 +73,8 @@ def rehearse(manifest: Manifest, placement: Placement, arena: AnyArena, types: M
     leaves = make_leaves(state.capture, types)
     built = rebuild(manifest.structure, iter(leaves), types)
     known, root = remember(built, types, state.capture.kit), [built]
+    if known.capture.manifest == manifest:  # one object: freeing the other takes long, in the pause
+        known = replace(known, capture=replace(known.capture, manifest=manifest))
     joined(extents(manifest, placement))  # kept for the pull
     prepare(known.capture)
     return Rehearsal(

@@ -2,13 +2,15 @@
 
 import gc
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from operator import attrgetter, is_
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.autograd import forward_ad
 
 _tensor = torch.Tensor
@@ -21,14 +23,30 @@ _FACTS: tuple[Callable[[torch.Tensor], Any], ...] = (
     attrgetter("dtype"),
     attrgetter("device"),
     attrgetter("requires_grad"),
+    attrgetter("layout"),
+    attrgetter("is_nested"),
+    _tensor._is_zerotensor,
 )
-"""What can change about a tensor that is the same object as before, but for where its memory lies: whoever sets its
-``data`` exchanges all of it."""
+"""What is not the same of any two tensors, nor of one before and after its ``data`` was set; but for where its memory
+lies."""
 _CARRIED = tuple(map(attrgetter, ("__dict__", "_backward_hooks", "_post_accumulate_grad_hooks")))
 """What Python keeps with a tensor, and no tensor of a state has. Not compared with what was: the objects are the same,
 and may have been filled."""
 _has_names = getattr(_tensor, "has_names", None)  # torch 2.13 has no named tensors any more
-_gradient, _layout, _is_nested = map(attrgetter, ("grad", "layout", "is_nested"))
+_gradient = attrgetter("grad")
+
+
+Numbers = NDArray[np.int64]
+
+
+def numbers(found: Iterable[int]) -> Numbers:
+    """Return numbers as an array: comparing hundreds looks at no object."""
+    return np.fromiter(found, dtype=np.int64)
+
+
+def are_equal(here: Numbers, there: Numbers) -> bool:
+    """Compare arrays that are equally long."""
+    return bool((here == there).all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +57,7 @@ class Facts:
     """Says of as many tensors whether they are as these, in one call; None where torch has no such comparison."""
     lists: tuple[list[Any], ...]
     """Without it, one list a fact."""
-    offsets: list[int]
+    offsets: Numbers
     shows_carried: bool
     """Whether the garbage collector is shown all that a tensor carries."""
 
@@ -63,7 +81,7 @@ def facts_of(tensors: Sequence[torch.Tensor]) -> Facts:
     """Return what is compared of tensors later."""
     guard = guard_of(tensors)
     lists = () if guard is not None else tuple([list(map(fact, tensors)) for fact in _FACTS])
-    return Facts(guard=guard, lists=lists, offsets=list(map(_offset, tensors)), shows_carried=_shows_carried())
+    return Facts(guard=guard, lists=lists, offsets=numbers(map(_offset, tensors)), shows_carried=_shows_carried())
 
 
 def lie_as_before(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
@@ -71,7 +89,7 @@ def lie_as_before(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
     if facts.guard is not None and not facts.guard(*tensors):
         return False
     as_before = all(list(map(fact, tensors)) == before for fact, before in zip(_FACTS, facts.lists, strict=False))
-    return as_before and list(map(_offset, tensors)) == facts.offsets
+    return as_before and are_equal(numbers(map(_offset, tensors)), facts.offsets)
 
 
 def are_bare(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
@@ -81,17 +99,6 @@ def are_bare(tensors: Sequence[torch.Tensor], facts: Facts) -> bool:
         and not (_has_names and any(map(_has_names, tensors)))
         and list(map(_gradient, tensors)).count(None) == len(tensors)
         and forward_ad._current_level < 0  # only within a level may a tensor have a tangent
-    )
-
-
-def are_plain(tensors: Sequence[torch.Tensor]) -> bool:
-    """Check tensors that are other objects than before, beside their facts: by these their dtype is a carried one, and
-    by device and size of storage they lie where the others lay.
-    """
-    return (
-        list(map(_layout, tensors)).count(torch.strided) == len(tensors)
-        and not any(map(_is_nested, tensors))
-        and not any(map(_tensor._is_zerotensor, tensors))
     )
 
 

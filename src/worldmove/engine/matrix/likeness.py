@@ -1,6 +1,7 @@
 """What the tensors of a model's state look like, asked of all at once: a state is adopted in the pause of a move."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from torch import Tensor
@@ -35,16 +36,14 @@ def tensors_of(config: MatrixConfig, latents: Any, decoder: Any, conditions: Any
     found: list[Any] = [*decoder, *(conditions[name] for name in conditioning.NAMES)]
     for kind in KINDS:
         caches, names = latents[kind], _NAMES[kind]
-        if type(caches) is not list or len(caches) != config.num_layers:
+        if type(caches) is not list or list(map(type, caches)) != [dict] * config.num_layers:
             return None
-        if not all(type(cache) is dict and tuple(cache) == names for cache in caches):
+        if list(map(tuple, caches)) != [names] * config.num_layers:
             return None
-        for name in names:
-            values = [cache[name] for cache in caches]
-            if name != "is_init":
-                found += values
-            elif list(map(type, values)).count(bool) != len(values):
-                return None
+        columns = dict(zip(names, zip(*map(dict.values, caches), strict=True), strict=True))
+        if list(map(type, columns.pop("is_init", ()))).count(bool) != (config.num_layers if "is_init" in names else 0):
+            return None
+        found.extend(chain.from_iterable(columns.values()))
     return found
 
 

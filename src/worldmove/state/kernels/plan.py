@@ -81,7 +81,9 @@ class Plan:
         if self._gathered is None or (steps % _UNIT).any() or steps[self._gathered].any():
             self._lay_out()
         else:  # each is read where it lies, as before
-            self._shares(self.table.numbers())[:, 0] += steps[self._work.line]
+            by_share = steps[self._work.line]
+            moved = by_share.nonzero()[0]  # few, where little is bound anew
+            self._shares(self.table.numbers())[moved, 0] += by_share[moved]
 
     def call(self, table: int) -> Call:
         """Return the program that reads the groups, with a table of coefficients at an address."""
@@ -194,9 +196,11 @@ class _Extents:
         first, end, by = np.asarray(shifts, dtype=np.int64).reshape(-1, 3).T
         steps = np.zeros(len(self._counts) + 1, dtype=np.int64)
         np.add.at(steps, first, by)
-        np.add.at(steps, end, -by)
+        np.subtract.at(steps, end, by)
         by_group: Numbers = np.cumsum(steps)[:-1]
-        self._table[:, 0] += by_group[self._group]
+        by_extent = by_group[self._group]
+        moved = by_extent.nonzero()[0]
+        self._table[moved, 0] += by_extent[moved]
         return by_group
 
     def direct(self) -> NDArray[np.bool_]:
