@@ -14,7 +14,7 @@ import pstats
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -137,8 +137,11 @@ class Bench:
         return export(self.session)
 
     def step(self) -> None:
-        """Do to the state what a block does: cursors move, and what a block rebinds is bound anew."""
+        """Do to the state what a block does: cursors and the pose move, and what a block rebinds is bound anew."""
         self.session.frame += self.config.frames_per_block
+        y, x = self.session.stand.pose
+        self.session.stand = replace(self.session.stand, number=self.session.stand.number + 1, pose=(y, x + 1))
+        torch.rand(1, generator=self.session.generator)
         self.pool.turn()
         self.session.features = [self.pool.like(each) for each in self.session.features]
         if self.scattered:

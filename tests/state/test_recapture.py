@@ -1,6 +1,7 @@
 """A state captured again is exactly what ``capture`` returns, whatever happened to it in between."""
 
 import random
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worldmove.errors import StateRefused
-from worldmove.state import Xxh3Digester, capture
+from worldmove.state import Xxh3Digester, capture, tensor_facts
 from worldmove.state import recapture as module
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Pass, prepare
@@ -54,6 +55,7 @@ def tree() -> Tree:
         "late": None,
         "pair": (1, {"x": 2.0, 7: b"bytes"}),
         "number": np.float32(1),
+        "twins": [torch.full((7,), 1.0), torch.full((7,), 2.0)],
     }
 
 
@@ -103,6 +105,22 @@ def _exchange(t: Tree) -> None:
     other.data = mine
 
 
+def _see_less(t: Tree) -> None:
+    """Set a tensor to another storage that begins at the same byte and ends sooner."""
+    twin = t["twins"][0]
+    shorter = torch.from_numpy(np.asarray(t["base"].numpy()[:100])).untyped_storage()
+    t["base"].set_(shorter, 0, (100,), (1,))
+    twin.set_(twin.untyped_storage(), 0, (7,), (1,))
+
+
+def _see_as_much_of_less(t: Tree) -> None:
+    """The same, with the very shape: only the storage is another."""
+    view = t["caches"][0].v
+    whole = torch.zeros(20)
+    view.set_(whole.untyped_storage(), 0, (6,), (1,))
+    view.set_(torch.from_numpy(whole.numpy()[:8]).untyped_storage(), 0, (6,), (1,))
+
+
 MUTATIONS: dict[str, Callable[[Tree], Any]] = {
     "nothing": lambda t: None,
     "a cursor": lambda t: setattr(t["caches"][0], "end", t["caches"][0].end + 1),
@@ -110,6 +128,14 @@ MUTATIONS: dict[str, Callable[[Tree], Any]] = {
     "an equal float of other bits": lambda t: t["pair"][1].update(x=-0.0),
     "a tensor bound anew": rebind,
     "tensors exchanged": swap_storages,
+    "tensors of one shape exchanged": lambda t: t["twins"].reverse(),
+    "tensors of one shape that exchange their insides": lambda t: torch.utils.swap_tensors(*t["twins"]),
+    "a dict of others in place": lambda t: t["pair"][1].update({"x": b"bytes", 7: 2.0}),
+    "a list turned round in place": lambda t: t["caches"].reverse(),
+    "a tensor of another window of the same memory": _see_less,
+    "a tensor of another window and the same shape": _see_as_much_of_less,
+    "a storage moved in place": lambda t: t["base"].untyped_storage().share_memory_(),
+    "host memory written in place": lambda t: t["array"].__setitem__(3, -1),
     "a tensor set to another storage": set_in_place,
     "a tensor grown": lambda t: setattr(t["caches"][0], "v", torch.ones(12)),
     "a storage resized in place": lambda t: t["base"].untyped_storage().resize_(4 * 400),
@@ -152,6 +178,9 @@ REFUSED: dict[str, Callable[[Tree], Any]] = {
     "a tensor that requires grad": lambda t: t["base"].requires_grad_(),
     "a gradient": lambda t: setattr(t["caches"][0].v, "grad", torch.zeros(6)),
     "an attribute on a tensor": lambda t: setattr(t["base"], "mark", 1),
+    "an attribute that is false": lambda t: setattr(t["base"], "mark", None),
+    "a hook": lambda t: setattr(t["base"], "_backward_hooks", OrderedDict({1: print})),
+    "a hook for later": lambda t: setattr(t["base"], "_post_accumulate_grad_hooks", OrderedDict({1: print})),
     "an attribute on a record": lambda t: setattr(t["caches"][0], "mark", 1),
     "a parameter": lambda t: t.update(base=torch.nn.Parameter(t["base"])),
     "a rebound tensor that requires grad": lambda t: t.update(base=torch.ones(200, requires_grad=True)),
@@ -198,6 +227,24 @@ def test_what_a_capture_refuses_is_refused_with_the_same_words(name: str) -> Non
     with pytest.raises(StateRefused) as found:
         recapture(known, state)
     assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("name", [*MUTATIONS, *REFUSED])
+def test_where_torch_compares_no_tensors_at_once_each_is_asked(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_facts, "guard_of", lambda tensors: None)
+    monkeypatch.setattr(tensor_facts, "_shows_carried", bool)
+    if name in MUTATIONS:
+        test_after_any_change_it_is_what_a_capture_is(name, None)
+    else:
+        test_what_a_capture_refuses_is_refused_with_the_same_words(name)
+
+
+def test_what_mostly_carries_nothing_is_not_asked_one_by_one() -> None:
+    assert tensor_facts._shows_carried()
+    tensors = [torch.zeros(2) for _ in range(3)]
+    facts = tensor_facts.facts_of(tensors)
+    assert facts.guard is not None
+    assert tensor_facts.are_bare(tensors, facts)
 
 
 @settings(max_examples=60, deadline=None)
