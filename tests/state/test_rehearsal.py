@@ -106,7 +106,7 @@ def test_a_tuple_with_another_item_is_exchanged_and_nothing_around_it() -> None:
     rehearsal = rehearse(offered.manifest, gather(offered, Arena(SIZE, "here")), Arena(SIZE, "there"), {})
     before = rehearsal.built, rehearsal.built["deep"][0], rehearsal.built["cache"]
     state["deep"][0]["pose"] = (1, (2, 4))
-    now = rehearsal.tree(capture(state).manifest, rehearsal.placement, {})
+    now: Any = rehearsal.tree(capture(state).manifest, rehearsal.placement, {})
     assert all(a is b for a, b in zip(before, (now, now["deep"][0], now["cache"]), strict=True))
     assert now["deep"][0]["pose"] == (1, (2, 4))
 
@@ -116,7 +116,7 @@ def test_a_state_that_is_a_tuple_is_built_anew_of_the_same_leaves() -> None:
     offered = capture(state)
     rehearsal = rehearse(offered.manifest, gather(offered, Arena(SIZE, "here")), Arena(SIZE, "there"), {})
     cache = rehearsal.built[1]
-    now = rehearsal.tree(capture((2, state[1])).manifest, rehearsal.placement, {})
+    now: Any = rehearsal.tree(capture((2, state[1])).manifest, rehearsal.placement, {})
     assert now[0] == 2
     assert now[1] is cache
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -54,10 +55,10 @@ class HostStorage:
         return self.memory[extent.offset : extent.end].data
 
 
-class DeviceStorage(NamedTuple):
+class DeviceStorage(msgspec.Struct, frozen=True, eq=False):
     """One piece of device memory that leaves view. Lives as long as this object; its bytes stay the engine's.
 
-    A tuple: of a state that is bound anew at each block, hundreds are made in the pause of a move.
+    Made by C: of a state that is bound anew at each block, hundreds are made in the pause of a move.
     """
 
     address: int
