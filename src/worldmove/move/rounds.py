@@ -23,7 +23,6 @@ from worldmove.move.patience import Patience
 from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
-from worldmove.state.amended import Parts
 from worldmove.state.arena import Placement, check_placement, extents
 from worldmove.state.arena_rows import move_in
 from worldmove.state.extent import Extent
@@ -141,7 +140,7 @@ class Rounds:
         check_placement(manifest, base.placement, self._arena.size)
         if base.row_bytes is None:
             raise ManifestError("it does not say how finely it is to be looked at")
-        self.preview = Preview(parts=Parts.of(manifest), places=base.placement)
+        self.preview = Preview(manifest=manifest.prepared(), places=base.placement)
         self._fetch = Fetching(
             attempt=self._attempt,
             transport=self._transport,
