@@ -101,7 +101,7 @@ def test_what_an_engine_did_to_its_tree_when_it_installed_it_is_seen(name: str, 
 
 
 def test_a_tuple_with_another_item_is_exchanged_and_nothing_around_it() -> None:
-    state = {"deep": [{"pose": (1, (2, 3))}], "cache": torch.zeros(9)}
+    state: dict[str, Any] = {"deep": [{"pose": (1, (2, 3))}], "cache": torch.zeros(9)}
     offered = capture(state)
     rehearsal = rehearse(offered.manifest, gather(offered, Arena(SIZE, "here")), Arena(SIZE, "there"), {})
     before = rehearsal.built, rehearsal.built["deep"][0], rehearsal.built["cache"]
