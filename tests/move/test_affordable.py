@@ -37,6 +37,13 @@ def test_where_nobody_waits_there_is_no_limit_but_what_the_ends_bear() -> None:
     assert 3.9e9 < found < 4e9
 
 
+def test_where_nobody_waits_a_rest_that_was_always_long_enough_is_no_longer_than_the_ends_bear() -> None:
+    held = replace(FAST, horizon_s=inf, still_s=1.0, fixed=Fixed(is_rested=True))
+    found = affordable_bytes(admit(held, Strategy.PRE_COPY), held)
+    assert found is not None
+    assert 5.9e9 < found < 6e9
+
+
 def test_of_what_was_not_measured_nothing_is_said() -> None:
     unmeasured = replace(FAST, path_rate=None)
     assert affordable_bytes(admit(unmeasured, Strategy.PRE_COPY), unmeasured) is None

@@ -141,7 +141,8 @@ def _left(measured: Measured, made: float) -> float:
 def rest_s(measured: Measured) -> float:
     """Return how long a session is counted on to stand still before its freeze, for what differs to come over."""
     fixed = measured.fixed
-    return max(fixed.rest_s, REST * measured.rate("horizon_s") if fixed.is_rested else 0.0)
+    waits_s = min(measured.rate("horizon_s"), measured.still_s)  # where nobody waits, its ends do
+    return max(fixed.rest_s, REST * waits_s if fixed.is_rested else 0.0)
 
 
 # streaming
