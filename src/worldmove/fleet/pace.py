@@ -94,6 +94,10 @@ class Load:
     others: tuple[int, ...] = ()
     """The worlds of each other worker that plays any."""
 
+    @property
+    def _num_elsewhere(self) -> int:
+        return sum(self.others)
+
     def share(self, block_s: float) -> float:
         """Return the share of the device's time that a follower cannot have here, where a block takes so long.
 
@@ -103,12 +107,12 @@ class Load:
         equal = self.period_s / (1 + len(self.others))
         if any(number * block_s > equal for number in self.others):
             return 1.0
-        return (self.own + sum(self.others)) * block_s / self.period_s
+        return (self.own + self._num_elsewhere) * block_s / self.period_s
 
     @property
     def beside_s(self) -> float:
         """What a block takes here beside the others' worlds, in the long run; 0: not known, or there are none."""
         if self.block_s is None or not self.others or not self.period_s:
             return 0.0
-        left = 1.0 - sum(self.others) * self.block_s / self.period_s
+        left = 1.0 - self._num_elsewhere * self.block_s / self.period_s
         return self.block_s / left if left > 0 else 0.0

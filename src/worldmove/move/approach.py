@@ -72,8 +72,9 @@ class Approach:
         new = differs & before.lacks(held.digests)
         # Two rounds show what changes in a block only if one has ended between them; more show more of it.
         self._changing = differs if self._seen.num_rounds == 2 else self._changing | differs
+        new_bytes = int(rows.lengths[new].sum())
         self._seen = replace(
             self._seen,
             changing_bytes=int(rows.lengths[self._changing].sum()),
-            new_bytes_per_s=int(rows.lengths[new].sum()) / apart_s,
+            new_bytes_per_s=new_bytes / apart_s,
         )
