@@ -8,7 +8,7 @@ from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
 from worldmove.move.hosts import Aside, BeginPass, Blocking, Frozen, Resting, WhenReady
-from worldmove.state.arena import AnyArena, in_place_bytes
+from worldmove.state.arena import AnyArena, Placement, in_place_bytes
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.manifest import Layout
 from worldmove.state.preview import Preview
@@ -103,12 +103,16 @@ class SourceOfMove:
 
     async def rest(self) -> Resting:
         """Bring into the arena what has left it, while it stands still."""
-        copy = self._copy
         async with self._at_hand() as engine_thread:
-            job = partial(rest_in, self._tools.engine, copy.engine_session, copy.slot.arena, self._known)
-            known, placement = await engine_thread(job)
-        self._known = known
-        return Resting(block=copy.next_block, manifest=known.capture.manifest, placement=placement)
+            known, placement = await engine_thread(self._bring_home)
+        return Resting(block=self._copy.next_block, manifest=known.capture.manifest, placement=placement)
+
+    def _bring_home(self) -> tuple[Known, Placement]:
+        """In the engine's thread: whoever is cancelled meanwhile has still spent what was known, and knows it anew."""
+        copy = self._copy
+        found = rest_in(self._tools.engine, copy.engine_session, copy.slot.arena, self._known)
+        self._known = found[0]
+        return found
 
     async def freeze(
         self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None
