@@ -13,7 +13,7 @@ from worldmove.errors import ManifestError
 from worldmove.move.attempt import Attempt
 from worldmove.move.fetching import Fetching
 from worldmove.move.messages import Boundary, Meet
-from worldmove.move.reconcile import Difference, reconcile
+from worldmove.move.reconcile import Difference, nothing, reconcile
 from worldmove.move.said_rows import BoundarySaid, RestSaid, said_at_boundary, said_at_rest, unsaid
 from worldmove.state.arena import AnyArena, Placement, check_placement
 from worldmove.state.arena_rows import held_in, move_in
@@ -52,6 +52,8 @@ class HeldState:
         self._rest: RestSaid | None = None
         self._lacking: Numbers | None = None
         """The rows that were held otherwise than was said at rest, once that was brought over; None is not known."""
+        self._rest_bytes = 0
+        """Of the rows that were said then."""
         self._alone = asyncio.Lock()
         """Held by whoever writes to the slot."""
 
@@ -83,6 +85,7 @@ class HeldState:
             with self._attempt.times.phase("rest"):
                 held = await self._hold(said)
                 self._lacking = await self._attempt.host.blocking(lambda: held.unlike(said.digests))
+                self._rest_bytes = said.rows.num_bytes
         return True
 
     async def bring_final(self, path: str, is_over: asyncio.Event) -> None:
@@ -97,6 +100,8 @@ class HeldState:
 
     async def difference(self, boundary: Boundary, manifest: Manifest, placement: Placement) -> Difference:
         """Return how what is held becomes what is frozen. Raises ManifestError, or StateRefused for too many rows."""
+        if self._is_all_here(boundary, manifest, placement):
+            return nothing(self._rest_bytes)  # at once: a thread would wait for those that build it meanwhile
         held = await self._fresh()
         work = partial(self._compare, held, boundary, manifest, placement)
         return await self._attempt.host.blocking(work)
@@ -149,6 +154,14 @@ class HeldState:
         hints = partial(rolled_from, wanted, manifest, placement, boundary.rolled) if boundary.rolled else None
         which = self._open(held, wanted, said)
         return reconcile(held, wanted, said.digests, self._arena.size, came_from=hints, which=which)
+
+    def _is_all_here(self, boundary: Boundary, manifest: Manifest, placement: Placement) -> bool:
+        """Whether what is frozen is what was said at rest, and all of that was brought over."""
+        is_said = boundary.changed == b"" and boundary.rows == b"" and not self.unsaid(boundary)
+        # A manifest that shares the base's storages differs from it in values alone, so its rows are the same.
+        is_laid_out_so = manifest.storages is self._manifest.storages and placement == self._placement
+        has_all = self._lacking is not None and not len(self._lacking) and not self._is_stale
+        return is_said and is_laid_out_so and has_all and boundary.row_bytes == self._row_bytes
 
     def _open(self, held: Holding, wanted: Rows, said: BoundarySaid) -> Numbers | None:
         """Return the rows that may not be in place, where the others are known to be."""

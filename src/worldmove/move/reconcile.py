@@ -39,6 +39,18 @@ class Difference:
     pulled_bytes: int
 
 
+def nothing(in_place_bytes: int) -> Difference:
+    """Return how what is held becomes the same: by nothing."""
+    moves = Moves(sources=_NOTHING, destinations=_NOTHING, lengths=_NOTHING, waves=_NOTHING, spare_at=0)
+    return Difference(
+        moves=moves,
+        pulls=Runs(_NOTHING, _NOTHING),
+        in_place_bytes=in_place_bytes,
+        moved_bytes=0,
+        pulled_bytes=0,
+    )
+
+
 def reconcile(
     held: Holding,
     wanted: Rows,
