@@ -34,7 +34,7 @@ def test_of_blocks_beside_each_other_nothing_is_known() -> None:
 
 
 def test_of_blocks_half_a_period_apart_all_were_alone_but_for_the_way_of_their_words() -> None:
-    blocks = [*played("a", 0.0, 0.15), *played("b", 0.147, 0.15)]
+    blocks = [*played("a", 0.0, 0.15), *played("b", 0.148, 0.15)]
     assert pace_of(blocks).block_s() == pytest.approx(0.15)
 
 

@@ -17,7 +17,7 @@ NUM_RECENT = 32
 NUM_KEPT = 64
 """Times of blocks that were alone."""
 HIGH = 0.95
-BESIDE = 0.05
+BESIDE = 0.02
 """The share of a block beside which somebody may compute: so much can be the way of its message."""
 
 
