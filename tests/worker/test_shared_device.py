@@ -87,7 +87,7 @@ async def shared(here: list[float], there: list[float], block_s: float) -> tuple
 phases = st.integers(0, 19).map(lambda twentieth: twentieth / 20)
 
 
-@given(resident=phases, moved=phases, block=st.integers(20, 33))
+@given(resident=phases, moved=phases, block=st.integers(20, 31))
 @settings(max_examples=25, deadline=None)
 def test_beside_a_resident_and_the_moved_world_on_one_device_a_follower_catches_up_and_none_is_late(
     resident: float, moved: float, block: int
@@ -98,7 +98,7 @@ def test_beside_a_resident_and_the_moved_world_on_one_device_a_follower_catches_
     assert stepped > PERIODS
 
 
-@given(here=st.lists(phases, min_size=2, max_size=2), block=st.integers(20, 33))
+@given(here=st.lists(phases, min_size=2, max_size=2), block=st.integers(20, 31))
 @settings(max_examples=25, deadline=None)
 def test_beside_two_residents_of_its_own_device_a_follower_catches_up_and_none_is_late(
     here: list[float], block: int
