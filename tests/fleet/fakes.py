@@ -39,8 +39,9 @@ class SilentGateway:
     def close_epoch(self, session: str, epoch: int) -> None:
         self.told.append(("close_epoch", epoch))
 
-    def resume(self, session: str, opened: object) -> None:
+    def resume(self, session: str, opened: object, forks: tuple[int, ...] = ()) -> None:
         self.told.append(("resume", opened))
+        self.told.append(("forks", forks))
 
     def held(self, session: str, block: int, changes: object) -> None:
         self.told.append(("held", block))

@@ -113,7 +113,7 @@ class PlayingGateway:
     def close_epoch(self, session: str, epoch: int) -> None:
         self._of(session).closed_epoch = epoch
 
-    def resume(self, session: str, opened: Opened) -> None:
+    def resume(self, session: str, opened: Opened, forks: tuple[int, ...] = ()) -> None:
         raise NotImplementedError("this gateway has no server before it")
 
     def held(self, session: str, block: int, changes: Sequence[Change]) -> None:

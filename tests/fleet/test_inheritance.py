@@ -393,3 +393,12 @@ def test_a_server_that_cannot_begin_leaves_the_workers_that_it_found_alone() -> 
         return hosts.closed
 
     assert virtual.run(run()) is False
+
+
+def test_where_a_world_was_left_by_deaths_is_known_to_every_server_after() -> None:
+    async def work(later: Later) -> None:
+        assert later.told("forks") == [(3,)]
+        later.controller.fork("s", 7)
+        assert later.notes.sessions()["s"].forks == (3, 7)
+
+    left_behind(work, ROW, notes=(msgspec.structs.replace(noted("s", ("a", 4)), forks=(3,)),))

@@ -123,6 +123,7 @@ class FakeFleet:
         """How many questions to the ledger fail."""
         self.silent_answers = 0
         """How many questions to the ledger are left unanswered."""
+        self.forks: list[int] = []
         self.protected: dict[str, int] = {}
         """After how many blocks a snapshot of each session is kept."""
         self.comparisons: list[tuple[str, int, int, bool]] = []
@@ -360,6 +361,9 @@ class FakeFleet:
 
     def protect(self, session: str, every: int) -> None:
         self.protected[session] = every
+
+    def fork(self, session: str, block: int) -> None:
+        self.forks.append(block)
 
     def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
         self.comparisons.append((session, epoch, block, equal))

@@ -27,6 +27,27 @@ def test_a_receipt_is_of_one_block_of_one_session_of_one_folder(block: int, othe
     assert ELSEWHERE.proven("s-1", claim_of(block, receipt)) is None
 
 
+@pytest.mark.parametrize(
+    ("timeline", "block", "forks", "counts"),
+    [
+        (0, 9, (), True),
+        (0, 9, (10,), True),
+        (0, 10, (10,), False),
+        (1, 10, (10,), True),
+        (1, 30, (10, 30), False),
+        (0, 12, (20, 12), False),  # the second fork lies before the first
+        (1, 11, (20, 12), True),
+        (2, 99, (20, 12), True),
+        (3, 5, (20, 12), False),
+    ],
+)
+def test_a_receipt_counts_up_to_where_its_timeline_was_left(
+    timeline: int, block: int, forks: tuple[int, ...], counts: bool
+) -> None:
+    claim = claim_of(block, HERE.of("s-1", block, timeline))
+    assert HERE.proven("s-1", claim, forks) == (block if counts else None)
+
+
 @given(st.integers(0, 8 * RECEIPT_BYTES - 1))
 def test_no_bit_of_a_receipt_may_differ(bit: int) -> None:
     receipt = (int.from_bytes(HERE.of("s-1", 5), "big") ^ 1 << bit).to_bytes(RECEIPT_BYTES, "big")

@@ -342,6 +342,29 @@ def test_what_a_client_says_of_a_dead_owners_world_counts_with_its_receipt_alone
     restarted(work, client_s=0.05)
 
 
+@pytest.mark.parametrize(("owner_lives", "lists", "forks"), [(True, 0, []), (False, 0, [6]), (False, 2, [8])])
+def test_a_receipt_of_a_world_that_deaths_have_ended_counts_no_more(
+    owner_lives: bool, lists: int, forks: list[int]
+) -> None:
+    """What is made from lists that are kept is the same world still."""
+
+    async def work(restart: Restart) -> None:
+        Returning(restart.house, 5)
+        for block in range(6, 6 + lists):
+            restart.gateway.held(SESSION, block, restart.list_of(block).changes)
+        restart.gateway.left(SESSION, 6, 6, sends=owner_lives)
+        restart.gateway.may_show(SESSION, owner_lives=owner_lives)
+        restart.gateway.may_close(SESSION)
+        await asyncio.sleep(1.0)
+        assert restart.house.fleet.forks == forks
+        screen = restart.gateway.live(SESSION).screen
+        late = claim_of(20, RECEIPTS.of(SESSION, 20))
+        assert RECEIPTS.proven(SESSION, late, screen.forks) == (20 if owner_lives else None)
+        assert screen.forks == tuple(forks)
+
+    restarted(work, client_s=0.05)
+
+
 @pytest.mark.parametrize(
     ("left", "reaches", "following"), [(3, 3, 8), (3, 5, 8), (3, 7, 8), (3, 8, 3), (7, 8, 7), (8, 8, 8)]
 )

@@ -96,8 +96,8 @@ class WatchedGateway(Gateway):
         self.watch.begin(live)
         return live
 
-    def resume(self, session: str, opened: Opened) -> None:
-        super().resume(session, opened)
+    def resume(self, session: str, opened: Opened, forks: tuple[int, ...] = ()) -> None:
+        super().resume(session, opened, forks)
         self.watch.resume(self.lives[session])
 
     def left(self, session: str, before: int, computed: int, *, sends: bool) -> None:

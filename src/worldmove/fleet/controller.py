@@ -147,6 +147,15 @@ class Controller:
     def protect(self, session: str, every: int) -> None:
         self._protection.protect(session, every)
 
+    def fork(self, session: str, block: int) -> None:
+        record = self._books.sessions.get(session)
+        forks, record.forks = record.forks, (*record.forks, block)
+        try:
+            self._books.notes.keep_session(self._books.sessions.note_of(record, closing=record.closing))
+        except LedgerError:
+            record.forks = forks
+            raise
+
     def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
         self._failovers.compared(session, epoch, block, equal=equal)
         if not equal:

@@ -97,7 +97,7 @@ class Inheritance:
         )
         record.opened = opened
         record.answer.set_result(opened)
-        self._gateway().resume(row.session, opened)
+        self._gateway().resume(row.session, opened, note.forks)
         said: dict[str, object] = {"session": row.session, "worker": row.owner, "epoch": row.epoch, "lost": row.lost}
         self._log("session_taken_up", said)
         if row.lost:
@@ -127,4 +127,5 @@ def record_of(row: Row, note: SessionNote) -> SessionRecord:
         name=row.session, seed=note.seed, worker=row.owner, incarnation=row.incarnation, throwaway=False
     )
     record.noted, record.resuming, record.protect_every = note.holders, True, note.protect_every
+    record.forks = note.forks
     return record

@@ -84,6 +84,8 @@ class SessionNote(_Note, frozen=True, kw_only=True):
     closing: bool = False
     protect_every: int = 0
     """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
+    forks: tuple[int, ...] = ()
+    """The first block of each timeline after the first: see ``serve.receipts``."""
 
 
 class MoveNote(_Note, frozen=True, kw_only=True):

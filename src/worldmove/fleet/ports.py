@@ -75,7 +75,7 @@ class Gateway(Protocol):
         """From now on show no frame of this epoch or an older one (before an unfrozen owner is replaced)."""
         ...
 
-    def resume(self, session: str, opened: Opened) -> None:
+    def resume(self, session: str, opened: Opened, forks: tuple[int, ...] = ()) -> None:
         """A session of an earlier server: show nothing of it and close no list until it may."""
         ...
 
@@ -210,6 +210,10 @@ class Fleet(Protocol):
 
     def protect(self, session: str, every: int) -> None:
         """Have another worker keep a snapshot every so many blocks; 0: none. Raises UserError, LedgerError."""
+        ...
+
+    def fork(self, session: str, block: int) -> None:
+        """From this block on it is another world than a client may have seen. Raises LedgerError, and it is not."""
         ...
 
     def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:

@@ -66,6 +66,8 @@ class SessionRecord:
     """The block after the newest that its owner has computed, as far as this server has heard."""
     missing_since: float | None = None
     """Since when its owner is gone or does not answer, by the event loop's clock; None while it plays."""
+    forks: tuple[int, ...] = ()
+    """Where deaths have made it go on though a client may have had later blocks."""
     urgent: bool = False
     """Its worker ends: it is moved also where a block would come late."""
 
@@ -97,6 +99,7 @@ class SessionTable:
             holders=record.noted,
             closing=closing,
             protect_every=record.protect_every,
+            forks=record.forks,
         )
 
     def find(self, session: str) -> SessionRecord | None:

@@ -143,7 +143,7 @@ class Desk:
         none. After a restart of the server that is waited for, and the player with it.
         """
         live = self._gateway.live(session)
-        block = live.receipts.proven(session, received)
+        block = live.receipts.proven(session, received, live.screen.forks)
         if live.resuming is None or live.resuming.is_over:
             self._welcome(live, player, controls=controls, received=block)
         else:

@@ -196,8 +196,10 @@ class Gateway:
             live.screen.close_epoch(epoch)
 
     @contained
-    def resume(self, session: str, opened: Opened) -> None:
-        self._begin(session, resuming=Resuming(self.config.resumption)).take("", opened)
+    def resume(self, session: str, opened: Opened, forks: tuple[int, ...] = ()) -> None:
+        live = self._begin(session, resuming=Resuming(self.config.resumption))
+        live.screen.forks = forks
+        live.take("", opened)
 
     @contained
     def held(self, session: str, block: int, changes: Sequence[Change]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Fleet, Owner
 from worldmove.serve.audience import Audience
 from worldmove.serve.controls import Controls
@@ -29,6 +30,8 @@ from worldmove.serve.witness import Witness
 from worldmove.worker.messages import BlockDone, CheckDone, Followed, Opened, Replayed, StateDone
 
 log = structlog.get_logger()
+AGAIN_S = 0.25
+"""Until what could not be put on file is tried again."""
 
 
 class Live:
@@ -86,6 +89,8 @@ class Live:
     async def _resume(self, resuming: Resuming) -> None:
         """Wait until the next block is known, and let in who has come back."""
         next_block = await resuming.showable()
+        if (fork := resuming.reports.forks_at) is not None:
+            await self._fork(fork)
         recalled = [resuming.blocks[block] for block in sorted(resuming.blocks)]
         self.screen.resume(next_block, recalled, shown_before=resuming.reports.shown_before)
         for block in recalled:
@@ -93,6 +98,17 @@ class Live:
         self.sequencer.begin_again(resuming.newest_number, self.spec.keys, life=self.server_life)
         log.info("resumed", session=self.name, block=next_block)
         resuming.let_in()
+
+    async def _fork(self, block: int) -> None:
+        """Have it on file, before anything is shown, that receipts of this block and of later ones count no more."""
+        while True:
+            try:
+                self._fleet.fork(self.name, block)
+            except LedgerError:
+                await asyncio.sleep(AGAIN_S)
+            else:
+                self.screen.forks = (*self.screen.forks, block)
+                return
 
     async def _resume_lists(self, resuming: Resuming) -> None:
         """Wait until every holder has reported, and close lists from there on."""

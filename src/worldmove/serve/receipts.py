@@ -7,6 +7,7 @@ word would let any stranger decide where the world of another goes on; so a word
 import hashlib
 import hmac
 import re
+from collections.abc import Sequence
 
 RECEIPT_BYTES = 8
 KEY_BYTES = 32
@@ -28,21 +29,30 @@ class Receipts:
         block = key.ljust(hashlib.sha256().block_size, b"\0")
         self._inner, self._outer = (hashlib.sha256(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
 
-    def of(self, session: str, block: int) -> bytes:
-        """Return what a client of ``session`` gets with each frame of ``block``."""
+    def of(self, session: str, block: int, timeline: int = 0) -> bytes:
+        """Return what a client of ``session`` gets with each frame of ``block``.
+
+        ``timeline``: how often deaths have made the world go on where a client may have had later blocks.
+        """
         # HMAC (RFC 2104), with the key taken in once: to do that anew takes longer than all the rest.
         inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(f"{session}\0{block}".encode())
+        inner.update((f"{session}\0{block}" + (f"\0{timeline}" if timeline else "")).encode())
         outer.update(inner.digest())
         return outer.digest()[:RECEIPT_BYTES]
 
-    def proven(self, session: str, claim: str | None) -> int | None:
-        """Return the block that a client says it has and has the receipt of; None for any other word."""
+    def proven(self, session: str, claim: str | None, forks: Sequence[int] = ()) -> int | None:
+        """Return the block that a client says it has and has the receipt of; None for any other word.
+
+        ``forks``: the first block of each timeline after the first. A receipt of an earlier one is none from there on.
+        """
         found = None if claim is None else _CLAIM.fullmatch(claim)
         if found is None:
             return None
         block = int(found[1])
-        return block if hmac.compare_digest(self.of(session, block).hex(), found[2]) else None
+        for timeline in range(len(forks), -1, -1):
+            if hmac.compare_digest(self.of(session, block, timeline).hex(), found[2]):
+                return block if all(block < fork for fork in forks[timeline:]) else None
+        return None
 
 
 def claim_of(block: int, receipt: bytes) -> str:

@@ -117,6 +117,14 @@ class Resumption:
         return max(self._left, self._claim + 1)
 
     @property
+    def forks_at(self) -> int | None:
+        """The first block that may be another than an earlier server has shown, to a client that is not back yet.
+
+        None where the owner lives: nobody has a block that it has not computed.
+        """
+        return None if self._owner_lives else max(self.next_block, self._kept_before)
+
+    @property
     def _kept_before(self) -> int:
         """The first block, of those that may not have left, of which no holder has the list."""
         block = self._left

@@ -64,6 +64,8 @@ class Screen:
         self._spec = spec
         self._server_life = server_life
         self._receipts = receipts
+        self.forks: tuple[int, ...] = ()
+        """Where deaths have made the world go on though a client may have had later blocks."""
         self._fleet = fleet
         self._audience = audience
         self._tempo = tempo
@@ -150,7 +152,7 @@ class Screen:
         now = asyncio.get_running_loop().time()
         due = self._tempo.due(block.block)
         wait_s = 0.0 if due is None else due - now
-        receipt = self._receipts.of(self._session, block.block)
+        receipt = self._receipts.of(self._session, block.block, len(self.forks))
         return pack_block(
             block, self._spec, kind=Kind.LIVE, server_life=self._server_life, receipt=receipt, wait_s=wait_s
         )
