@@ -1,4 +1,5 @@
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,9 @@ from tests.state.trees import GENERATORS
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.state import capture
 from worldmove.state.arena import Arena, materialise
-from worldmove.state.generator import load, save
+from worldmove.state.generator import MAX_POOL_WORDS, load, save
 from worldmove.state.leaf import GeneratorRecord
+from worldmove.state.manifest import MAX_GENERATORS_BYTES
 
 
 def _draw(generator: Any) -> Any:
@@ -220,8 +222,28 @@ LEGACY, PHILOX, PCG = GENERATORS[2], GENERATORS[6], GENERATORS[3]
         _changed(PCG, lambda parts: _set(parts[0], "bit_generator", ["str", "SFC64"])),
         _changed(PCG, lambda parts: _set(parts[0], "uinteger", ["int", b"\1" * 9])),
         _changed(PCG, lambda parts: parts.__setitem__(2, -1)),
+        _changed(PCG, lambda parts: parts[1].__setitem__(2, 1 << 14)),
+        _changed(PCG, lambda parts: parts[1].__setitem__(2, MAX_POOL_WORDS + 1)),
+        _changed(PCG, lambda parts: parts[1].__setitem__(0, ["int", b"\1" * 60_000])),
+        _changed(PCG, lambda parts: parts[1].__setitem__(1, ["tuple", [["int", b"\1"]] * 7_000])),
     ],
 )
 def test_a_record_that_no_generator_wrote_is_refused(record: GeneratorRecord) -> None:
+    began = time.thread_time()
     with pytest.raises(ManifestError):
         load(record)
+    assert time.thread_time() - began < 0.1  # whoever wrote it, no other session waits for it
+
+
+def test_a_seed_sequence_for_which_numpy_takes_long_is_refused_where_its_session_can_go_on() -> None:
+    assert save("g", np.random.Generator(np.random.PCG64(np.random.SeedSequence(1, pool_size=MAX_POOL_WORDS))))
+    for seed in (np.random.SeedSequence(1, pool_size=MAX_POOL_WORDS + 1), np.random.SeedSequence([7] * 2_000)):
+        with pytest.raises(StateRefused, match="a seed sequence of"):
+            save("g", np.random.Generator(np.random.PCG64(seed)))
+
+
+def test_more_generators_than_can_be_made_anew_in_a_moment_are_refused() -> None:
+    generators = [torch.Generator() for _ in range(MAX_GENERATORS_BYTES // 5056)]
+    assert len(capture(generators).manifest.generators) == len(generators)
+    with pytest.raises(StateRefused, match="its generators have"):
+        capture([*generators, torch.Generator()])

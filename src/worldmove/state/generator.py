@@ -20,6 +20,10 @@ from worldmove.state.memory import MemoryKit
 from worldmove.state.numpy_state import from_plain, plain
 
 MAX_GENERATOR_BYTES = 1 << 16
+MAX_POOL_WORDS = 64
+MAX_SEED_BYTES = 1 << 12
+"""Of what a seed sequence is made of. numpy's time for it, and for its pool, grows with their square, and no other
+thread runs meanwhile: a pool of 2^20 words would stop every session of its process for an hour."""
 
 BIT_GENERATORS: Mapping[str, type[np.random.BitGenerator]] = {
     kind.__name__: kind
@@ -157,12 +161,13 @@ def _load_random(state: bytes) -> random.Random:
 
 def _save_numpy(generator: np.random.Generator) -> bytes:
     bits, seed = _bit_generator(generator.bit_generator), _seed_sequence(generator)
-    parts = [plain(bits.state), [plain(seed.entropy), plain(seed.spawn_key), seed.pool_size]]
-    return msgspec.msgpack.encode([*parts, seed.n_children_spawned])
+    seeds = _small([plain(seed.entropy), plain(seed.spawn_key), seed.pool_size])
+    return msgspec.msgpack.encode([plain(bits.state), seeds, seed.n_children_spawned])
 
 
 def _load_numpy(state: bytes) -> np.random.Generator:
-    bits, (entropy, spawn_key, pool_size), children = msgspec.msgpack.decode(state)
+    bits, seeds, children = msgspec.msgpack.decode(state)
+    entropy, spawn_key, pool_size = _small(seeds)
     seed = np.random.SeedSequence(
         entropy=from_plain(entropy), spawn_key=from_plain(spawn_key), pool_size=pool_size, n_children_spawned=children
     )
@@ -175,6 +180,14 @@ def _load_numpy(state: bytes) -> np.random.Generator:
 def _save_random_state(generator: np.random.RandomState) -> bytes:
     _bit_generator(generator._bit_generator)
     return msgspec.msgpack.encode(plain(generator.get_state(legacy=False)))
+
+
+def _small(seeds: list[Any]) -> list[Any]:
+    """Return entropy, spawn key and size of a seed sequence. Raises ValueError where numpy would take long for them."""
+    num_bytes, words = len(msgspec.msgpack.encode(seeds)), seeds[2]
+    if num_bytes > MAX_SEED_BYTES or words > MAX_POOL_WORDS:
+        raise ValueError(f"a seed sequence of {num_bytes:,} bytes with a pool of {words:,} words")
+    return seeds
 
 
 def _load_random_state(state: bytes) -> np.random.RandomState:

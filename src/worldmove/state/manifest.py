@@ -38,6 +38,8 @@ VERSION = 1
 DEVICE_VERSION = 2
 """Of a state of which some lies on a device. Any other has the bytes that it always had."""
 MAX_MANIFEST_BYTES = 1 << 24
+MAX_GENERATORS_BYTES = 1 << 20
+"""Of all generators of a state: each is made anew by the thread that steps everybody's blocks."""
 MAX_LAYOUT_BYTES = 1 << 24
 LAYOUT_VERSION = 2
 MAX_PREVIEW_BYTES = 1 << 20
@@ -82,6 +84,9 @@ class Manifest:
         cls, structure: Node, paths: Sequence[str], leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]
     ) -> "Manifest":
         """Make a manifest of parts that came from a live state; from anywhere else they go through from_bytes."""
+        size = sum(len(record.state) for record in generators)
+        if size > MAX_GENERATORS_BYTES:
+            raise ManifestError(f"its generators have {size:,} bytes together, more than {MAX_GENERATORS_BYTES:,}")
         body = _ManifestBody(structure, tuple(leaves), tuple(generators))
         encoded = frame(MANIFEST_MAGIC, version_of(leaves, generators), msgspec.msgpack.encode(body))
         if len(encoded) > MAX_MANIFEST_BYTES:
