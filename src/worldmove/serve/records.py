@@ -11,7 +11,7 @@ from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import Start
-from worldmove.serve.spool import Pieces, Spool
+from worldmove.serve.spool import Spool
 from worldmove.state.checked_frame import MAX_HEADER_BYTES
 from worldmove.state.manifest import MAX_MANIFEST_BYTES
 from worldmove.state.saved import SavedHeader, pack_header, read_header
@@ -51,10 +51,10 @@ class Records:
     async def save(self, session: str) -> SavedSession:
         """Have a session's state written as it is at a boundary."""
         live = self._gateway.live(session)
-        with self._spool.file() as path:
-            saved = await self._fleet.save(session, str(path))
+        with self._spool.file() as file:
+            saved = await self._fleet.save(session, str(file.path))
             header = pack_header(self._header(live, saved))
-            parts = Pieces(header, path)
+            parts = file.send(header)
         return SavedSession(num_bytes=len(header) + saved.manifest_bytes + saved.num_bytes, parts=parts)
 
     async def restore(self, parts: AsyncIterator[bytes], num_bytes: int, *, on: str | None) -> SessionView:
@@ -63,10 +63,11 @@ class Records:
         if num_bytes > largest + MAX_MANIFEST_BYTES + MAX_HEADER_BYTES:
             why = f"The saved world has {num_bytes:,} bytes, and a slot here holds {largest:,}."
             raise UserError(why, code="too_large", status=413)
-        with self._spool.file() as path:
+        with self._spool.file() as file:
+            path = file.path
             await self._spool.write(path, parts, num_bytes)
-            with path.open("rb") as file:
-                header = read_header(file, num_bytes)
+            with path.open("rb") as written:
+                header = read_header(written, num_bytes)
             self._require_engine(header)
             start = Start(seed=header.seed, first_block=header.block, number=header.number, down=header.down)
             beginning = Beginning(path=str(path), environment=header.environment)

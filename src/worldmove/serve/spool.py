@@ -9,35 +9,53 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 from worldmove.errors import UserError
 
 PIECE_BYTES = 1 << 20
+MOST_FILES = 8
+"""At one time. Each may be as large as a slot, and is there, or set aside in a worker, until a client has it."""
 
 
 class Spool:
     """A folder of short-lived files."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_files: int = MOST_FILES) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._num_free = most_files
 
     @contextmanager
-    def file(self) -> Iterator[Path]:
-        """Give the path of a file that is not there yet, and remove whatever is there at the end.
+    def file(self) -> Iterator["SpoolFile"]:
+        """Give a file that is not there yet, and remove its name at the end. Raises UserError where there are too many.
 
         It is alone in a folder, which goes too: whoever writes it later, when nobody waits any more, cannot.
         """
+        if not self._num_free:
+            why = "As many saved worlds are on their way as may be at one time; try again in a moment."
+            raise UserError(why, code="busy", status=503)
+        self._num_free -= 1
+        file: SpoolFile | None = None
+        try:
+            file = self._made()
+            yield file
+        finally:
+            if file is not None:
+                shutil.rmtree(file.path.parent)
+            if file is None or not file.is_sent:
+                self._give_back()
+
+    def _made(self) -> "SpoolFile":
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="worldmove-saved-")
         folder = Path(tempfile.mkdtemp(dir=self._folder.name))
-        try:
-            yield folder / "world.saved"
-        finally:
-            shutil.rmtree(folder)
+        return SpoolFile(folder / "world.saved", self._give_back)
+
+    def _give_back(self) -> None:
+        self._num_free += 1
 
     async def write(self, path: Path, parts: AsyncIterator[bytes], num_bytes: int) -> None:
         """Write what comes, which is to be so many bytes. Raises UserError: another number of them, no space."""
@@ -62,13 +80,30 @@ class Spool:
             self._folder = None
 
 
+class SpoolFile:
+    """One file of a spool: where it is, and its place among those that there may be."""
+
+    def __init__(self, path: Path, give_back: Callable[[], None]) -> None:
+        self.path = path
+        self.is_sent = False
+        """Its place is its pieces' to give back."""
+        self._give_back = give_back
+
+    def send(self, header: bytes) -> "Pieces":
+        """Return what is sent of it: a header, and all of it. It keeps its place until they are gone."""
+        pieces = Pieces(header, self.path.open("rb"), self._give_back)
+        self.is_sent = True
+        return pieces
+
+
 class Pieces:
     """A header, then a file's bytes. The file is open, and goes with its name and with this object, read or not."""
 
-    def __init__(self, header: bytes, path: Path) -> None:
+    def __init__(self, header: bytes, file: BinaryIO, on_end: Callable[[], None]) -> None:
+        """``on_end`` is called once: when all is read, or when this object is gone."""
         self._header = header
-        self._file = path.open("rb")
-        weakref.finalize(self, self._file.close)  # of a client that vanishes nobody reads the end
+        self._file = file
+        self._end = weakref.finalize(self, _let_go, file, on_end)  # of a client that vanishes nobody reads the end
 
     def __aiter__(self) -> Self:
         return self
@@ -77,9 +112,14 @@ class Pieces:
         header, self._header = self._header, b""
         part = header or await asyncio.to_thread(self._file.read, PIECE_BYTES)
         if not part:
-            self._file.close()
+            self._end()
             raise StopAsyncIteration
         return part
+
+
+def _let_go(file: BinaryIO, on_end: Callable[[], None]) -> None:
+    file.close()
+    on_end()
 
 
 @contextmanager
