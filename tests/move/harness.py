@@ -16,7 +16,7 @@ from tests.move.toy import Toy, frames_of_a_world_that_never_moved, install
 from tests.move.virtual import inline
 from worldmove.errors import MoveRefused
 from worldmove.move.destination import Destination, DestinationConfig
-from worldmove.move.hosts import BeginPass, Frozen, Host, Resting, WhenReady
+from worldmove.move.hosts import BeginPass, ComponentSlot, Frozen, Host, Resting, WhenReady
 from worldmove.move.ledger_rules import (
     Answer,
     CloseAttempt,
@@ -47,7 +47,7 @@ from worldmove.move.protocol import DestinationPhase
 from worldmove.move.source import Refused, Source, SourceConfig
 from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digester, gather
 from worldmove.state.arena import Arena, foreseen, landed
-from worldmove.state.capture import Capture
+from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Pass
 from worldmove.state.preview import Preview
 from worldmove.transport.base import Transport
@@ -134,6 +134,20 @@ class Copy:
 
     def hush(self) -> None:
         """Nobody listens."""
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        return self.worker.fleet.world.followed
+
+    def handed(self) -> tuple[tuple[int, bytes], ...]:
+        handed: list[tuple[int, bytes]] = getattr(self.world, "handed", [])
+        told = tuple(handed)
+        handed.clear()
+        return told
+
+    async def component(self) -> "Aside":
+        tree = {key: self.world.tree[key] for key in self.followed}
+        return self.worker.copy_aside(self, capture(tree))
 
     async def meet(self, tell: Callable[[int], None]) -> None:
         self._stop_before(self.world.block + 1, tell)
@@ -233,6 +247,9 @@ class Copy:
     async def poison(self) -> None:
         self.arena.poison()
 
+    def beside(self, num_bytes: int) -> ComponentSlot:
+        return self.worker.fleet.beside(self, num_bytes)
+
     async def clear(self, block: int, ready: Callable[[], None]) -> None:
         """Nothing else is computed here."""
         ready()
@@ -312,8 +329,7 @@ class Copy:
 class Aside:
     """A state in a slot of its own (``move.hosts.Aside``)."""
 
-    def __init__(self, copy: Copy) -> None:
-        captured = copy.world.capture()
+    def __init__(self, copy: Copy, captured: Capture) -> None:
         self.block = copy.world.block
         self.manifest = captured.manifest
         self.arena = Arena(ARENA_BYTES, "aside")
@@ -363,11 +379,11 @@ class Worker:
         self.fleet.note_live(copy)
         return copy
 
-    def copy_aside(self, copy: Copy) -> Aside:
-        """Copy a state aside, if there is room."""
+    def copy_aside(self, copy: Copy, captured: Capture | None = None) -> Aside:
+        """Copy a state, or a part of it, aside, if there is room."""
         if self.fleet.has_no_room_aside:
             raise MoveRefused("no_slot", "all slots are taken")
-        aside = Aside(copy)
+        aside = Aside(copy, captured or copy.world.capture())
         self.asides.append(aside)
         return aside
 
@@ -528,6 +544,12 @@ class World:
 
     first: Callable[[int], Toy] = Toy
     install: Callable[[Manifest, Placement, Arena], Toy] = install
+    followed: tuple[str, ...] = ()
+
+
+def no_room_beside(copy: Copy, num_bytes: int) -> ComponentSlot:
+    """Nothing can be stepped by itself here."""
+    raise MoveRefused("no_component", f"there is no room for {num_bytes} bytes")
 
 
 class Fleet:
@@ -553,6 +575,7 @@ class Fleet:
         """How long a source waits with its freeze for its destination's word that it is ready for it."""
         self.rolled: dict[str, tuple[int, int, int]] = {}
         self.finals: Callable[[Copy], tuple[str, ...]] = lambda copy: ()
+        self.beside: Callable[[Copy, int], ComponentSlot] = no_room_beside
         self.has_no_room_aside = False
         self.num_closed = 0
         """Blocks whose lists are closed: nobody can compute a later one."""

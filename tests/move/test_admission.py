@@ -87,6 +87,16 @@ def test_a_followed_component_does_not_travel() -> None:
     assert times(admit(replace(slow, final=followed), Strategy.STREAMING))["land"] == pytest.approx(1.9e6 / 5e6)
 
 
+def test_a_component_is_followed_where_the_destination_has_time_and_the_source_a_place_for_a_copy() -> None:
+    assert FAST.final is not None
+    final = replace(FAST.final, num_bytes=2_000_000, followed_bytes=4_000_000, follow_s=0.1)
+    slow = replace(FAST, path_rate=5e6, horizon_s=1.0, final=final, period_s=0.5, utilisation=0.5)
+    admitted = admit(slow, Strategy.STREAMING)
+    assert [term.name for term in admitted.before] == ["base", "rows", "follow"]
+    for without in ({"utilisation": 0.85}, {"utilisation": None}, {"num_source_slots_free": 0}):
+        assert admit(replace(slow, **without), Strategy.STREAMING).reason == "falls_behind"
+
+
 def test_the_pause_of_a_replay_has_no_term_that_grows_with_the_path() -> None:
     fast, slow = (admit(replace(FAST, path_rate=rate), Strategy.REPLAY) for rate in (1e12, 1e6))
     assert times(fast) == times(slow)

@@ -81,3 +81,40 @@ def test_a_real_engines_new_bytes_are_fewer_than_its_dirty_ones_and_those_than_a
     found = habits(tiny, session, arena, count().__next__)
     arena.close()
     assert 0 < found["new_bytes"] <= found["dirty_bytes"] <= 1 << 20
+
+
+class Following(Streaming):
+    """The same, whose rows can be stepped alone on the new one."""
+
+    followed = ("rows",)
+    lie = 0.0
+
+    def step_handing(
+        self,
+        session: dict[str, Any],
+        changes: Sequence[KeyChange],
+        final: Callable[[str], None],
+        hand: Callable[[bytes], None],
+    ) -> Block | None:
+        self.step_streaming(session, changes, final)
+        hand(session["rows"][3].numpy().tobytes())
+        return None
+
+    def follow(self, part: dict[str, Any], handed: bytes) -> None:
+        rows = part["rows"]
+        rows[:3] = rows[1:].clone()
+        rows[3] = torch.frombuffer(bytearray(handed), dtype=torch.float32) + self.lie
+
+
+class Lying(Following):
+    """What it computes alone is not what a step computes."""
+
+    lie = 1.0
+
+
+def test_what_can_be_computed_again_is_counted_unless_it_comes_out_otherwise(tiny: Engine[Any]) -> None:
+    found = found_of(Following(tiny))
+    assert (found["followed_bytes"], found["follow_s"]) == (SIZE, 1.0)
+    lying = found_of(Lying(tiny))
+    assert "follow_s" not in lying
+    assert lying["final_bytes"] == SIZE

@@ -34,7 +34,7 @@ def _choice(plan: Fields) -> Text:
     if not plan["admitted"]:
         return Text("It would not be moved.", style="red")
     slack = "" if chosen["slack_ms"] is None else f", {_time(chosen['slack_ms'])} to spare"
-    said = f"It would be moved by {chosen['strategy']}: a pause of {_time(chosen['pause_ms'])}{slack}."
+    said = f"It would be moved by {_name(chosen)}: a pause of {_time(chosen['pause_ms'])}{slack}."
     return Text(said, style="green")
 
 
@@ -49,13 +49,13 @@ def _overview(plan: Fields) -> Table:
         mark = Text("✓", style="green") if found["admitted"] else Text("✕", style="red")
         times = (_time(found[name]) for name in ("pause_ms", "before_ms", "slack_ms"))
         said = Text("chosen", style="green") if chosen else Text(found["reason"].replace("_", " "), style="dim")
-        table.add_row(mark, Text(found["strategy"], style="bold" if chosen else ""), *times, said)
+        table.add_row(mark, Text(_name(found), style="bold" if chosen else ""), *times, said)
     return table
 
 
 def _details(plan: Fields) -> Iterator[RenderableType]:
     for found in plan["strategies"]:
-        yield Padding(Text(found["strategy"], style="bold"), (1, 0, 0, 0))
+        yield Padding(Text(_name(found), style="bold"), (1, 0, 0, 0))
         if not found["admitted"]:
             yield from _why_not(found)
         if found["pause"]:
@@ -103,6 +103,12 @@ def _bar(ms: float, most_ms: float) -> str:
 
 def _time(ms: float | None) -> str:
     return "-" if not ms else seconds_text(ms / 1000)
+
+
+def _name(found: Fields) -> str:
+    """Name a strategy, and say where the destination computes a part of the state itself."""
+    is_followed = any(term["name"] == "follow" for term in found["before"])
+    return f"{found['strategy']}, decoder followed" if is_followed else str(found["strategy"])
 
 
 def _of(plan: Fields, strategy: str) -> Fields:

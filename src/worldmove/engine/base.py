@@ -175,6 +175,42 @@ class Streams(Protocol[StreamedT_contra]):
         ...
 
 
+@runtime_checkable
+class Follows(Protocol[StreamedT_contra]):
+    """An engine with a component that can be stepped alone, on little that the rest of a block hands to it.
+
+    A streaming decoder, say: its cache is large and all new in each block, and a function of the block's latents. A
+    destination that steps it needs the latents and not the cache. What is wrong with that costs the move what it saves,
+    and nothing else: every byte is compared at the boundary.
+    """
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """The component: keys of the state, which is a dict then. Empty where a session has none."""
+        ...
+
+    def step_handing(
+        self,
+        session: StreamedT_contra,
+        changes: Sequence[KeyChange],
+        final: Callable[[str], None],
+        hand: Callable[[bytes], None],
+    ) -> Block:
+        """Do what ``step`` does, and call ``hand`` once with what ``follow`` needs of this block, when that is final.
+
+        At most 4 MiB. ``final`` is called as ``Streams`` has it, or not at all.
+        """
+        ...
+
+    def follow(self, part: dict[str, Tree], handed: bytes) -> None:
+        """Step the component alone by one block: write its memory, or put new leaves into ``part``.
+
+        ``part`` is of no session: what a state has under the keys ``followed``, over memory of its own. Nothing writes
+        it any more when this returns. Equal bytes to those of a step, in a controlled configuration.
+        """
+        ...
+
+
 class Recovers(Protocol[RecoveredT_co]):
     """An engine that can begin a world from a picture. What such a world lacks is what a move carries."""
 

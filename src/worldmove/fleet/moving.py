@@ -71,6 +71,7 @@ def report(plan: Plan, ending: Ending, *, epoch: int, tries: int, started_at: fl
         in_place_bytes=ending.destination.in_place_bytes if ending.destination else 0,
         moved_bytes=ending.destination.moved_bytes if ending.destination else 0,
         pulled_bytes=ending.destination.pulled_bytes if ending.destination else 0,
+        followed_bytes=ending.destination.followed_bytes if ending.destination else 0,
         plain=ending.destination.plain if ending.destination else "",
         source_digest=ending.source.state_digest if ending.source else "",
         destination_digest=ending.destination.state_digest if ending.destination else "",

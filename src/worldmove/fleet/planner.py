@@ -103,7 +103,7 @@ class Planner:
             copy_rate=_lesser(here.get("copy_bytes_per_s"), there.get("copy_bytes_per_s")),
             dirty_bytes=_count(here.get("dirty_bytes")),
             new_bytes=_count(here.get("new_bytes")),
-            final=_final(here),
+            final=_final(here, there),
             period_s=period_s,
             block_s=block_s,
             utilisation=None if not period_s or block_s is None else load.share(block_s),
@@ -136,14 +136,19 @@ def _lesser(here: float | None, there: float | None) -> float | None:
     return None if here is None or there is None else min(here, there)
 
 
-def _final(rates: dict[str, float]) -> Final | None:
-    """Return what an engine called final before its canary's block ended; None of one that says nothing."""
-    if "final_bytes" not in rates:
+def _final(here: dict[str, float], there: dict[str, float]) -> Final | None:
+    """Return what an engine called final before its canary's block ended; None of one that says nothing.
+
+    With what the other end's has computed by itself, and computed right, of what that block had handed on.
+    """
+    if "final_bytes" not in here:
         return None
     return Final(
-        num_bytes=int(rates["final_bytes"]),
-        window_s=rates["final_window_s"],
-        last_bytes=int(rates["final_last_bytes"]),
+        num_bytes=int(here["final_bytes"]),
+        window_s=here["final_window_s"],
+        last_bytes=int(here["final_last_bytes"]),
+        followed_bytes=int(here.get("followed_bytes", 0.0)) if "follow_s" in there else 0,
+        follow_s=there.get("follow_s", 0.0),
     )
 
 

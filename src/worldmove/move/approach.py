@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from worldmove.move.attempt import GaveUpError
 from worldmove.move.held_state import HeldState
 from worldmove.move.precopy import Next, PrecopyConfig, Seen, decide
@@ -32,14 +30,14 @@ class Approach:
         self._clock = clock
         self._ends_at = ends_at
         self._config = config
-        self._changing: Mask = np.ones(len(state.base), dtype=bool)
+        self._changing: Mask = ~state.is_followed
         """The rows that were seen to change; all, until that was seen."""
         self._begun: float | None = None
         """When the last round began."""
         self._held: Holding | None = None
         self._seen = Seen(
             num_rounds=0,
-            state_bytes=state.base.num_bytes,
+            state_bytes=int(state.base.lengths[self._changing].sum()),
             time_left_s=0.0,
             affordable_bytes=affordable_bytes,
         )
@@ -68,7 +66,7 @@ class Approach:
         self._begun = now
 
     def _compare(self, before: Holding, held: Holding, apart_s: float) -> None:
-        rows, differs = self._state.base, held.digests != before.digests
+        rows, differs = self._state.base, (held.digests != before.digests) & ~self._state.is_followed
         new = differs & before.lacks(held.digests)
         # Two rounds show what changes in a block only if one has ended between them; more show more of it.
         self._changing = differs if self._seen.num_rounds == 2 else self._changing | differs

@@ -33,6 +33,8 @@ class Brought:
     in_place_bytes: int = 0
     moved_bytes: int = 0
     pulled_bytes: int = 0
+    followed_bytes: int = 0
+    """What had been computed there, and was right."""
     plain: str = ""
     """Why all of it was pulled, though the strategy knows better; empty where it was not so."""
 
@@ -130,5 +132,6 @@ class Attempt:
             in_place_bytes=told.in_place_bytes,
             moved_bytes=told.moved_bytes,
             pulled_bytes=told.pulled_bytes,
+            followed_bytes=told.followed_bytes,
             plain=told.plain[:2048],
         )

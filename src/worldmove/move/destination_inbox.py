@@ -11,7 +11,9 @@ from worldmove.move.messages import (
     Begin,
     Boundary,
     Cancel,
+    Component,
     Final,
+    Handed,
     Inquire,
     Meet,
     Offer,
@@ -49,7 +51,7 @@ class DestinationInbox:
             match message:
                 case Offer():
                     incoming.repeat_reserved()
-                case Begin() | Base() | Final() | Meet() | Still():
+                case Begin() | Base() | Final() | Component() | Handed() | Meet() | Still():
                     incoming.take_early(message)
                 case Boundary():
                     incoming.take_boundary(message)

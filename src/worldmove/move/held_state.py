@@ -5,6 +5,7 @@ moved, and opened anew for what is pulled.
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -12,10 +13,11 @@ import numpy as np
 from worldmove.errors import ManifestError
 from worldmove.move.attempt import Attempt
 from worldmove.move.fetching import Fetching
+from worldmove.move.following import Following
 from worldmove.move.messages import Boundary, Meet
 from worldmove.move.reconcile import Difference, nothing, reconcile
 from worldmove.move.said_rows import BoundarySaid, RestSaid, said_at_boundary, said_at_rest, unsaid
-from worldmove.state.arena import AnyArena, Placement, check_placement
+from worldmove.state.arena import AnyArena, Placement, check_placement, extents_of
 from worldmove.state.arena_rows import held_in, move_in
 from worldmove.state.held import Holding
 from worldmove.state.manifest import Manifest
@@ -35,10 +37,25 @@ class HeldState:
         manifest: Manifest,
         placement: Placement,
         row_bytes: int,
+        followed: Sequence[str] = (),
+        following: Following | None = None,
     ) -> None:
-        """``manifest`` and the rest: of the base. Raises StateRefused where it has too many rows."""
+        """``manifest`` and the rest: of the base. ``following``: computes what lies under the paths ``followed``.
+
+        Raises StateRefused where it has too many rows.
+        """
         self.base = rows_of(manifest, placement, row_bytes)
         """The rows of the base."""
+        self.is_followed = np.zeros(len(self.base), dtype=bool)
+        """The rows of the base that are not brought over before the boundary, since they will be computed here."""
+        self.followed_bytes = 0
+        """What was computed here for the block in hand, and is what it is to be."""
+        for path in followed if following is not None else ():
+            for which in final_rows(self.base, manifest, placement, path):
+                self.is_followed[which] = True
+        self._following = following
+        self._laid: tuple[int | None, tuple[int, ...]] = (None, ())
+        """Before which block, and into which storages, what was computed here was copied."""
         self._attempt = attempt
         self._arena = arena
         self._fetching = fetching
@@ -77,10 +94,11 @@ class HeldState:
         """The session stands still, as is said there: hold all of that. False where nothing is said of its rows."""
         if self._held is None:
             return False
-        said = await self._attempt.host.blocking(lambda: self._said_at(meet))
-        if said is None:
-            return False
         async with self._alone:
+            await self._lay(meet.block, is_awaited=False)
+            said = await self._attempt.host.blocking(lambda: self._said_at(meet))
+            if said is None:
+                return False
             self._rest, self._lacking = said, None
             with self._attempt.times.phase("rest"):
                 held = await self._hold(said)
@@ -102,9 +120,13 @@ class HeldState:
         """Return how what is held becomes what is frozen. Raises ManifestError, or StateRefused for too many rows."""
         if self._is_all_here(boundary, manifest, placement):
             return nothing(self._rest_bytes)  # at once: a thread would wait for those that build it meanwhile
+        if self._laid[0] != boundary.block:
+            await self._lay(boundary.block, is_awaited=True)
         held = await self._fresh()
         work = partial(self._compare, held, boundary, manifest, placement)
-        return await self._attempt.host.blocking(work)
+        found = await self._attempt.host.blocking(work)
+        self.followed_bytes -= self._num_wrong(found.pulls, manifest, placement)
+        return found
 
     def unsaid(self, boundary: Boundary) -> str:
         """Say why the digests of all frozen rows cannot be known, where that is so."""
@@ -115,11 +137,30 @@ class HeldState:
         blocking, arena = self._attempt.host.blocking, self._arena
         held = await self._fresh()
         found = await blocking(lambda: reconcile(held, said.rows, said.digests, arena.size))
+        self.followed_bytes -= self._num_wrong(found.pulls, self._manifest, self._placement)
         if len(found.moves) or len(found.pulls):
             self._is_stale = True
             await blocking(lambda: move_in(arena, found.moves))
             await self._fetching.pull(found.pulls)
         return await self.look(said.rows) if self._is_stale or held.rows is not said.rows else held
+
+    async def _lay(self, block: int, *, is_awaited: bool) -> None:
+        """Have in its place what was computed here, if it stands before a block: it is looked at like anything."""
+        self._laid, self.followed_bytes = (block, ()), 0
+        if self._following is None or self._held is None:
+            return
+        with self._attempt.times.phase("follow"):
+            laid = await self._following.lay(block, self._manifest, self._placement, is_awaited=is_awaited)
+        if laid:
+            self._is_stale, self._laid = True, (block, laid)
+            self.followed_bytes = sum(self._manifest.storages[index].num_used_bytes for index in laid)
+
+    def _num_wrong(self, pulls: Runs, manifest: Manifest, placement: Placement) -> int:
+        """Return how much is pulled of what was computed here."""
+        _, laid = self._laid
+        if not laid or len(manifest.storages) != len(self._manifest.storages):
+            return 0
+        return pulls.num_shared(Runs.of(extents_of(manifest, placement, laid)))
 
     async def _bring(self, which: Numbers) -> None:
         held = await self._fresh()

@@ -22,6 +22,7 @@ __all__ = [
     "Aside",
     "BeginPass",
     "Blocking",
+    "ComponentSlot",
     "Frozen",
     "Host",
     "LedgerClient",
@@ -143,7 +144,23 @@ class SourceCopy(Protocol):
         ...
 
     def hush(self) -> None:
-        """Nobody wants to know any more what is final."""
+        """Nobody wants to know any more what is final, or handed on."""
+        ...
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """The paths of what of it could be stepped elsewhere by itself; () where nothing can."""
+        ...
+
+    def handed(self) -> tuple[tuple[int, bytes], ...]:
+        """Return what blocks have handed to that since this was asked last, each with its block.
+
+        From the first time on the engine is asked to hand it on.
+        """
+        ...
+
+    async def component(self) -> Aside:
+        """Copy that alone aside, as ``snapshot`` does the state. Raises what that raises."""
         ...
 
     async def meet(self, tell: Callable[[int], None]) -> None:
@@ -277,6 +294,10 @@ class ShadowSlot(Protocol):
         """The next block of what is installed."""
         ...
 
+    def beside(self, num_bytes: int) -> "ComponentSlot":
+        """Make room for a part of the session that is stepped by itself meanwhile. Raises MoveRefused, ArenaFull."""
+        ...
+
     async def still(self) -> None:
         """Return once nothing computes in the slot any more, after ``discard``."""
         ...
@@ -299,6 +320,35 @@ class ShadowSlot(Protocol):
 
     def release(self) -> None:
         """The transport's handle is released: the slot may be used again."""
+        ...
+
+
+class ComponentSlot(Protocol):
+    """A part of a session that is to come, in memory of its own, as the destination's driver sees it."""
+
+    @property
+    def arena(self) -> AnyArena:
+        """Where it lands."""
+        ...
+
+    async def install(self, manifest: Manifest, placement: Placement) -> None:
+        """Make it of what has landed. Raises StateRefused, ManifestError."""
+        ...
+
+    async def step(self, handed: bytes) -> None:
+        """Step it by one block, as spare work: no player waits for it. Raises StateRefused."""
+        ...
+
+    def hurry(self) -> None:
+        """Somebody waits for the step in hand, or for the next one, from now on."""
+        ...
+
+    async def lay(self, whole: Manifest, placement: Placement) -> tuple[int, ...]:
+        """Copy it to where the whole state has it in the slot. Return which of that's storages this has filled."""
+        ...
+
+    def free(self) -> None:
+        """Give its memory back: no step is in hand. Idempotent."""
         ...
 
 

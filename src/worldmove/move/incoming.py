@@ -26,7 +26,9 @@ from worldmove.move.messages import (
     Base,
     Begin,
     Boundary,
+    Component,
     Final,
+    Handed,
     Landed,
     Meet,
     Offer,
@@ -125,12 +127,12 @@ class Incoming:
         if not self._boundary.take(boundary) and self._landed:
             self._attempt.send(self._attempt.peer, Landed)
 
-    def take_early(self, message: Begin | Base | Final | Meet | Still) -> None:
+    def take_early(self, message: Begin | Base | Final | Component | Handed | Meet | Still) -> None:
         """Word of what comes before the boundary."""
         if isinstance(message, Still):
             if self._bringing is not None:
                 self._bringing.still()
-        elif self._follower is not None and not isinstance(message, Final):
+        elif self._follower is not None and isinstance(message, Begin | Base | Meet):
             self._follower.take(message)
         elif isinstance(message, Meet):
             self._near.put_nowait(message)
@@ -208,12 +210,20 @@ class Incoming:
             landed=self._tell_landed,
         )
         try:
-            boundary = await self._until_frozen(bringing)
-            capture, ours = await bringing.run(boundary)
+            async with asyncio.TaskGroup() as beside:
+                following = beside.create_task(self._follow())
+                boundary = await self._until_frozen(bringing)
+                capture, ours = await bringing.run(boundary)
+                following.cancel()
         except BaseException:
             bringing.abandon()
             raise
         return boundary.block, capture, ours
+
+    async def _follow(self) -> None:
+        """Compute here what can be computed instead of pulled."""
+        if self._rounds is not None:
+            await self._rounds.follow()
 
     async def _until_frozen(self, bringing: Bringing) -> Boundary:
         """Do what can be done before the boundary; return that."""

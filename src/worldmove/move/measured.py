@@ -86,6 +86,8 @@ class Final:
     """Of the leaf that it calls final last: it has no time before the boundary that could be counted on."""
     followed_bytes: int = 0
     """New bytes that the destination computes itself, and that travel no more (a decoder's cache)."""
+    follow_s: float = 0.0
+    """What that takes there for a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

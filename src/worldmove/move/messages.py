@@ -8,6 +8,8 @@
     source -> destination       Base         what may be pulled before the boundary
     destination -> source       Fetched      the base is here: it is read no more
     source -> destination       Final        these leaves are final for this block
+    source -> destination       Component    a part of it may be stepped over there: where a proven copy of it lies
+    source -> destination       Handed       what that part is stepped on, of one block
     destination -> controller   Ready        nothing more can be done before the boundary
       -> source                              nothing else is computed there: it waits for the freeze
     controller -> source        Start        the ledger has opened the attempt: freeze at one of the next boundaries
@@ -51,6 +53,8 @@ MAX_ROLLED = 1 << 16
 MAX_COUNT = 1 << 62
 Rolls = Annotated[dict[Text, tuple[Count, Count, Count]], msgspec.Meta(max_length=MAX_ROLLED)]
 RowBytes = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
+Paths = Annotated[tuple[Text, ...], msgspec.Meta(max_length=4096)]
+MAX_HANDED_BYTES = 4 << 20
 Wait = Annotated[float, msgspec.Meta(gt=0, le=3600)]
 Phases = Annotated[tuple[tuple[Name, Seconds, Seconds], ...], msgspec.Meta(max_length=64)]
 
@@ -165,6 +169,8 @@ class Base(MoveMessage, frozen=True, kw_only=True, tag="base"):
     """A proof of it, as ``Proof`` has it. Without one it is played on, and what is pulled may be torn."""
     row_bytes: RowBytes | None = None
     """How finely what is pulled is looked at: ``state.rows``."""
+    followed: Paths = ()
+    """What will be stepped over there, if it can be: it need not be pulled before. Leaves, or containers of leaves."""
 
 
 class Fetched(MoveMessage, frozen=True, kw_only=True, tag="fetched"):
@@ -174,7 +180,28 @@ class Fetched(MoveMessage, frozen=True, kw_only=True, tag="fetched"):
 class Final(MoveMessage, frozen=True, kw_only=True, tag="final"):
     """These leaves, or all leaves in these containers, are as they will be at the end of the block that is computed."""
 
-    paths: Annotated[tuple[Text, ...], msgspec.Meta(max_length=4096)]
+    paths: Paths
+
+
+class Component(MoveMessage, frozen=True, kw_only=True, tag="component"):
+    """A part of the state, before one block, copied aside: with its own manifest and proof, and where it lies."""
+
+    block: Count
+    manifest: Blob
+    """Empty: there is none, and ``detail`` says why."""
+    placement: Placement
+    ticket: Ticket
+    num_bytes: Count = 0
+    manifest_digest: Annotated[bytes, msgspec.Meta(max_length=64)] = b""
+    groups: Groups = b""
+    detail: Text = ""
+
+
+class Handed(MoveMessage, frozen=True, kw_only=True, tag="handed"):
+    """What a block hands to its followed component."""
+
+    block: Count
+    data: Annotated[bytes, msgspec.Meta(max_length=MAX_HANDED_BYTES)]
 
 
 class Ready(MoveMessage, frozen=True, kw_only=True, tag="ready"):
@@ -292,6 +319,8 @@ class Ended(MoveMessage, frozen=True, kw_only=True, tag="ended"):
     """What the destination held already at the boundary, where it belongs; elsewhere; and what was pulled then."""
     moved_bytes: Count = 0
     pulled_bytes: Count = 0
+    followed_bytes: Count = 0
+    """What the destination had computed of it beside its slot, and the boundary's rows say the same of."""
     plain: Text = ""
     """Why all of it was pulled though the strategy knows better."""
 
@@ -306,6 +335,8 @@ AnyMoveMessage = (
     | Base
     | Fetched
     | Final
+    | Component
+    | Handed
     | Ready
     | Start
     | Meet

@@ -22,7 +22,7 @@ from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof, Still
 from worldmove.move.proof_fields import fields_of
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.second_pass import SecondPass
-from worldmove.move.streaming import tell_finals
+from worldmove.move.streaming import tell_finals, tell_handed
 from worldmove.move.told_rows import Said, ToldRows
 from worldmove.state.arena import Placement
 from worldmove.state.capture import Capture
@@ -46,11 +46,13 @@ class Outgoing:
         is_followed: bool = False,
         rows: ToldRows | None = None,
         is_streamed: bool = False,
+        hands: bool = False,
     ) -> None:
         """``is_followed``: the destination computes the state from a snapshot, and nothing is pulled.
 
         ``rows``: it holds some of the state, and is told what its rows are.
-        ``is_streamed``: until the freeze it is told which leaves are final.
+        ``is_streamed``: until the freeze it is told which leaves are final; ``hands``: and what blocks hand to a
+        component that it steps.
         """
         self.attempt = attempt
         self.is_followed = is_followed
@@ -69,6 +71,7 @@ class Outgoing:
         self._rows = rows
         self._is_streamed = is_streamed
         self._said_still = False
+        self._hands = hands
         self._frozen: Frozen | None = None
         self._proof: MoveProof | None = None
         self._state_digest = ""
@@ -82,13 +85,15 @@ class Outgoing:
     async def settle(self) -> None:
         """Return when the session stands before a block, if it can at a quiet moment; see ``SourceCopy.settle``."""
         await self._prepare()
-        telling = asyncio.create_task(tell_finals(self.attempt, self._copy)) if self._is_streamed else None
+        telling = asyncio.create_task(self._tell_finals()) if self._is_streamed else None
         try:
             with self.attempt.times.phase("settle"):
                 await self._copy.settle(self._follower_ready if self.is_followed else self._destination_ready)
         finally:
             if telling is not None:
                 telling.cancel()
+        if self._hands:
+            tell_handed(self.attempt, self._copy)  # of the last block, unless that was told by then
 
     async def run(self) -> None:
         """Return when the proof may be sent. Raises GaveUpError(PASSES_DIFFER), StateRefused or ArenaFull."""
@@ -144,6 +149,9 @@ class Outgoing:
             state_digest=self._state_digest if outcome == "committed" else "",
         )
 
+    async def _tell_finals(self) -> None:
+        await tell_finals(self.attempt, self._copy, lambda: self._hands)
+
     async def _prepare(self) -> None:
         """Make ready for the passes while the session is still played."""
         arena = self._copy.arena
@@ -171,6 +179,8 @@ class Outgoing:
         if self._rows is not None:
             with self.attempt.times.phase("rows_at_rest"):
                 said = await self._rows.at_rest()
+        if self._hands:
+            tell_handed(self.attempt, self._copy)
         self.attempt.send(self.attempt.peer, Meet, block=block, rows=said.rows, placement=said.placement)
         await self.ready.wait()
 

@@ -2,12 +2,15 @@
 
 from typing import TypedDict
 
-from worldmove.move.messages import Base, Proof
+from worldmove.move.messages import Base, Component, Proof
 from worldmove.state.proof import MoveProof
 
 
 class ProofFields(TypedDict):
-    """Of a ``Proof``, and of a ``Base`` that has one. What else a proof has, every message of an attempt says."""
+    """Of a ``Proof``, a ``Component``, and a ``Base`` that has one.
+
+    What else a proof has, every message of an attempt says.
+    """
 
     block: int
     num_bytes: int
@@ -22,7 +25,7 @@ def fields_of(proof: MoveProof) -> ProofFields:
     )
 
 
-def said_by(message: Base | Proof) -> MoveProof:
+def said_by(message: Base | Component | Proof) -> MoveProof:
     """Return the proof that a message carries."""
     return MoveProof(
         attempt=message.attempt,

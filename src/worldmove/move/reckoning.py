@@ -38,6 +38,8 @@ from worldmove.move.terms import (
 )
 from worldmove.units import seconds_text
 
+FOLLOW = "follow"
+"""The term of what is computed at the destination while the session is played: a plan that has it says so."""
 REST = 0.5
 """The share of the horizon that a session is counted on to stand still before its freeze."""
 
@@ -150,8 +152,7 @@ def rest_s(measured: Measured) -> float:
 
 def _cannot_stream(measured: Measured) -> Hindrance | None:
     """Each block's new bytes have to be across before the next block's."""
-    final = _final(measured)
-    travels_s = (measured.rate("new_bytes") - final.followed_bytes) / measured.rate("path_rate")
+    travels_s = (measured.rate("new_bytes") - _followed_bytes(measured)) / measured.rate("path_rate")
     if travels_s <= measured.rate("period_s"):
         return None
     detail = (
@@ -163,11 +164,28 @@ def _cannot_stream(measured: Measured) -> Hindrance | None:
 
 def _streaming(measured: Measured) -> Reckoning:
     final = _final(measured)
-    before = (base(measured), rows(measured))
-    late = max(0.0, measured.rate("new_bytes") - final.followed_bytes - final.num_bytes)
+    before: tuple[Term, ...] = (base(measured), rows(measured))
+    followed = _followed_bytes(measured)
+    if followed:
+        how = f"{size_text(followed)} of each block are computed there, and do not travel"
+        before = (*before, Term(FOLLOW, final.follow_s, how))
+    late = max(0.0, measured.rate("new_bytes") - followed - final.num_bytes)
     in_time = measured.rate("path_rate") * final.window_s
     made = late + max(float(final.last_bytes), final.num_bytes - in_time)
     return Reckoning(before, _difference(measured, made))
+
+
+def _followed_bytes(measured: Measured) -> int:
+    """Return what of each block the destination computes itself: nothing where it has no time for that.
+
+    Nor where the source has no place for a copy to begin with.
+    """
+    final = _final(measured)
+    if measured.num_source_slots_free == 0:
+        return 0
+    if final.follow_s and (measured.utilisation is None or final.follow_s >= _room_s(measured)):
+        return 0
+    return final.followed_bytes
 
 
 def _final(measured: Measured) -> Final:

@@ -85,6 +85,8 @@ class MoveReport:
     moved; what was pulled then."""
     moved_bytes: int = 0
     pulled_bytes: int = 0
+    followed_bytes: int = 0
+    """Of the state: what the destination had computed beside its slot, and the frozen session held the same."""
     plain: str = ""
     """Why all of it was pulled, though the strategy knows better."""
     source_digest: str = ""

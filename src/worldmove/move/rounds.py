@@ -3,6 +3,7 @@
     rounds      pull what changes while the session is played on, and digest the rows of what has come
     ready       say so, until the session is frozen
     rest        while it stands still before that, bring over what differs: what is found then costs no pause
+    follow      beside all of it: a component is computed here instead of being pulled (``move.following``)
     reconcile   compare the frozen rows with those that are held: move what has moved, and say what is to be pulled
 
 What is pulled before the boundary may be torn, late or of another state: it is known by its content and by nothing
@@ -17,12 +18,14 @@ from worldmove.move.approach import Approach
 from worldmove.move.attempt import Attempt, Brought, GaveUpError
 from worldmove.move.fetching import Fetching, FetchingConfig
 from worldmove.move.finals import Finals
+from worldmove.move.following import Following
 from worldmove.move.held_state import HeldState
-from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Final, Meet, Offer, Ready
+from worldmove.move.messages import CONTROLLER, Base, Begin, Boundary, Component, Final, Handed, Meet, Offer, Ready
 from worldmove.move.patience import Patience
 from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
+from worldmove.move.strategy import Strategy
 from worldmove.state.arena import Placement, check_placement, extents
 from worldmove.state.arena_rows import move_in
 from worldmove.state.extent import Extent
@@ -67,10 +70,13 @@ class Rounds:
         """None until rounds are over: by then a block's are told anew, and before that they are of no use."""
         self._state: HeldState | None = None
         self._plain = ""
+        self._following: Following | None = None
+        if offer.strategy == Strategy.STREAMING.value:
+            self._following = Following(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
 
     # what the driver's filter lets through
 
-    def take(self, message: Begin | Base | Final) -> None:
+    def take(self, message: Begin | Base | Final | Component | Handed) -> None:
         match message:
             case Begin():
                 self._patience.renew()
@@ -80,6 +86,8 @@ class Rounds:
             case Final(paths=paths) if self._finals is not None:
                 self._finals.add(paths)
                 self._turn.set()
+            case Component() | Handed() if self._following is not None:
+                self._following.take(message)
 
     def at_boundary(self) -> None:
         """The session is frozen."""
@@ -99,12 +107,18 @@ class Rounds:
                     base = await self._base
                 with times.phase("rounds"):
                     await self._approach(base)
+                await self._draw_level(base)
                 await self._say_ready()
         except TimeoutError as error:
             reason, detail = self._patience.why(self._how_far())
             raise GaveUpError(DestinationEvent.TIME_OUT, reason, detail) from error
         finally:
-            await self.release()
+            await self._let_go()
+
+    async def follow(self) -> None:
+        """Compute a component here, where there is one to be followed, until somebody ends this."""
+        if self._following is not None:
+            await self._following.run()
 
     async def rest(self, meet: Meet) -> None:
         """The session stands still, as is said there: hold all of that. What comes of it is looked at anew."""
@@ -120,16 +134,26 @@ class Rounds:
             return extents(manifest, placement)
         with self._attempt.times.phase("reconcile"):
             found = await state.difference(boundary, manifest, placement)
+        if self._following is not None:
+            self._following.halt()
         with self._attempt.times.phase("moves"):
             if len(found.moves):
                 await self._attempt.host.blocking(lambda: move_in(self._arena, found.moves))
         self.brought = Brought(
-            in_place_bytes=found.in_place_bytes, moved_bytes=found.moved_bytes, pulled_bytes=found.pulled_bytes
+            in_place_bytes=found.in_place_bytes,
+            moved_bytes=found.moved_bytes,
+            pulled_bytes=found.pulled_bytes,
+            followed_bytes=max(0, state.followed_bytes),
         )
         return found.pulls
 
     async def release(self) -> None:
-        """Let go of the path, where it is still held."""
+        """Let go of the path, where it is still held, and of what was computed beside the slot."""
+        if self._following is not None:
+            self._following.free()
+        await self._let_go()
+
+    async def _let_go(self) -> None:
         if self._fetch is not None:
             await self._fetch.release()
 
@@ -158,6 +182,8 @@ class Rounds:
                 manifest=manifest,
                 placement=base.placement,
                 row_bytes=base.row_bytes,
+                followed=base.followed,
+                following=self._following,
             )
         except StateRefused as error:
             self._plain = str(error)  # then all of it comes at the boundary
@@ -170,6 +196,12 @@ class Rounds:
             config=self._config,
         ).run()
         self._finals = Finals(manifest.paths())
+
+    async def _draw_level(self, base: Base) -> None:
+        """Wait for what is to be computed here, if there is something, as long as there is time."""
+        if self._following is not None and base.followed:
+            left_s = self._ends_at - self._attempt.host.clock() - self._config.reserve_s
+            await self._following.drawn_level(left_s)
 
     async def _say_ready(self) -> None:
         """Say so again and again, and bring over what is final meanwhile, one leaf after the other."""

@@ -1,10 +1,11 @@
-"""What a source tells of a block while it is computed: which leaves are final, as soon as its engine says so."""
+"""What a source tells of a block while it is computed, as soon as its engine does: what is final, what is handed on."""
 
 import asyncio
+from collections.abc import Callable
 
 from worldmove.move.attempt import Attempt
 from worldmove.move.hosts import SourceCopy
-from worldmove.move.messages import Final
+from worldmove.move.messages import Final, Handed
 
 EVERY_S = 0.002
 """Between two looks at what the engine has said: its thread waits for nobody."""
@@ -12,13 +13,24 @@ MOST_PATHS = 4096
 LONGEST_PATH = 2048
 
 
-async def tell_finals(attempt: Attempt, copy: SourceCopy) -> None:
-    """Go on until it is ended. The engine goes on saying so until it is hushed: whoever tells next loses nothing."""
+async def tell_finals(attempt: Attempt, copy: SourceCopy, hands: Callable[[], bool] = lambda: False) -> None:
+    """Go on until it is ended. The engine goes on saying so until it is hushed: whoever tells next loses nothing.
+
+    ``hands``: whether the other end steps a component, and is told what blocks hand to it.
+    """
     while True:
+        if hands():
+            tell_handed(attempt, copy)
         paths = [path for path in copy.finals() if can_be_said(path)][:MOST_PATHS]
         if paths:
             attempt.send(attempt.peer, Final, paths=tuple(dict.fromkeys(paths)))
         await asyncio.sleep(EVERY_S)
+
+
+def tell_handed(attempt: Attempt, copy: SourceCopy) -> None:
+    """Tell what blocks have handed on by now."""
+    for block, data in copy.handed():
+        attempt.send(attempt.peer, Handed, block=block, data=data)
 
 
 def can_be_said(path: object) -> bool:

@@ -98,6 +98,7 @@ class Undertaking:
             is_followed=isinstance(ground, Groundwork),
             rows=ground.rows if isinstance(ground, LiveBase) else None,
             is_streamed=isinstance(ground, LiveBase) and ground.is_streamed,
+            hands=isinstance(ground, LiveBase) and ground.hands(),
             copy=self._copy,
             nonce=start.nonce,
             layout_digest=export.layout_digest,
@@ -147,8 +148,7 @@ class Undertaking:
     def _begun(self, begin: Begin, export: Export) -> Groundwork | LiveBase:
         attempt = self._attempt(begin, begin.destination, begin.destination_incarnation)
         if begin.strategy in (Strategy.PRE_COPY.value, Strategy.STREAMING.value):
-            ticket = export.prepared.ticket
-            return LiveBase(attempt=attempt, begin=begin, copy=self._copy, ticket=ticket, row_bytes=self._row_bytes)
+            return LiveBase(attempt=attempt, begin=begin, copy=self._copy, export=export, row_bytes=self._row_bytes)
         return Groundwork(
             attempt=attempt,
             begin=begin,

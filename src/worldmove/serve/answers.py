@@ -94,6 +94,7 @@ def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
         in_place_bytes=report.in_place_bytes,
         moved_bytes=report.moved_bytes,
         pulled_bytes=report.pulled_bytes,
+        followed_bytes=report.followed_bytes,
         plain=report.plain,
         source_digest=report.source_digest,
         destination_digest=report.destination_digest,

@@ -172,6 +172,7 @@ class Move(Answer):
     in_place_bytes: int = Field(description="At the destination already when the session was frozen.")
     moved_bytes: int = Field(description="There already, and moved to another place.")
     pulled_bytes: int = Field(description="Pulled while nobody played.")
+    followed_bytes: int = Field(description="Of these, computed at the destination, and equal to what was frozen.")
     plain: str = Field(description="Why all of it was pulled, though the strategy knows better; else empty.")
     source_digest: str
     destination_digest: str

@@ -38,6 +38,7 @@ __all__ = [
     "Landing",
     "Placement",
     "adopt",
+    "begin_copy",
     "begin_gather",
     "check_placement",
     "extents",
@@ -148,12 +149,16 @@ class Gathered:
 def begin_gather(capture: Capture, arena: AnyArena) -> Gathered:
     """Begin what ``gather`` does; on a device, whatever its kit begins after this comes after it. Raises ArenaFull."""
     placement, moving = _placed(capture, arena)
+    return Gathered(placement=placement, moved=tuple(moving), started=begin_copy(capture, placement, moving, arena))
+
+
+def begin_copy(capture: Capture, placement: Placement, which: Sequence[int], arena: AnyArena) -> Sequence[PendingCopy]:
+    """Begin to copy some storages of a state to their places in an arena. In host memory it is done at once."""
     if isinstance(arena, DeviceArena):
-        started = _copy_to_device(capture, placement, moving, arena) if moving else ()
-        return Gathered(placement=placement, moved=tuple(moving), started=started)
-    for index in moving:
+        return _copy_to_device(capture, placement, which, arena) if which else ()
+    for index in which:
         _copy(capture.storages[index], arena, placement[index])
-    return Gathered(placement=placement, moved=tuple(moving))
+    return ()
 
 
 def foreseen(capture: Capture, arena: AnyArena) -> Placement:

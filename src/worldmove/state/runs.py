@@ -92,6 +92,19 @@ class Runs(Sequence[Extent]):
         rest.lengths[0] -= inside
         return first if inside else first[:-1], rest
 
+    def num_shared(self, other: "Runs") -> int:
+        """Return how many bytes are in another's runs too. Each ascends, and is disjoint."""
+        return int((self._before(other.ends) - self._before(other.offsets)).sum())
+
+    def _before(self, places: Numbers) -> Numbers:
+        """Return how many of the bytes lie before each place."""
+        if not len(self):
+            return np.zeros_like(places)
+        which = np.maximum(np.searchsorted(self.offsets, places, side="right") - 1, 0)
+        inside = np.clip(places - self.offsets[which], 0, self.lengths[which])
+        found: Numbers = np.cumsum(self.lengths)[which] - self.lengths[which] + inside
+        return found
+
     def joined(self, gap_bytes: int) -> "Runs":
         """Return runs that lie near to each other as one, where they ascend. Empty ones are left out."""
         some = self.lengths > 0

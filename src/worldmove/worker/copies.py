@@ -16,6 +16,7 @@ from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.shadow import Shadow
 from worldmove.worker.slots import Slot, SlotPool, SlotState
 from worldmove.worker.snapshot import Snapshot, take_snapshot
+from worldmove.worker.states import CopyAside, copy_aside_in
 
 
 class CopyTable:
@@ -89,9 +90,9 @@ class CopyTable:
         if self._playing[copy.name].done():
             self._background.start(f"free {copy.name}", self._free(copy))
 
-    async def snapshot(self, copy: SessionCopy) -> Snapshot:
+    async def snapshot(self, copy: SessionCopy, of: CopyAside = copy_aside_in) -> Snapshot:
         """Copy the state of a session that is played here aside, at its next block boundary; see ``take_snapshot``."""
-        return await take_snapshot(copy, self._pool, self._tools)
+        return await take_snapshot(copy, self._pool, self._tools, of)
 
     def report(self, poll: int = 0) -> None:
         """Tell the server what is held."""

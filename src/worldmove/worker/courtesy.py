@@ -60,12 +60,13 @@ class Courtesy:
         """Something else has changed, which may concern whoever waits."""
         self._change.set()
 
-    async def permission(self, unless: Callable[[], bool], takes_s: float | None = None) -> None:
+    async def permission(self, unless: Callable[[], bool], takes_s: float | None = None, *, own_holds: int = 0) -> None:
         """Return when a spare block may begin, or when ``unless`` says that there is none to begin any more.
 
         ``takes_s``: how long it takes. None: not known, and it may begin while an owner's block is fresh.
+        ``own_holds``: how many of those who hold back wait for this.
         """
-        while not unless() and ((wait_s := self._wait_s(takes_s)) is None or wait_s > 0):
+        while not unless() and ((wait_s := self._wait_s(takes_s, own_holds)) is None or wait_s > 0):
             self._change.clear()
             try:
                 async with asyncio.timeout(wait_s):
@@ -73,14 +74,14 @@ class Courtesy:
             except TimeoutError:
                 continue
 
-    def allows(self, takes_s: float | None) -> bool:
+    def allows(self, takes_s: float | None, *, own_holds: int = 0) -> bool:
         """Whether a spare block may begin now."""
-        wait_s = self._wait_s(takes_s)
+        wait_s = self._wait_s(takes_s, own_holds)
         return wait_s is not None and wait_s <= 0
 
-    def _wait_s(self, takes_s: float | None) -> float | None:
+    def _wait_s(self, takes_s: float | None, own_holds: int) -> float | None:
         """Return how long nobody may begin unless something changes; None: for as long as nothing does."""
-        if self._num_holds:
+        if self._num_holds > own_holds:
             return None
         if takes_s is not None:
             return 0.0 if self._makes_nobody_late(takes_s) else self._rests_in_s()

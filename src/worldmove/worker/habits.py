@@ -3,6 +3,7 @@
 dirty     what differs, place by place, between two boundaries in a row
 new       what of it lay nowhere before: the rest was moved
 final     what of the new bytes the engine calls final before its block ends
+followed  what of them it computes again from what the block has handed on, and how long that takes
 """
 
 from collections.abc import Callable, Sequence
@@ -11,15 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from worldmove.engine.base import Engine, Streams
+from worldmove.engine.base import Engine, Follows, Streams
 from worldmove.errors import StateRefused
 from worldmove.move.streaming import can_be_said
-from worldmove.state.arena import AnyArena, Placement
+from worldmove.state.arena import AnyArena, Placement, landed
 from worldmove.state.arena_rows import held_in
+from worldmove.state.capture import capture
+from worldmove.state.digest import state_digest
 from worldmove.state.held import Holding
+from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Manifest
+from worldmove.state.materialise import build
+from worldmove.state.part import part_of
 from worldmove.state.rows import Rows, final_rows, min_row_bytes, rows_of
-from worldmove.worker.states import copy_aside_in
+from worldmove.worker.states import DIGESTER, copy_aside_in, engine_asked, followed_paths
 
 Said = Sequence[tuple[str, float]]
 """Each path that was called final, and when."""
@@ -45,17 +51,55 @@ def habits(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[
     engine.step(session, ())
     try:
         before = look(engine, session, aside, clock)
-        said: list[tuple[str, float]] = []
-        if isinstance(engine, Streams):
-            engine.step_streaming(session, (), lambda path: said.append((path, clock())))
-            said = [(path, at) for path, at in said if can_be_said(path)]
-        else:
-            engine.step(session, ())
-        ended_at = clock()
+        said, handed, ended_at = _told(engine, session, clock)
+        follow_s = _followed_in(engine, session, before, aside, handed, clock)
         after = look(engine, session, aside, clock)
     except StateRefused:
         return {}
-    return compared(before, after, said, ended_at)
+    return compared(before, after, said, ended_at, followed_paths(engine), follow_s)
+
+
+def _told(engine: Engine[Any], session: Any, clock: Callable[[], float]) -> tuple[Said, Sequence[bytes], float]:
+    """Step a block; return what was called final, and when, what was handed on, and when the block ended."""
+    said: list[tuple[str, float]] = []
+    handed: list[bytes] = []
+
+    def final(path: str) -> None:
+        said.append((path, clock()))
+
+    if isinstance(engine, Follows) and engine.followed:
+        engine.step_handing(session, (), final, handed.append)
+    elif isinstance(engine, Streams):
+        engine.step_streaming(session, (), final)
+    else:
+        engine.step(session, ())
+    return [(path, at) for path, at in said if can_be_said(path)], handed, clock()
+
+
+def _followed_in(
+    engine: Engine[Any],
+    session: Any,
+    before: Look,
+    aside: AnyArena,
+    handed: Sequence[bytes],
+    clock: Callable[[], float],
+) -> float | None:
+    """Step a component alone from where it was before the block. Return how long it took; None if it came out wrong.
+
+    The copy that lies aside is its memory: it is not used any more.
+    """
+    if not isinstance(engine, Follows) or len(handed) != 1:
+        return None
+    kit = kit_of(engine.spec.device)
+    with engine_asked("step a part of a session by itself"):
+        tree = build(landed(before.manifest, before.placement, aside), engine.state_types)
+        part = part_of(tree, engine.followed)
+        begin = clock()
+        engine.follow(part, handed[0])
+        took_s = clock() - begin
+        stepped = part_of(engine.state(session), engine.followed)
+        digests = {state_digest(capture(each, engine.state_types, kit), DIGESTER).text for each in (part, stepped)}
+    return took_s if len(digests) == 1 else None
 
 
 def look(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[], float]) -> Look:
@@ -68,7 +112,14 @@ def look(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[],
     return Look(manifest=manifest, placement=placement, rows=rows, held=held, took_s=took_s)
 
 
-def compared(before: Look, after: Look, said: Said, ended_at: float) -> dict[str, float]:
+def compared(
+    before: Look,
+    after: Look,
+    said: Said,
+    ended_at: float,
+    followed: Sequence[str] = (),
+    follow_s: float | None = None,
+) -> dict[str, float]:
     """Return what a block has changed. Empty where the state lies elsewhere after it, row for row."""
     if not np.array_equal(before.rows.offsets, after.rows.offsets):
         return {}
@@ -79,7 +130,16 @@ def compared(before: Look, after: Look, said: Said, ended_at: float) -> dict[str
         "dirty_bytes": float(lengths[differs].sum()),
         "new_bytes": float(lengths[new].sum()),
     }
-    return found | (_final(after, np.where(new, lengths, 0), said, ended_at) if said else {})
+    new_lengths = np.where(new, lengths, 0)
+    if follow_s is not None:
+        found |= {"followed_bytes": _under(after, new_lengths, followed), "follow_s": follow_s}
+    return found | (_final(after, new_lengths, said, ended_at) if said else {})
+
+
+def _under(after: Look, new_lengths: Any, paths: Sequence[str]) -> float:
+    """Return the new bytes in the leaves under some paths."""
+    found = (final_rows(after.rows, after.manifest, after.placement, path) for path in paths)
+    return float(sum(int(new_lengths[which].sum()) for leaves in found for which in leaves))
 
 
 def _final(after: Look, new_lengths: Any, said: Said, ended_at: float) -> dict[str, float]:

@@ -21,10 +21,10 @@ from typing import Any
 
 import msgspec
 
-from worldmove.engine.base import Block, Engine, KeyChange, Streams
+from worldmove.engine.base import Block, Engine, Follows, KeyChange, Streams
 from worldmove.errors import EngineFailed, MessageError, StateRefused
 from worldmove.move.hosts import Blocking
-from worldmove.move.messages import MAX_BLOB_BYTES
+from worldmove.move.messages import MAX_BLOB_BYTES, MAX_HANDED_BYTES
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.line import Line
 from worldmove.worker.message import Notes
@@ -112,6 +112,7 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
                 return  # somebody's block came first, and the time for this one is over
             wants_digest = copy.owes_digest or phase is CopyPhase.RETIRED
             final = copy.finals.append if copy.finals is not None else None
+            hand = handing(copy)
             job = partial(
                 step,
                 tools.engine,
@@ -120,6 +121,7 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
                 tools.clock,
                 wants_digest=wants_digest,
                 final=final,
+                hand=hand,
                 taking=tools.taking,
             )
             stepped = await engine_thread(job)
@@ -163,15 +165,19 @@ def step(
     *,
     wants_digest: bool,
     final: Callable[[str], None] | None = None,
+    hand: Callable[[bytes], None] | None = None,
     taking: Taking = taken,
 ) -> Stepped:
     """Step one block and take its digests. Runs in the engine's thread. Raises EngineFailed.
 
-    ``final``: wants to hear there which leaves are final, of an engine that can say so.
+    ``final``: wants to hear there which leaves are final, of an engine that can say so; ``hand``: what a component of
+    it is stepped on elsewhere.
     """
     begin = clock()
     with engine_trusted("step a block"):
-        if final is not None and isinstance(engine, Streams):
+        if hand is not None and isinstance(engine, Follows):
+            block = engine.step_handing(session, changes, final or unheard, hand)
+        elif final is not None and isinstance(engine, Streams):
             block = engine.step_streaming(session, changes, final)
         else:
             block = engine.step(session, changes)
@@ -184,6 +190,23 @@ def step(
             compute_s=compute_s,
             state_digest=_digest(engine, session) if wants_digest else "",
         )
+
+
+def handing(copy: SessionCopy) -> Callable[[bytes], None] | None:
+    """Return who takes what the next block hands on, where somebody wants it. What no message can carry is dropped."""
+    handed, number = copy.handed, copy.next_block
+    if handed is None:
+        return None
+
+    def hand(data: bytes) -> None:
+        if type(data) is bytes and len(data) <= MAX_HANDED_BYTES:
+            handed.append((number, data))
+
+    return hand
+
+
+def unheard(path: str) -> None:
+    """Nobody wants to know which leaves are final."""
 
 
 def notes_of(block: Block) -> tuple[Note, ...]:

@@ -48,6 +48,8 @@ class SessionCopy:
 
     finals: deque[str] | None = None
     """What its engine has called final in a step, filled by the engine's thread. None: nobody wants to know."""
+    handed: deque[tuple[int, bytes]] | None = None
+    """What its blocks have handed on to a component that is stepped elsewhere, likewise."""
     stays = False
     """Once it has retired it stays, checks done or not, until another worker keeps the session (``let_pass``)."""
 

@@ -14,6 +14,7 @@ from worldmove.state.known import Known
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.rehearsal import Rehearsal
 from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES, STANDS
+from worldmove.worker.component import ShadowComponent
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
@@ -145,6 +146,9 @@ class Shadow:
             job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=False, begin=begin)
             still = await engine_thread(job)
         return block, still.capture, still.first
+
+    def beside(self, num_bytes: int) -> ShadowComponent:
+        return ShadowComponent(self._tools, self.arena, num_bytes)
 
     def verified(self, block: int) -> None:
         self._copy.stand_at(block)

@@ -18,7 +18,7 @@ from worldmove.worker.boundaries import next_boundary
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import Slot, SlotPool, SlotState
-from worldmove.worker.states import copy_aside_in
+from worldmove.worker.states import CopyAside, copy_aside_in
 from worldmove.worker.turns import Turn
 
 
@@ -50,8 +50,8 @@ class Snapshot:
             self._copy.changed()
 
 
-async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools) -> Snapshot:
-    """Copy a session's state into a free slot at its next block boundary.
+async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools, of: CopyAside = copy_aside_in) -> Snapshot:
+    """Copy a session's state into a free slot at its next block boundary; or what ``of`` copies of it.
 
     Raises MoveRefused('no_slot' | 'not_played'), StateRefused or ArenaFull. However it ends without a snapshot,
     cancelled included, the slot is free again.
@@ -60,20 +60,20 @@ async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools) -> Snap
     copy.changed()
     try:
         with copy.in_use():
-            return await _copied(copy, slot, tools)
+            return await _copied(copy, slot, tools, of)
     except BaseException:
         slot.enter(SlotState.FREE)
         copy.changed()
         raise
 
 
-async def _copied(copy: SessionCopy, slot: Slot, tools: Tools) -> Snapshot:
+async def _copied(copy: SessionCopy, slot: Slot, tools: Tools, of: CopyAside) -> Snapshot:
     while copy.replays:  # its state is of a block that was shown already
         await copy.step_ended()
     await next_boundary(copy, tools.engine.spec.period_s)
     async with tools.turns.take(Turn.BOUNDARY) as engine_thread:
         if copy.phase is not CopyPhase.LIVE:
             raise MoveRefused("not_played", f"{copy.name} is {copy.phase.value} here, and is not played any more")
-        job = partial(copy_aside_in, tools.engine, copy.engine_session, slot.arena)
+        job = partial(of, tools.engine, copy.engine_session, slot.arena)
         manifest, placement = await engine_thread(job)
         return Snapshot(copy, slot, copy.next_block, manifest, placement)

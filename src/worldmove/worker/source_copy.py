@@ -18,8 +18,21 @@ from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
 from worldmove.worker.loop import Tools
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import Still, freeze_in, layout_in, quiesced_in, rest_in
+from worldmove.worker.states import (
+    CopyAside,
+    Still,
+    component_aside_in,
+    copy_aside_in,
+    followed_paths,
+    freeze_in,
+    layout_in,
+    quiesced_in,
+    rest_in,
+)
 from worldmove.worker.turns import Turn
+
+MOST_HANDED = 64
+"""Blocks whose handing on waits to be told; of more the oldest is lost, and with it whoever steps on them."""
 
 
 class SourceOfMove:
@@ -28,8 +41,13 @@ class SourceOfMove:
     A copy that is being freed takes no order any more: whoever frees it ends this side's driver next.
     """
 
-    def __init__(self, copy: SessionCopy, tools: Tools, snapshot: Callable[[SessionCopy], Awaitable[Aside]]) -> None:
-        """``snapshot``: how a copy's state is copied aside here."""
+    def __init__(
+        self,
+        copy: SessionCopy,
+        tools: Tools,
+        snapshot: Callable[[SessionCopy, CopyAside], Awaitable[Aside]],
+    ) -> None:
+        """``snapshot``: how a copy's state, or a part of it, is copied aside here."""
         self._copy = copy
         self._tools = tools
         self._snapshot = snapshot
@@ -66,7 +84,7 @@ class SourceOfMove:
         return layout
 
     async def snapshot(self) -> Aside:
-        return await self._snapshot(self._copy)
+        return await self._snapshot(self._copy, copy_aside_in)
 
     def finals(self) -> tuple[str, ...]:
         finals = self._copy.finals
@@ -76,7 +94,21 @@ class SourceOfMove:
         return tuple(finals.popleft() for _ in range(len(finals)))
 
     def hush(self) -> None:
-        self._copy.finals = None
+        self._copy.finals = self._copy.handed = None
+
+    @property
+    def followed(self) -> tuple[str, ...]:
+        return followed_paths(self._tools.engine)
+
+    def handed(self) -> tuple[tuple[int, bytes], ...]:
+        handed = self._copy.handed
+        if handed is None:
+            self._copy.handed = deque(maxlen=MOST_HANDED)
+            return ()
+        return tuple(handed.popleft() for _ in range(len(handed)))
+
+    async def component(self) -> Aside:
+        return await self._snapshot(self._copy, component_aside_in)
 
     async def meet(self, tell: Callable[[int], None]) -> None:
         copy, period_s = self._copy, self._tools.engine.spec.period_s

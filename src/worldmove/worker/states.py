@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from worldmove.engine.base import Engine, InstallsUnread, Rolls, Tree
+from worldmove.engine.base import Engine, Follows, InstallsUnread, Rolls, Tree
 from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
 from worldmove.move.messages import MAX_COUNT, MAX_ROLLED
 from worldmove.move.streaming import can_be_said
@@ -22,9 +22,14 @@ from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.materialise import build
+from worldmove.state.part import part_of
 from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.state.rehearsal import Rehearsal, rehearse
+from worldmove.state.structure import key_path
+
+CopyAside = Callable[[Engine[Any], Any, AnyArena], tuple[Manifest, Placement]]
+"""Copies a session's state, or a part of it, into an arena that is not its own."""
 
 DIGESTER = Xxh3Digester()
 RAISED = (Exception, SystemExit, CancelledError)
@@ -256,6 +261,28 @@ def copy_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[M
     with engine_asked("give away its state"):
         engine.quiesce(session)
         captured = captured_of(engine, session)
+        return captured.manifest, adopt(captured, arena)
+
+
+def followed_paths(engine: Engine[Any]) -> tuple[str, ...]:
+    """Return the paths of what of a session could be stepped elsewhere by itself; () where nothing can."""
+    if not isinstance(engine, Follows):
+        return ()
+    paths = tuple(key_path("", key) for key in engine.followed)
+    return paths if all(map(can_be_said, paths)) else ()
+
+
+def component_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Manifest, Placement]:
+    """Copy aside what of a session could be stepped elsewhere by itself, with the paths of the whole state.
+
+    Raises ArenaFull, or StateRefused where there is nothing such.
+    """
+    if not isinstance(engine, Follows) or not engine.followed:
+        raise StateRefused("", "the engine says of nothing that it could be stepped by itself")
+    with engine_asked("give a part of its state away"):
+        engine.quiesce(session)
+        part = part_of(engine.state(session), engine.followed)
+        captured = capture(part, engine.state_types, kit_of(engine.spec.device))
         return captured.manifest, adopt(captured, arena)
 
 

@@ -79,6 +79,11 @@ class Turns:
         self._num_holds += 1
         return Hold(self._unhold, *then)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether no call begins but those of a pause."""
+        return self._num_holds > 0
+
     def _unhold(self) -> None:
         self._num_holds -= 1
         if not self._busy:

@@ -12,13 +12,15 @@ from worldmove.engine.matrix.conditioning import begin_block, to_latents
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.decoder import decode
 from worldmove.engine.matrix.decoder_weights import DecoderWeights, draw_decoder
+from worldmove.engine.matrix.handing import packed, unpacked
 from worldmove.engine.matrix.likeness import Likeness
 from worldmove.engine.matrix.presets import Preset
 from worldmove.engine.matrix.projection import draw_projection, project
-from worldmove.engine.matrix.session import LATENTS, Session, adopt, export, new_session, overwrite
+from worldmove.engine.matrix.session import DECODER, LATENTS, Session, adopt, export, new_session, overwrite
 from worldmove.engine.matrix.sizes import Size, num_bytes, size_of
 from worldmove.engine.matrix.transformer import Transformer, places_of
 from worldmove.engine.matrix.weights import Draw, Linear, draw_weights, name_of
+from worldmove.errors import StateRefused
 
 WARM_UP_BLOCKS = 3
 """The first block, one whose window fills, one whose window rolls: after them no shape is new."""
@@ -84,17 +86,49 @@ class MatrixEngine:
         return session
 
     def step(self, session: Session, changes: Sequence[KeyChange]) -> Block:
-        return self._step(session, changes, None)
+        return self._step(session, changes)
 
     def step_streaming(self, session: Session, changes: Sequence[KeyChange], final: Callable[[str], None]) -> Block:
         """Step, and say that the attention caches are final, once they are: while the pictures are drawn."""
         return self._step(session, changes, final)
 
-    def _step(self, session: Session, changes: Sequence[KeyChange], final: Callable[[str], None] | None) -> Block:
+    @property
+    def followed(self) -> tuple[str, ...]:
+        """The decoder, where there is one."""
+        return (DECODER,) if isinstance(self._pictures, DecoderWeights) else ()
+
+    def step_handing(
+        self,
+        session: Session,
+        changes: Sequence[KeyChange],
+        final: Callable[[str], None],
+        hand: Callable[[bytes], None],
+    ) -> Block:
+        """Step, and hand the latents on: while the pictures are drawn."""
+        return self._step(session, changes, final, hand)
+
+    def follow(self, part: dict[str, Tree], handed: bytes) -> None:
+        """Draw a block's pictures of its latents, for the sake of what the decoder remembers of them."""
+        if not isinstance(self._pictures, DecoderWeights):
+            raise StateRefused(DECODER, "this model has no decoder")
+        with self.arithmetic.engaged():
+            latents = unpacked(self._config, handed, self.arithmetic.device)
+            decode(self._pictures, part[DECODER], latents)
+        self.arithmetic.finish()
+
+    def _step(
+        self,
+        session: Session,
+        changes: Sequence[KeyChange],
+        final: Callable[[str], None] | None = None,
+        hand: Callable[[bytes], None] | None = None,
+    ) -> Block:
         planned = plan(session.stand, changes, self._config.video_frames)
         index = session.frame // self._config.frames_per_block
         with self.arithmetic.engaged():
             latents = self.generate(session, planned.controls)
+            if hand is not None:
+                hand(packed(self._config, latents))
             if final is not None:
                 self.arithmetic.finish()  # what was only ordered so far is done then
                 final(LATENTS)

@@ -19,7 +19,8 @@ from worldmove.engine.tree_checks import held_of, mapping, padded, pose_of, requ
 from worldmove.errors import StateRefused
 
 LATENTS = "latents"
-FIELDS = (LATENTS, "conditioning", "decoder", "frame", "generator", "held", "number", "pose")
+DECODER = "decoder"
+FIELDS = (LATENTS, "conditioning", DECODER, "frame", "generator", "held", "number", "pose")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def export(session: Session) -> Tree:
     return {
         LATENTS: {kind: [dict(cache) for cache in session.caches[kind]] for kind in KINDS},
         "conditioning": {"visual": own.visual, "scene": own.scene, "mouse": own.mouse, "keyboard": own.keyboard},
-        "decoder": list(session.features),
+        DECODER: list(session.features),
         "frame": session.frame,
         "generator": session.generator,
         "held": padded(session.stand.held, KEYS),
@@ -69,7 +70,7 @@ def adopt(config: MatrixConfig, tree: Tree, device: torch.device, likeness: Like
     ``likeness``: of the last state of this model on this device, so that its tensors need not be asked one by one.
     """
     fields = mapping(tree, FIELDS, "")
-    held = fields[LATENTS], fields["decoder"], fields["conditioning"]
+    held = fields[LATENTS], fields[DECODER], fields["conditioning"]
     tensors = None if likeness is None else tensors_of(config, *held)
     if tensors is not None and likeness is not None and likeness.fits(tensors):
         latents, decoder, own = held
@@ -150,9 +151,9 @@ def _cross_cache(dtype: torch.dtype, shape: tuple[int, ...], value: Any, path: s
 
 def _features(config: MatrixConfig, value: Any, device: torch.device) -> Features:
     shapes = slot_shapes(config)
-    slots = sequence(value, len(shapes), "decoder")
+    slots = sequence(value, len(shapes), DECODER)
     return [
-        _tensor(slot, shape, config.decoder_dtype, f"decoder[{index}]", device)
+        _tensor(slot, shape, config.decoder_dtype, f"{DECODER}[{index}]", device)
         for index, (slot, shape) in enumerate(zip(slots, shapes, strict=True))
     ]
 

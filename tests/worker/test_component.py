@@ -1,0 +1,116 @@
+"""A component that is stepped at the destination, between two workers with a real streaming decoder."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+from tests.worker.test_move_between_workers import Pair
+from worldmove.engine.matrix import MatrixEngine
+from worldmove.engine.matrix.presets import tiny
+from worldmove.move.ledger_row import Facts
+from worldmove.move.messages import Ended, Ready
+
+ARENA_BYTES = 1 << 20
+PERIOD_S = 0.1
+
+
+class Decoding(MatrixEngine):
+    """The smallest one with a decoder. Counts what is stepped alone."""
+
+    def __init__(self) -> None:
+        preset = tiny()
+        config = replace(preset.config, frames_per_s=preset.config.video_frames / PERIOD_S)
+        super().__init__(replace(preset, config=config))
+        self.num_followed = 0
+
+    def follow(self, part: dict[str, Any], handed: bytes) -> None:
+        super().follow(part, handed)
+        self.num_followed += 1
+
+
+class Lying(Decoding):
+    """What it computes alone is not what a step computes."""
+
+    def follow(self, part: dict[str, Any], handed: bytes) -> None:
+        super().follow(part, handed)
+        part["decoder"][0].add_(1)
+
+
+class Failing(Decoding):
+    def follow(self, part: dict[str, Any], handed: bytes) -> None:
+        raise SystemExit("the decoder is out of order")
+
+
+def decoder_bytes(engine: Decoding) -> int:
+    return sum(feature.nbytes for feature in engine.open(0).features)
+
+
+def streamed(
+    trial: Callable[[Pair, Decoding], Coroutine[Any, Any, None]], engine: Callable[[], Decoding] = Decoding
+) -> None:
+    """Run a trial on a session that has played three blocks at ``a``, and is streamed to ``b``."""
+    there = engine()
+
+    async def run() -> None:
+        pair = Pair(engines=(Decoding(), there), arena_bytes=ARENA_BYTES)
+        pair.strategy = "streaming"
+        pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=3)
+        try:
+            await pair.open_on_a(3)
+            await pair.open_attempt()
+            pair.begin()
+            await pair.hears(Ready)
+            await trial(pair, there)
+        finally:
+            await pair.close()
+        assert pair.benches["a"].failures == pair.benches["b"].failures == []
+
+    asyncio.run(run())
+
+
+async def moved_after(pair: Pair, *blocks: int) -> Ended:
+    """Play some blocks, move, and return the destination's last word."""
+    for block in blocks:
+        pair.benches["a"].inputs(block)
+        while block not in pair.benches["a"].blocks():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
+        pair.acknowledge("a", block)
+        await asyncio.sleep(PERIOD_S)
+    if blocks:
+        pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=blocks[-1] + 1)
+    pair.start()
+    for _ in range(1000):
+        found = [end for end in pair.heard if isinstance(end, Ended) and end.side == "destination"]
+        if found:
+            return found[-1]
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not end")
+
+
+def test_the_decoders_cache_is_computed_at_the_destination_and_not_pulled() -> None:
+    async def trial(pair: Pair, there: Decoding) -> None:
+        end = await moved_after(pair, 3, 4)
+        assert (end.outcome, end.detail) == ("committed", "")
+        assert there.num_followed == 2
+        assert end.followed_bytes == decoder_bytes(there)
+        assert pair.benches["a"].copies().slots_free == 1
+
+    streamed(trial)
+
+
+def test_what_a_lying_engine_computes_is_pulled() -> None:
+    async def trial(pair: Pair, there: Decoding) -> None:
+        end = await moved_after(pair, 3, 4)
+        assert end.outcome == "committed"
+        assert 0 < end.followed_bytes < decoder_bytes(there)
+
+    streamed(trial, Lying)
+
+
+def test_an_engine_that_ends_its_process_in_a_step_ends_nothing() -> None:
+    async def trial(pair: Pair, there: Decoding) -> None:
+        end = await moved_after(pair, 3)
+        assert (end.outcome, end.followed_bytes) == ("committed", 0)
+
+    streamed(trial, Failing)
