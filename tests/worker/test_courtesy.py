@@ -167,3 +167,17 @@ def test_a_block_that_fits_nowhere_never_begins_while_somebody_plays() -> None:
         return begun
 
     assert not virtual.run(run())
+
+
+def test_what_the_same_player_waits_for_is_not_held_back_by_its_own_shadow_and_by_any_other_is() -> None:
+    async def run() -> list[bool]:
+        courtesy = Courtesy(PERIOD_S)
+        courtesy.hold_back()
+        own = courtesy.allows(0.2 * PERIOD_S, own_holds=1)
+        courtesy.owner_began("s-1")
+        late = courtesy.allows(0.2 * PERIOD_S, own_holds=1)
+        courtesy.owner_ended("s-1")
+        courtesy.hold_back()
+        return [own, late, courtesy.allows(0.2 * PERIOD_S, own_holds=1)]
+
+    assert virtual.run(run()) == [True, False, False]
