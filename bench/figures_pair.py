@@ -13,6 +13,7 @@ PARTS = {
     "frozen": "the source has resolved its state",
     "read": "the destination has read what differs from the offer",
     "installed": "its session is made, while bytes are landing",
+    "ordered": "the second pass is asked of the source's device, behind the pull",
     "landed": "every byte has landed",
     "digested again": "the source's second pass is over",
     "verified": "the destination's pass over what is installed is over",

@@ -35,7 +35,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Pending, Plan, Tuning
 from worldmove.state.kit_double import Done, DoubleKit
 from worldmove.state.manifest import Layout, Manifest
-from worldmove.state.memory import Part, Pieces, Shifts, Word
+from worldmove.state.memory import Behind, Part, Pieces, Shifts
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
 from worldmove.state.recapture import Known, recapture, remember
@@ -92,7 +92,7 @@ class OrdersOnly(DoubleKit):
         return plan
 
     def begin_fingerprints(  # type: ignore[override]
-        self, plan: object, key: bytes, behind: Word | None = None
+        self, plan: object, key: bytes, behind: Behind | None = None
     ) -> Pending:
         """Launch nothing; the digests are whatever lies where they would."""
         assert isinstance(plan, Plan)

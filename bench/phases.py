@@ -1,7 +1,7 @@
 """Cuts a move's pause into the parts that follow one another, at whichever end each of them is. Pure."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 Span = Sequence[float]
 Phases = Mapping[str, Span]
@@ -48,4 +48,4 @@ def _marks(phases: Phases) -> list[float] | None:
     )
     if any(name not in phases for name, _ in names):
         return None
-    return [phases[name][end] for name, end in names]
+    return list(accumulate((phases[name][end] for name, end in names), max))  # devices may be ahead of words

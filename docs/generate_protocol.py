@@ -168,7 +168,7 @@ TAIL = """\
 8. A retired copy is freed only when a block past its boundary has left the gateway.
 9. After a restart inquiries are answered at once; only showing waits, until owner and client have reported.
 10. Time frees a shadow only before it asked for the commit. A lapsed lease makes an owner suspected, never lost.
-11. The write window is closed before the verifying pass, on success too.
+11. The write window is sealed before the verifying pass begins, and closed before that counts, on success too.
 12. The proof is not sent before the gateway has taken every frame up to the boundary.
 13. Incarnations are in the row, in every offer and report. Who is told that it owns what it no longer holds answers
     *gone*.

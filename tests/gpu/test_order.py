@@ -84,7 +84,7 @@ def test_a_pass_behind_a_gate_reads_what_is_there_when_it_is_opened_and_holds_up
     plan, other = planned(kit, arena), kit.plan([[Part(arena.address, MIB)]])
     before = kit.fingerprints(plan, TABLE.key)
     small = kit.fingerprints(other, TABLE.key)
-    pending = kit.begin_fingerprints(plan, TABLE.key, latch.word)
+    pending = kit.begin_fingerprints(plan, TABLE.key, latch)
     begun = time.monotonic()
     streams = [torch.cuda.Stream() for _ in range(64)]
     for stream in (torch.cuda.current_stream(), *streams):  # a resident's, whichever queue of the device it has
@@ -104,8 +104,8 @@ def test_two_gates_wait_apart(kit: Any, arena: DeviceArena, latch: Latch) -> Non
     other = OwnGate(kit)
     plans = [kit.plan([[Part(arena.address + at, MIB)]]) for at in (0, MIB)]
     expected = [b"".join(kit.fingerprints(plan, TABLE.key)) for plan in plans]
-    first = kit.begin_fingerprints(plans[0], TABLE.key, latch.word)
-    second = kit.begin_fingerprints(plans[1], TABLE.key, other.for_number(7).word)
+    first = kit.begin_fingerprints(plans[0], TABLE.key, latch)
+    second = kit.begin_fingerprints(plans[1], TABLE.key, other.for_number(7))
     other.say(7)
     assert second.joined() == expected[1]
     assert not first._pending.ready()
@@ -119,7 +119,7 @@ def test_a_kit_opens_a_gate_behind_its_pulls_and_not_before(kit: Any, arena: Dev
     pieces = [(arena.address, destination.address, SIZE)]
     started = [kit.start_pull(pieces) for _ in range(MANY // 4)]
     latch.gate.open_after_pulls(latch.number)
-    pending = kit.begin_fingerprints(planned(kit, arena), TABLE.key, latch.word)
+    pending = kit.begin_fingerprints(planned(kit, arena), TABLE.key, latch)
     was_open, was_done = latch.is_open(), started[-1].is_done()
     assert not was_open or was_done
     joined = pending.joined()
@@ -138,7 +138,7 @@ def test_another_processs_device_opens_the_gate_behind_its_pulls(
     try:
         plan = planned(kit, arena)
         expected = b"".join(kit.fingerprints(plan, TABLE.key))
-        pending = kit.begin_fingerprints(plan, TABLE.key, latch.word)
+        pending = kit.begin_fingerprints(plan, TABLE.key, latch)
         other.says()
         other.hears("begun")
         assert not latch.is_open()  # it is asked of the device, and the pulls are still under way
@@ -162,7 +162,7 @@ def test_a_destination_killed_in_mid_pull_leaves_no_work_behind_once_this_host_o
     try:
         plan = planned(kit, arena)
         expected = b"".join(kit.fingerprints(plan, TABLE.key))
-        pending = kit.begin_fingerprints(plan, TABLE.key, latch.word)
+        pending = kit.begin_fingerprints(plan, TABLE.key, latch)
         other.says()
         other.hears("begun")
         other.close()
@@ -182,6 +182,6 @@ def test_a_gate_between_two_kits_of_one_process(kit: Any, arena: DeviceArena, la
     if torch.cuda.device_count() < 2:
         pytest.skip("only one CUDA device is here")
     other: Any = kit_of("cuda:1")
-    pending = kit.begin_fingerprints(planned(kit, arena), TABLE.key, latch.word)
+    pending = kit.begin_fingerprints(planned(kit, arena), TABLE.key, latch)
     other.write_after_pulls(latch.word).wait()
     assert pending.joined() == b"".join(kit.fingerprints(planned(kit, arena), TABLE.key))

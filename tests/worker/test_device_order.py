@@ -6,16 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
+import torch
 
-from tests.worker.device_engine import DeviceEngine
+from tests.worker.device_engine import DeviceEngine, World
 from tests.worker.test_device_move import ARENA_BYTES, peer
 from tests.worker.test_move_between_workers import HEAD, Pair
+from worldmove.engine.base import Block, KeyChange
+from worldmove.move import second_pass
 from worldmove.move.messages import Abandon, Boundary, Cancel, Ended, Landed, Proof, Still
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
 from worldmove.state.gate import Latch, number_of
+from worldmove.state.kits import kit_of
 from worldmove.transport.peer import PeerChannel
 from worldmove.worker.messages import BlockDone
 
@@ -26,11 +31,21 @@ def never(message: Any) -> bool:
     return False
 
 
-def moved(
-    trial: Callable[[Pair], Any], *, loses: Callable[[Any], bool] = never, engine: type[DeviceEngine] = DeviceEngine
-) -> None:
+class Aligned(DeviceEngine):
+    """Binds its tensor anew at addresses that are alike: what an offer foretells of it holds."""
+
+    def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
+        block = super().step(session, changes)
+        room = np.empty(session.rebound.numel() + 64, dtype=np.float32)
+        begin = -room.ctypes.data % 256 // 4
+        bound = torch.from_numpy(room[begin : begin + session.rebound.numel()])
+        session.rebound = bound.copy_(session.rebound)
+        return block
+
+
+def moved(trial: Callable[[Pair], Any], *, loses: Callable[[Any], bool] = never) -> None:
     async def run() -> None:
-        pair = Pair(engines=(engine(), engine()), transports={"path": peer()}, arena_bytes=ARENA_BYTES, loses=loses)
+        pair = Pair(engines=(Aligned(), Aligned()), transports={"path": peer()}, arena_bytes=ARENA_BYTES, loses=loses)
         try:
             await pair.open_on_a(4)
             await trial(pair)
@@ -87,6 +102,7 @@ def test_a_destination_whose_device_says_nothing_is_waited_for_until_its_word(
 def test_where_a_move_is_given_up_nothing_waits_at_the_gate_any_more(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
     async def trial(pair: Pair) -> None:
         monkeypatch.setattr(PeerChannel, "tell_read", lambda self, number: None)
+        monkeypatch.setattr(second_pass, "SHUT_S", 60.0)
         await pair.start_move("path")
         while not pair.benches["b"].of(Landed):  # noqa: ASYNC110
             await asyncio.sleep(0.001)
@@ -116,6 +132,53 @@ def test_a_destination_that_opens_the_gate_too_early_spoils_no_more_than_its_own
         assert found.outcome == "committed"  # what was installed is what was frozen: that is compared all the same
 
     moved(trial)
+
+
+def test_a_gate_that_stays_shut_is_given_up_and_the_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[bool] = []
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(PeerChannel, "tell_read", lambda self, number: None)
+        monkeypatch.setattr(second_pass, "SHUT_S", 0.0)
+        real = second_pass.SecondPass._digested
+
+        async def noted(self: Any, of: Any) -> Any:
+            begun.append(of is not None)
+            return await real(self, of)
+
+        monkeypatch.setattr(second_pass.SecondPass, "_digested", noted)
+        assert await ended(pair) == ("committed", "done")
+        assert begun == [False]  # the one that stood behind the gate was not used
+
+    moved(trial)
+
+
+def test_a_call_that_waits_for_all_work_of_a_device_does_not_wait_for_a_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[Landed] = []
+
+    def holds_back(message: Any) -> bool:
+        if isinstance(message, Landed) and not held:
+            held.append(message)
+            return True
+        return False
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(PeerChannel, "tell_read", lambda self, number: None)
+        monkeypatch.setattr(second_pass, "SHUT_S", 60.0)
+        await pair.start_move("path")
+        while not held:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        latch, kit = latch_of(pair), kit_of("double")
+        assert kit is not None
+        assert not latch.is_open()
+        kit.allocate(4096).release()  # another's, who knows of no move
+        assert latch.is_open()
+        assert pair.benches["a"].of(Proof) == []
+        pair.benches["a"].worker.take(held[0])
+        found: Ended = await pair.hears(Ended)
+        assert found.outcome == "committed"
+
+    moved(trial, loses=holds_back)
 
 
 # what is pulled before the boundary

@@ -4,7 +4,8 @@
     the destination says Landed                             this host opens the gate, or there is none and it begins now
 
 So between the last byte read and the pass nobody's thread has to wake up, where the path has a gate. However the pass
-ends, the gate is open then: no work stays behind on the device because of an end that has died, or lies.
+ends, the gate is open then: no work stays behind on the device because of an end that has died, or lies. Nor does it
+for long: where the gate is given up, what was digested behind it counts for nothing, and the pass is taken at the word.
 """
 
 import asyncio
@@ -18,6 +19,8 @@ from worldmove.state.digest import Pass
 from worldmove.state.gate import Latch, number_of
 from worldmove.state.proof import MoveProof
 
+SHUT_S = 0.05
+"""For so long a gate may be shut: some calls of others wait for all work of a device. Then the word counts."""
 LOOK_S = 0.001
 """For so long at a time a thread looks at the gate: others have work for it too."""
 
@@ -40,12 +43,17 @@ class SecondPass:
         if latch is None:
             await landed.wait()
             return await self._digested(None)
+        over = asyncio.get_running_loop().call_later(SHUT_S, latch.give_up)
         try:
             begun = await self._attempt.host.blocking(lambda: self._begun(latch))
             await self._opened(latch, landed)
-            return await self._digested(begun)
+            if not latch.was_given_up:
+                return await self._digested(begun)
         finally:
+            over.cancel()
             latch.open()
+        await landed.wait()  # what was digested meanwhile counts for nothing
+        return await self._digested(None)
 
     def _begun(self, latch: Latch) -> Pass:
         return Pass(self._frozen.capture, self._attempt.host.digester, self._nonce, self._layout_digest, latch)

@@ -11,6 +11,7 @@ from worldmove.state import cuda_driver
 from worldmove.state.cuda_fields import device_fields
 from worldmove.state.cuda_pending import finished
 from worldmove.state.memory import HostBytes, Part
+from worldmove.state.standing import Standing
 
 
 class CudaDevice:
@@ -30,6 +31,7 @@ class CudaDevice:
         self._index = index
         self._lock = threading.RLock()  # the copy thread and the engine's both come here
         self._stream = torch.cuda.Stream(self.device)
+        self.standing = Standing()
 
     @property
     def fields(self) -> Mapping[str, str]:

@@ -30,7 +30,8 @@ class CudaMemory(CudaDevice):
     def allocate(self, num_bytes: int) -> DeviceMemory:
         """Take memory of the driver. Raises ArenaFull."""
         try:
-            address = cuda_driver.allocate(self._index, num_bytes)
+            with self.standing.none():
+                address = cuda_driver.allocate(self._index, num_bytes)
         except cuda_driver.DriverError as error:
             if error.status != cuda_driver.OUT_OF_MEMORY:
                 raise
@@ -47,7 +48,9 @@ class CudaMemory(CudaDevice):
         """Map another process's allocation and read its first and last byte. Raises TransportError."""
         if handle in self._own:  # the driver maps no memory into the process that it is of
             return replace(self._own[handle], release=lambda: None)
-        memory = self._held(cuda_driver.open_handle(self._index, handle), num_bytes, cuda_driver.close_handle)
+        with self.standing.none():
+            address = cuda_driver.open_handle(self._index, handle)
+        memory = self._held(address, num_bytes, cuda_driver.close_handle)
         try:
             for offset in (0, num_bytes - 1):
                 self.read(Part(memory.address + offset, 1))
@@ -78,12 +81,14 @@ class CudaMemory(CudaDevice):
 
     def pin(self, part: Part) -> Callable[[], None]:
         """Register host memory with the driver. Raises TransportError."""
-        cuda_driver.register(self._index, part.address, part.length)
+        with self.standing.none():
+            cuda_driver.register(self._index, part.address, part.length)
         held = [part.address]
 
         def release() -> None:
             if held:
-                cuda_driver.unregister(self._index, held.pop())
+                with self.standing.none():
+                    cuda_driver.unregister(self._index, held.pop())
 
         return release
 
@@ -93,7 +98,8 @@ class CudaMemory(CudaDevice):
         def release() -> None:
             if held:
                 self._own = {handle: memory for handle, memory in self._own.items() if memory.address != address}
-                give_back(self._index, held.pop())
+                with self.standing.none():
+                    give_back(self._index, held.pop())
 
         return DeviceMemory(address=address, num_bytes=num_bytes, release=release)
 

@@ -133,9 +133,7 @@ class Pass:
         if capture.kit is not None and capture.manifest.on_device:
             prepare(capture)  # once: both passes of a source read the same memory
             self.plan = capture.plans[0]
-            self._pending = capture.kit.begin_fingerprints(
-                self.plan, self._key, None if behind is None else behind.word
-            )
+            self._pending = capture.kit.begin_fingerprints(self.plan, self._key, behind)
 
     @property
     def storages(self) -> tuple[Storage, ...]:

@@ -12,7 +12,6 @@ import hashlib
 import mmap
 import os
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class Gate:
 
     def for_number(self, number: int) -> "Latch":
         """Return the gate as it is in one attempt."""
-        return Latch(gate=self, number=number)
+        return Latch(self, number)
 
     def open_after_pulls(self, number: int) -> PendingCopy:
         """Have the device write a number once every pull that it has started is over. Raises TransportError."""
@@ -120,12 +119,14 @@ def opened_gate(descriptor: int, kit: MemoryKit) -> Gate:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Latch:
     """A gate in one attempt: shut until it says that attempt's number."""
 
-    gate: Gate
-    number: int
+    def __init__(self, gate: Gate, number: int) -> None:
+        self.gate = gate
+        self.number = number
+        self.was_given_up = False
+        """Whether it was opened before it was known that all was read: what came after it counts for nothing."""
 
     @property
     def word(self) -> Word:
@@ -139,6 +140,12 @@ class Latch:
     def open(self) -> None:
         """Open it by this process's host. Idempotent."""
         self.gate.say(self.number)
+
+    def give_up(self) -> None:
+        """Open it, whatever has been read by now. Nothing, where it is open already."""
+        if not self.is_open():
+            self.was_given_up = True
+            self.open()
 
     def wait(self, at_most_s: float) -> bool:
         """Wait until it is open, for a little while; say whether it is."""

@@ -15,7 +15,7 @@ from worldmove.state.cuda_copying import CudaCopying
 from worldmove.state.cuda_memory import CudaMemory
 from worldmove.state.cuda_pending import CudaDigests, finished
 from worldmove.state.kernels import Fingerprints, Pending, Plan, RowPrints
-from worldmove.state.memory import Numbers, Part, Shifts, Word
+from worldmove.state.memory import Behind, Numbers, Part, Shifts
 from worldmove.state.wmf1 import Table
 
 DIGEST_BYTES = 16
@@ -33,8 +33,9 @@ class CudaKit(CudaMemory, CudaCopying):
         self._fingerprints = Fingerprints(self.device, copies=self._copies)
         self._under_way: list[Pending] = []
         """What the device may still read and write the plans of: nobody may want its digests any more."""
-        self._waiting: list[tuple[torch.cuda.Stream, Pending | None]] = []
-        """The streams for what comes behind a word, one each, with what each was asked for last."""
+        self._waiting: list[tuple[torch.cuda.Stream, Pending | None]] = [(self._ahead(), None)]
+        """The streams for what comes behind a word, one each, with what each was asked for last. The first is made now:
+        torch makes a pool of them with it."""
         self._rows = RowPrints(self._copies)
 
     def plan(self, groups: Sequence[Sequence[Part]]) -> object:
@@ -57,7 +58,7 @@ class CudaKit(CudaMemory, CudaCopying):
         joined = self.begin_fingerprints(plan, key).joined()
         return tuple([joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)])
 
-    def begin_fingerprints(self, plan: object, key: bytes, behind: Word | None = None) -> CudaDigests:
+    def begin_fingerprints(self, plan: object, key: bytes, behind: Behind | None = None) -> CudaDigests:
         """Launch once, in the order of the kit's stream, or behind a word; and after pulls into what is read."""
         assert isinstance(plan, Plan)
         try:
@@ -92,13 +93,14 @@ class CudaKit(CudaMemory, CudaCopying):
         self._after_pulls(stream, *plan.span)
         return self._fingerprints.launch(plan, Table.of(key), stream=stream)
 
-    def _behind(self, word: Word, plan: Plan, key: bytes) -> Pending:
+    def _behind(self, behind: Behind, plan: Plan, key: bytes) -> Pending:
         """Launch once a word says its number. What is uploaded goes before: others wait for that."""
         where, stream = self._free_stream()
         plan.follow(stream)
         plan.table.upload(stream)
         self._fingerprints.prepare(Table.of(key), stream=stream)
-        cuda_driver.wait_for_word(self._index, word.address, word.value, stream.cuda_stream)
+        self.standing.add(behind)
+        cuda_driver.wait_for_word(self._index, *behind.word, stream.cuda_stream)
         pending = self._launched(plan, key, stream)
         self._waiting[where] = stream, pending
         return pending
@@ -108,5 +110,8 @@ class CudaKit(CudaMemory, CudaCopying):
         for where, (stream, last) in enumerate(self._waiting):
             if last is None or last.ready():
                 return where, stream
-        self._waiting.append((torch.cuda.Stream(self.device, priority=AHEAD), None))
+        self._waiting.append((self._ahead(), None))
         return len(self._waiting) - 1, self._waiting[-1][0]
+
+    def _ahead(self) -> torch.cuda.Stream:
+        return torch.cuda.Stream(self.device, priority=AHEAD)

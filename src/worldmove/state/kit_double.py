@@ -16,9 +16,10 @@ import torch
 from worldmove.errors import ArenaFull, TransportError
 from worldmove.state import wmf1
 from worldmove.state.array import raw_memory
-from worldmove.state.memory import DeviceMemory, HostBytes, Numbers, Part, Piece, Pieces, Shifts, Word
+from worldmove.state.memory import Behind, DeviceMemory, HostBytes, Numbers, Part, Piece, Pieces, Shifts, Word
 from worldmove.state.row_digests import row_digests
 from worldmove.state.rows import Rows
+from worldmove.state.standing import Standing
 
 NAME = "double"
 WORD_BYTES, LOOK_EVERY_S = 4, 0.0001
@@ -48,13 +49,12 @@ class Digested:
 class Awaited:
     """Digests that are taken once a word says its number."""
 
-    def __init__(self, word: Word, take: Callable[[], bytes]) -> None:
-        self._says = raw_memory(word.address, WORD_BYTES, []).view("<u4")
-        self._number = word.value
+    def __init__(self, behind: Behind, take: Callable[[], bytes]) -> None:
+        self._behind = behind
         self._take = take
 
     def joined(self) -> bytes:
-        while int(self._says[0]) != self._number:
+        while not self._behind.is_open():
             time.sleep(LOOK_EVERY_S)
         return self._take()
 
@@ -71,6 +71,8 @@ class DoubleKit:
         self._generators = generators
         self._room = capacity
         self._files: dict[int, int] = {}
+        self.standing = Standing()
+        self._waited: list[Behind] = []
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -87,6 +89,7 @@ class DoubleKit:
         """Take a new memory file. Raises ArenaFull beyond the capacity."""
         if num_bytes > self._room:
             raise ArenaFull(num_bytes, self._room)
+        self._wait_for_all()
         self._room -= num_bytes
         descriptor = os.memfd_create("worldmove-double", os.MFD_CLOEXEC)
         os.ftruncate(descriptor, num_bytes)
@@ -96,6 +99,7 @@ class DoubleKit:
         held = [mapping]
 
         def release() -> None:
+            self._wait_for_all()
             if held:  # the mapping goes with the last tensor over it
                 held.clear()
                 self._room += num_bytes
@@ -109,6 +113,7 @@ class DoubleKit:
 
     def open(self, handle: bytes, num_bytes: int) -> DeviceMemory:
         """Map another process's memory file, for reading. Raises TransportError."""
+        self._wait_for_all()
         try:
             descriptor = os.open(handle, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -120,7 +125,7 @@ class DoubleKit:
         except (OSError, ValueError) as error:
             raise TransportError(f"the source's memory cannot be mapped: {error}") from error
         address = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
-        return DeviceMemory(address=address, num_bytes=num_bytes, release=lambda: None, owner=mapping)
+        return DeviceMemory(address=address, num_bytes=num_bytes, release=self._wait_for_all, owner=mapping)
 
     def poison(self, part: Part) -> None:
         """Fill whole words; an arena has whole pages."""
@@ -152,8 +157,9 @@ class DoubleKit:
         return Done()
 
     def pin(self, part: Part) -> Callable[[], None]:
-        """Do nothing: all of its memory is host memory."""
-        return lambda: None
+        """Do nothing but wait: all of its memory is host memory."""
+        self._wait_for_all()
+        return self._wait_for_all
 
     def start_copy_out(self, pieces: Sequence[Piece]) -> Done:
         """Copy, at once."""
@@ -198,10 +204,12 @@ class DoubleKit:
         table = wmf1.Table.of(key)
         return tuple(wmf1.group_digest(table, _joined(group), index) for index, group in enumerate(plan))
 
-    def begin_fingerprints(self, plan: object, key: bytes, behind: Word | None = None) -> Digested | Awaited:
+    def begin_fingerprints(self, plan: object, key: bytes, behind: Behind | None = None) -> Digested | Awaited:
         """Take them: at once, or when somebody waits for them and the word says its number."""
         if behind is None:
             return Digested(b"".join(self.fingerprints(plan, key)))
+        self.standing.add(behind)
+        self._waited = [*(other for other in self._waited if not other.is_open()), behind]
         return Awaited(behind, lambda: b"".join(self.fingerprints(plan, key)))
 
     def row_digests(self, base: int, offsets: Numbers, lengths: Numbers) -> torch.Tensor:
@@ -228,6 +236,12 @@ class DoubleKit:
         generator = torch.Generator(device="cpu")
         generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
         return generator
+
+    def _wait_for_all(self) -> None:
+        """Wait as a device does, until all that it was asked for is done."""
+        with self.standing.none():
+            while any(not behind.is_open() for behind in self._waited):
+                time.sleep(LOOK_EVERY_S)
 
 
 class _Writable:

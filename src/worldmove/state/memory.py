@@ -87,6 +87,23 @@ class PendingDigests(Protocol):
         ...
 
 
+class Behind(Protocol):
+    """What work on a device may stand behind."""
+
+    @property
+    def word(self) -> Word:
+        """It goes on once this says its number."""
+        ...
+
+    def is_open(self) -> bool:
+        """Whether it does."""
+        ...
+
+    def give_up(self) -> None:
+        """Let it go on now: what comes of it counts for nothing. Nothing, where it was open already."""
+        ...
+
+
 class MemoryKit(Protocol):
     """All byte work on one device. Calls come from any thread."""
 
@@ -202,11 +219,11 @@ class MemoryKit(Protocol):
         """
         ...
 
-    def begin_fingerprints(self, plan: object, key: bytes, behind: Word | None = None) -> PendingDigests:
+    def begin_fingerprints(self, plan: object, key: bytes, behind: Behind | None = None) -> PendingDigests:
         """Begin what ``fingerprints`` returns, after every copy that was started before, and return at once.
 
-        ``behind``: not before that word says its number. The device itself waits, for ever if it never does, and
-        nothing else that the kit is asked for waits with it. Raises TransportError.
+        ``behind``: not before that word says its number. The device itself waits, and nothing else that the kit is
+        asked for waits with it: what would, gives it up. Raises TransportError.
         """
         ...
 

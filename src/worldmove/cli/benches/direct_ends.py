@@ -170,6 +170,8 @@ def _second(end: End, captured: Capture, of: tuple[bytes, bytes, int], clock: Cl
     finally:
         if latch is not None:
             latch.open()
+    if latch is not None and latch.was_given_up:
+        has_landed, begun = has_landed or bool(end.peer.recv()), Pass(captured, DIGESTER, nonce, digest)
     second = _proof(captured, nonce, digest, number, begun)
     clock.mark("digested again")
     end.peer.send(second)
