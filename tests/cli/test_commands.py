@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -233,6 +235,48 @@ def test_what_is_no_worldmove_server_is_said_to_be_none(tmp_path: Path) -> None:
         other.kill()
     assert ran.status == ExitCode.UNREACHABLE
     assert "is no WorldMove server" in ran.err
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Gives one answer to whatever it is asked."""
+
+    status, body = 200, b""
+
+    def do_GET(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.send_response(self.status)
+        self.send_header("content-length", str(len(self.body)))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (200, b"", "is no WorldMove server"),
+        (200, b"[]", "is no WorldMove server"),
+        (200, b"null", "is no WorldMove server"),
+        (200, b'{"a": [' * 5000, "is no WorldMove server"),
+        (200, b'{"sessions": [{}], "workers": [{}], "moves": [{}]}', "is no WorldMove server"),
+        (418, b'{"error": "no"}', "answered with status 418"),
+        (418, b'{"error": {"message": "\\ud800 no"}}', "\\xd800 no"),
+    ],
+)
+def test_an_answer_that_no_server_of_ours_gives_is_one_sentence(status: int, body: bytes, says: str) -> None:
+    verbs = dict.fromkeys(("do_POST", "do_DELETE"), Answering.do_GET)
+    kind = type("Other", (Answering,), {"status": status, "body": body, **verbs})
+    with HTTPServer(("127.0.0.1", 0), kind) as other:
+        serving = Thread(target=other.serve_forever, args=(0.01,))
+        serving.start()
+        for command in ("workers", "sessions", "moves", "plan s-1", "move s-1", "cancel s-1", "close s-1", "open"):
+            ran = worldmove(*command.split(), "--server", f"http://127.0.0.1:{other.server_port}")
+            assert says in ran.err, (command, ran)
+            assert len(ran.err.splitlines()) == 1
+        other.shutdown()
+        serving.join()
 
 
 @pytest.mark.parametrize(

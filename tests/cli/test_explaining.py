@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import os
+import sqlite3
 import struct
+from contextlib import closing
 from math import nan
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from safetensors.numpy import save_file
 from tests.cli.test_commands import worldmove
 from tests.serve.test_record_file import HEADER, encoded
 from worldmove.cli.exits import ExitCode
+from worldmove.cli.explaining_others import LEDGER_COLUMNS
 from worldmove.engine.reference.weights import FOLDER
 from worldmove.fleet.ledger import SCHEMA_VERSION, LedgerConfig, open_ledger
 from worldmove.move.ledger_row import Row
@@ -61,6 +65,10 @@ def test_a_benchs_result_is_shown_by_its_summary() -> None:
     assert "what the bench soak found" in ran.out
 
 
+def _weights(header: str) -> bytes:
+    return struct.pack("<Q", len(header)) + header.encode()
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -73,6 +81,9 @@ def test_a_benchs_result_is_shown_by_its_summary() -> None:
         (struct.pack("<Q", 1 << 60) + b"{}", "These weights end inside their header"),
         (struct.pack("<Q", 2) + b"{}" + b"x", "These weights are damaged: 1 bytes follow"),
         (struct.pack("<Q", 8) + b'{"a": 1}', "These weights are damaged: their header cannot be read"),
+        (_weights('{"a": {"dtype": "F", "shape": [1e999], "data_offsets": [0, 0]}}'), "their header cannot be read"),
+        (b'{"name": "x", "summary": [1], "command": 1, "begun_at": 2}', "is JSON, and no bench's result"),
+        (b'{"name": "x", "summary": {}, "command": 1, "begun_at": 2, "commit": "a"}', "is JSON, and no bench's result"),
         (b"WMRC\x01\x00", "This record ends inside its header"),
         (b"WMSS\x02\x00" + bytes(20), "This saved world is of format 2"),
     ],
@@ -85,6 +96,41 @@ def test_what_is_none_of_ours_is_said_in_one_sentence(tmp_path: Path, data: byte
     assert says in ran.err
     assert len(ran.err.splitlines()) == 1
     assert json.loads(worldmove("inspect", str(path), "--json").out)["error"]["code"] == "bad_file"
+
+
+COLUMNS = ", ".join(LEDGER_COLUMNS)
+ENDLESS = f"""CREATE VIEW worldmove_ledger AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)
+SELECT {", ".join(f"x AS {name}" for name in LEDGER_COLUMNS)} FROM r"""
+BYTES = f"CREATE TABLE worldmove_ledger({COLUMNS}); INSERT INTO worldmove_ledger(session) VALUES (x'ff')"
+LARGE = f"CREATE TABLE worldmove_ledger({COLUMNS}, big AS (zeroblob(999999999)))".replace("session", "was").replace(
+    "big", "session"
+)
+
+
+@pytest.mark.parametrize("made_by", [ENDLESS, BYTES, f"{LARGE}; INSERT INTO worldmove_ledger(was) VALUES (1)"])
+def test_a_database_that_only_looks_like_a_ledger_is_said_to_be_none_at_once(tmp_path: Path, made_by: str) -> None:
+    """A view may have rows without end, and a column may be computed to any length."""
+    path = tmp_path / "ledger.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(made_by)
+    ran = worldmove("inspect", str(path), "--json")
+    assert (ran.status, ran.document["error"]["code"]) == (ExitCode.USAGE, "bad_file")
+
+
+def test_what_no_terminal_can_write_is_spelled_out(tmp_path: Path) -> None:
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(_weights('{"\\ud800": {"dtype": "F", "shape": [1], "data_offsets": [0, 0]}}'))
+    ran = worldmove("inspect", str(path))
+    assert ran.status == ExitCode.DONE
+    assert "\\xd800" in ran.out
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.pipe")
+    for command in (("inspect",), ("verify",), ("open", "--from")):
+        ran = worldmove(*command, str(tmp_path / "a.pipe"))
+        assert ran.status == ExitCode.USAGE
+        assert "is no regular file." in ran.err
 
 
 def test_a_file_that_is_not_there_is_said_to_be_not_there(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.serve.test_record_file import HEADER, encoded
-from worldmove.cli.client import Unreachable
+from worldmove.cli.client import Client, Unreachable
 from worldmove.cli.files import whole_file
 from worldmove.cli.recording import record_to
 from worldmove.errors import FileRefused, UserError
@@ -113,3 +113,17 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot be written") as refused, whole_file(tmp_path / "no" / "x"):
         pass
     assert refused.value.code == "cannot_write"
+
+
+@pytest.mark.parametrize("name", ["/", ".", "", "x" * 300])
+def test_what_can_be_no_name_of_a_file_is_said(name: str) -> None:
+    with pytest.raises(UserError, match=r"is no name of a file|cannot be written") as refused, whole_file(Path(name)):
+        pass
+    assert refused.value.code == "cannot_write"
+    with pytest.raises(UserError, match=r"is no name of a file|cannot be written"):
+        record_to(Path(name), pieces(WHOLE))
+
+
+def test_an_address_with_half_a_bracket_is_no_address() -> None:
+    with pytest.raises(UserError, match="is no address of a server"):
+        Client("http://[")

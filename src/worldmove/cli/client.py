@@ -15,6 +15,9 @@ from worldmove.errors import Fault, UserError
 TIMEOUT_S = 120.0
 """A move is answered when it has ended."""
 PIECE_BYTES = 64 << 10
+MAX_ANSWER_BYTES = 64 << 20
+"""Of what comes as JSON."""
+NO_CONTENT = 204
 NO_QUERY: Mapping[str, object] = MappingProxyType({})
 
 
@@ -38,7 +41,8 @@ class ServerError(UserError):
     fault = Fault.REMOTE
 
     def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        fields = body.get("error", {})
+        said = body.get("error")
+        fields = said if isinstance(said, dict) else {}
         message = str(fields.get("message", f"The server answered with status {status}."))
         super().__init__(message, code=str(fields.get("code", "internal")), status=status)
         self.session_runs = fields.get("session_runs")
@@ -50,7 +54,10 @@ class Client:
     """One server's verbs. Raises Unreachable and ServerError."""
 
     def __init__(self, server: str) -> None:
-        parts = urlsplit(server)
+        try:
+            parts = urlsplit(server)
+        except ValueError:  # brackets without an address
+            parts = urlsplit("")
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise UserError(f"{server} is no address of a server; write it like http://127.0.0.1:8787.")
         self.server = server.rstrip("/")
@@ -66,7 +73,9 @@ class Client:
 
     def delete(self, *path: str) -> None:
         """End something."""
-        self._ask("DELETE", path, None)
+        with self._open(Request(self._url(path, NO_QUERY), method="DELETE"), TIMEOUT_S) as answer:
+            if answer.status != NO_CONTENT:
+                raise _no_server(answer.url)
 
     @contextmanager
     def download(self, *path: str, query: Mapping[str, object], endless: bool = False) -> Iterator[Iterator[bytes]]:
@@ -91,13 +100,13 @@ class Client:
         return self._object_of(Request(self._url(path, query), data=data, method=method, headers=headers))
 
     def _url(self, path: tuple[str, ...], query: Mapping[str, object]) -> str:
-        url = "/".join((self.server, "api", *(quote(part, safe="") for part in path)))
+        url = "/".join((self.server, "api", *(quote(part, safe="", errors="replace") for part in path)))
         said = {name: value for name, value in query.items() if value is not None}
         return f"{url}?{urlencode(said)}" if said else url
 
     def _object_of(self, request: Request) -> dict[str, Any]:
         with self._open(request, TIMEOUT_S) as answer, self._reachable():
-            return _object(answer.read(), request.full_url)
+            return _object(answer.read(MAX_ANSWER_BYTES + 1), request.full_url)
 
     def _open(self, request: Request, timeout_s: float | None) -> Any:
         """Return the answer to a request, which whoever reads it closes. Raises ServerError where it is an error."""
@@ -106,7 +115,8 @@ class Client:
                 return self._opener.open(request, timeout=timeout_s)
             except HTTPError as error:
                 with error:
-                    raise ServerError(error.code, _object(error.read(), request.full_url)) from error
+                    said = error.read(MAX_ANSWER_BYTES + 1)
+                    raise ServerError(error.code, _object(said, request.full_url)) from error
 
     def _pieces(self, answer: Any) -> Iterator[bytes]:
         while True:
@@ -127,14 +137,26 @@ class Client:
             raise Unreachable(self.server, _reason(error)) from error
 
 
+class _Said(dict[str, Any]):
+    """An object of an answer. Raises UserError where it is asked for what it does not say."""
+
+    def __missing__(self, name: str) -> Any:
+        why = f"What answers there is no WorldMove server, or one of another version: it does not say {name!r}."
+        raise UserError(why, code="unreachable", status=502)
+
+
 def _object(content: bytes, url: str) -> dict[str, Any]:
-    if not content:
-        return {}
+    if len(content) > MAX_ANSWER_BYTES:
+        raise _no_server(url)
     try:
-        found = json.loads(content)
-    except ValueError as error:
-        raise UserError(f"What answers at {url} is no WorldMove server.", code="unreachable", status=502) from error
-    return found if isinstance(found, dict) else {}
+        found = json.loads(content or b"{}", object_hook=_Said)
+    except (ValueError, RecursionError) as error:
+        raise _no_server(url) from error
+    return found if isinstance(found, _Said) else _Said()
+
+
+def _no_server(url: str) -> UserError:
+    return UserError(f"What answers at {url} is no WorldMove server.", code="unreachable", status=502)
 
 
 def _reason(why: object) -> str:

@@ -20,6 +20,7 @@ MAX_WEIGHTS_HEADER_BYTES = 16 << 20
 MAX_RESULT_BYTES = 64 << 20
 LEDGER_HEADER = ("SESSION", "OWNER", "INCARNATION", "EPOCH", "SHOWN", "ATTEMPT", "DESTINATION", "LOST")
 LEDGER_COLUMNS = ("session", "owner", "incarnation", "epoch", "shown", "attempt", "destination", "lost")
+MAX_LEDGER_VALUE_BYTES = 1 << 16
 PIECE_BYTES = 1 << 20
 
 
@@ -28,9 +29,9 @@ def ledger(path: Path, size: int) -> Found:
     address = f"{path.resolve().as_uri()}?mode=ro"
     try:
         with closing(sqlite3.connect(address, uri=True)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LEDGER_VALUE_BYTES)
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            columns = ", ".join(LEDGER_COLUMNS)
-            rows = connection.execute(f"SELECT {columns} FROM worldmove_ledger ORDER BY session").fetchall()
+            rows = _ledger_rows(connection)
     except sqlite3.Error as error:
         raise FileRefused(f"{path} is an SQLite file, and no ledger that can be read ({error}).") from error
     known = "" if version == SCHEMA_VERSION else f" (this version of WorldMove reads {SCHEMA_VERSION})"
@@ -40,6 +41,18 @@ def ledger(path: Path, size: int) -> Found:
         fields={"schema": version, "rows": [dict(zip(LEDGER_COLUMNS, row, strict=True)) for row in rows]},
         tables=((LEDGER_HEADER, rows),),
     )
+
+
+def _ledger_rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    """Return a ledger's rows: of a table, for a view may have rows without end. Raises sqlite3.Error."""
+    kind = connection.execute("SELECT type FROM sqlite_master WHERE name = 'worldmove_ledger'").fetchone()
+    columns = ", ".join(LEDGER_COLUMNS)
+    rows: list[tuple[object, ...]] = []
+    if kind == ("table",):
+        rows = connection.execute(f"SELECT {columns} FROM worldmove_ledger ORDER BY session").fetchall()
+    if kind != ("table",) or any(isinstance(value, bytes) for row in rows for value in row):
+        raise sqlite3.DatabaseError("it has no table of sessions")
+    return rows
 
 
 def weights(path: Path, size: int) -> Found:
@@ -74,7 +87,7 @@ def _tensors(header: bytes, num_bytes: int) -> list[tuple[str, str, list[int], i
         found = json.loads(header)
         found.pop("__metadata__", None)
         rows = [(name, str(t["dtype"]), [int(n) for n in t["shape"]], _span(t, num_bytes)) for name, t in found.items()]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise FileRefused(f"These weights are damaged: their header cannot be read ({error!r}).") from error
     if sum(size for *_, size in rows) != num_bytes:
         raise FileRefused(f"These weights are damaged: {num_bytes:,} bytes follow their header, and others are named.")
@@ -95,11 +108,11 @@ def bench_result(path: Path, size: int) -> Found:
     try:
         found = json.loads(path.read_bytes())
         name, summary = found["name"], found["summary"]
-        command, begun = found["command"], found["begun_at"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        rows = [(key, _short(value)) for key, value in summary.items()]
+        commit = found.get("commit", {}).get("sha")
+        head = [("command", found["command"]), ("begun at", found["begun_at"]), ("commit", commit)]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileRefused(f"{path} is JSON, and no bench's result ({error!r}).") from error
-    rows = [(key, _short(value)) for key, value in summary.items()]
-    head = [("command", command), ("begun at", begun), ("commit", found.get("commit", {}).get("sha"))]
     return Found(
         kind="bench",
         sentence=f"what the bench {name} found",

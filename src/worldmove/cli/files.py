@@ -2,8 +2,9 @@
 
 import errno
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,11 +28,17 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise cannot_write(path, error, "nothing was written") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # whatever is wrong with its name was said
+            part.unlink()
 
 
 def partial(path: Path) -> Path:
-    """Return where a file is while it is written: beside its place, so that renaming it is one step."""
+    """Return where a file is while it is written: beside its place, so that renaming it is one step.
+
+    Raises UserError where the path has no file's name.
+    """
+    if not path.name:
+        raise UserError(f"{path} is no name of a file.", code="cannot_write")
     return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
@@ -50,9 +57,15 @@ def cannot_write(path: Path, error: OSError, left: str) -> UserError:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """Give a file to read, and its size. Raises UserError where it cannot be read."""
+    """Give a file to read, and its size. Raises UserError where it cannot be read, or is a pipe or a device."""
     try:
-        with path.open("rb") as file:
-            yield file, os.fstat(file.fileno()).st_size
+        # Without waiting: nobody may ever write to a pipe.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise UserError(f"{path} is no regular file.", code="no_file")
+            yield file, found.st_size
+    except ValueError as error:
+        raise UserError(f"{path} is no name of a file.", code="no_file") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror}).", code="no_file") from error

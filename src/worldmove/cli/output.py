@@ -13,8 +13,8 @@ from worldmove.errors import WorldMoveError
 
 VERSION = 1
 """Of every document: fields are added to it, never renamed."""
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal would obey and not show; a file or a server may say it."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal would obey and not show, or nothing can write; a file or a server may say it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

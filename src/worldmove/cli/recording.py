@@ -38,7 +38,8 @@ def record_to(path: Path, pieces: Iterator[bytes]) -> Progress:
     except OSError as error:
         raise cannot_write(path, error, "nothing was written") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # whatever is wrong with its name was said
+            part.unlink()
     if isinstance(stop.error, OSError):
         raise cannot_write(path, stop.error, f"it has the first {progress.num_blocks} blocks") from stop.error
     if stop.error is not None:
