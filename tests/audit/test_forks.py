@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from worldmove.audit.findings import Fault
-from worldmove.audit.forks import in_forks, left_s
+from worldmove.audit.forks import MAX_SENTENCE, in_forks, left_s
+from worldmove.errors import StateRefused
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 """Newer Pythons warn of a fork beside threads; none of these forks takes a lock that a thread could hold."""
@@ -32,6 +33,17 @@ def hang(told: Path) -> int:
     told.write_text(str(os.getpid()))
     time.sleep(60)
     return 0
+
+
+class WordlessError(Exception):
+    """Raises when it is asked what it says."""
+
+    def __str__(self) -> str:
+        raise ValueError("nothing")
+
+
+def raise_it(error: Exception) -> int:
+    raise error
 
 
 def is_running(pid: int) -> bool:
@@ -72,3 +84,15 @@ def test_a_child_that_outlives_a_fork_does_not_hold_it_up(tmp_path: Path) -> Non
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         time.sleep(0.05)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def test_whatever_is_raised_in_a_fork_is_told_in_words_that_can_be_sent() -> None:
+    raised = [RuntimeError("\udcff"), RuntimeError("x" * 10_000), WordlessError(), StateRefused("\udcff", "odd")]
+    faults = in_forks([partial(raise_it, error) for error in raised], int, at_once=4, limit_s=20)
+    told = [fault.message for fault in faults if isinstance(fault, Fault)]
+    assert told == [
+        "RuntimeError: \\udcff",
+        f"RuntimeError: {'x' * 10_000}"[:MAX_SENTENCE],
+        "WordlessError",
+        "\\udcff cannot be carried: odd",
+    ]

@@ -14,6 +14,8 @@ from worldmove.errors import WorldMoveError
 
 T = TypeVar("T")
 
+MAX_SENTENCE = 2048
+
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
     fault: Fault | None = None
@@ -69,13 +71,25 @@ def _work(job: Callable[[], object], file: int, limit_s: float) -> NoReturn:
         signal.setitimer(signal.ITIMER_REAL, limit_s)
         answer = _Answer(result=msgspec.msgpack.encode(job()))
     except WorldMoveError as error:
-        answer = _Answer(fault=Fault(message=str(error), code=error.code))
+        answer = _Answer(fault=Fault(message=_text(str(error)), code=error.code))
     except (Exception, SystemExit) as error:  # noqa: BLE001  (the process ends with it)
-        answer = _Answer(fault=Fault(message=f"{type(error).__name__}: {error}", code="engine_failed"))
+        answer = _Answer(fault=Fault(message=_words(error), code="engine_failed"))
     finally:
         with open(file, "wb") as written:
             written.write(msgspec.msgpack.encode(answer))
         os._exit(0)
+
+
+def _words(error: BaseException) -> str:
+    """Say what an engine has raised, also where that has no words, or some that cannot be sent."""
+    try:
+        return _text(f"{type(error).__name__}: {error}")
+    except Exception:  # noqa: BLE001  (it raises when it is asked)
+        return type(error).__name__
+
+
+def _text(words: str) -> str:
+    return words.encode("utf-8", "backslashreplace").decode()[:MAX_SENTENCE]
 
 
 def _ended(fork: _Fork, kind: type[T], limit_s: float) -> T | Fault:
