@@ -22,8 +22,10 @@ from worldmove.move.messages import (
     Begin,
     Boundary,
     Cancel,
+    Component,
     Fetched,
     Final,
+    Handed,
     Landed,
     Meet,
     Proof,
@@ -67,10 +69,11 @@ class Donors:
     other_slot: bytes
 
 
-EARLY = (Base, Begin, Fetched, Final, Meet, Ready, Still)
+EARLY = (Base, Begin, Component, Fetched, Final, Handed, Meet, Ready, Still)
 """What a boundary copy in host memory never says."""
-OTHERS = (Fetched, Final, Still)
-"""What is said only where input lists follow a snapshot, leaves travel as they are final, or the slot is a device's."""
+OTHERS = (Component, Fetched, Final, Handed, Still)
+"""What is said only where input lists follow a snapshot, leaves travel as they are final, a component is followed, or
+the slot is a device's."""
 AHEAD_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*EARLY, Boundary) if kind not in OTHERS}
 """What a move says that goes ahead."""
 KINDS: dict[str, type] = {kind.__name__: kind for kind in AnyMoveMessage.__args__ if kind not in EARLY}
