@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,13 @@ def arena(kit: Any) -> Iterator[DeviceArena]:
 
 
 @pytest.fixture
-def latch(arena: DeviceArena) -> Latch:
-    return arena.make_gate().for_number(number_of(bytes(32)))
+def latch(arena: DeviceArena) -> Iterator[Latch]:
+    """A gate that is opened in the end, whoever waits: what a device waits for cannot be interrupted."""
+    latch = arena.make_gate().for_number(number_of(bytes(32)))
+    at_last = threading.Timer(20.0, latch.open)
+    at_last.start()
+    yield latch
+    at_last.cancel()
 
 
 def planned(kit: Any, arena: DeviceArena) -> Any:
@@ -78,18 +84,24 @@ class Opener:
             pipe.close()
 
 
+def compute_on(streams: Sequence[torch.cuda.Stream]) -> None:
+    """Do what a resident does, on whichever of the device's queues these have."""
+    for stream in streams:
+        with torch.cuda.stream(stream):
+            assert int(torch.ones(1 << 16, device="cuda").sum()) == 1 << 16
+
+
 def test_a_pass_behind_a_gate_reads_what_is_there_when_it_is_opened_and_holds_up_nothing_else(
     kit: Any, arena: DeviceArena, latch: Latch
 ) -> None:
     plan, other = planned(kit, arena), kit.plan([[Part(arena.address, MIB)]])
     before = kit.fingerprints(plan, TABLE.key)
     small = kit.fingerprints(other, TABLE.key)
+    streams = [torch.cuda.current_stream(), *(torch.cuda.Stream() for _ in range(64))]
+    compute_on(streams)  # kernels are loaded and memory is taken: both wait for all that a device does
     pending = kit.begin_fingerprints(plan, TABLE.key, latch)
     begun = time.monotonic()
-    streams = [torch.cuda.Stream() for _ in range(64)]
-    for stream in (torch.cuda.current_stream(), *streams):  # a resident's, whichever queue of the device it has
-        with torch.cuda.stream(stream):
-            assert int(torch.ones(1 << 16, device="cuda").sum()) == 1 << 16
+    compute_on(streams)
     assert kit.fingerprints(other, TABLE.key) == small
     arena.poison()
     assert time.monotonic() - begun < 5.0
