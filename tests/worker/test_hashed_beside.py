@@ -163,3 +163,23 @@ def test_a_session_that_is_closed_meanwhile_lets_its_last_block_go() -> None:
         assert trial.blocks() == [0]
 
     played(run)
+
+
+def test_whoever_has_the_engine_while_an_earlier_block_is_hashed_finds_the_block_that_the_state_is_before() -> None:
+    async def run(trial: Bench, copy: SessionCopy, slow: Slow) -> None:
+        source = SourceOfMove(copy, trial.worker.tools, trial.worker.copies.snapshot)
+        trial.inputs(0, 1)
+        await trial.settle()
+        assert (trial.engine.steps, trial.blocks()) == (2, [])
+        aside = await source.snapshot()
+        aside.free()
+        frozen = await source.freeze()
+        assert (aside.block, frozen.block) == (2, 2)
+        left = asyncio.create_task(source.acknowledged(2))
+        slow.come(0, 1)
+        await trial.settle()
+        assert (trial.blocks(), left.done()) == ([0, 1], False)
+        trial.worker.take(Acknowledge(session="s-1", epoch=1, block=1, server_life=1))
+        await left
+
+    played(run)

@@ -18,6 +18,11 @@ class Line:
         """Whether what was put last is done, or has failed, and nobody has asked (``empty``)."""
         return self._last is not None and self._last.done()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is on its way."""
+        return self._last is None or self._last.done()
+
     async def empty(self) -> None:
         """Return once nothing is on its way. Raises what that has raised."""
         last, self._last = self._last, None
