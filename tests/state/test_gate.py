@@ -24,7 +24,9 @@ OPENS = """
 import mmap, sys
 page = mmap.mmap(int(sys.argv[1]), 4096)
 sys.stdin.readline()
-page[:4] = int(sys.argv[2]).to_bytes(4, "little")
+number = int(sys.argv[2])
+at = 4 * (number % 1024)
+page[at : at + 4] = number.to_bytes(4, "little")
 sys.stdin.readline()
 """
 """The other process: at the first word it does what a device does, and it lives until the second."""
@@ -93,9 +95,27 @@ def test_who_knew_the_number_of_an_earlier_attempt_does_not_open_the_gate_in_thi
     earlier.open()
     assert earlier.is_open()
     assert not now.is_open()
-    gate.say(0)
-    assert not earlier.is_open()
     assert 0 not in (earlier.number, now.number)
+
+
+@pytest.mark.parametrize("apart", [1, 1024], ids=["their own words", "one word"])
+def test_what_an_earlier_attempts_end_writes_late_shuts_nothing_again_and_nobody_waits_for_it(
+    kit: DoubleKit, gate: OwnGate, apart: int
+) -> None:
+    earlier, now = gate.for_number(7), gate.for_number(7 + apart)
+    passed(kit, torch.ones(1024), earlier)
+    earlier.open()
+    assert earlier.is_open()
+    gate.open_after_pulls(now.number)  # by the other end's device, before the pass is begun here
+    behind = passed(kit, torch.ones(1024), now)
+    assert now.is_open()
+    gate.open_after_pulls(earlier.number)
+    taken = threading.Thread(target=lambda: (behind.joined(), kit.allocate(PAGE_BYTES)), daemon=True)
+    taken.start()
+    taken.join(10.0)
+    assert not taken.is_alive()
+    assert gate.says(now.number) is (apart == 1)
+    assert not now.was_given_up
 
 
 def test_a_page_that_its_owner_could_shrink_is_no_gate(kit: DoubleKit) -> None:

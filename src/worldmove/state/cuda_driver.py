@@ -12,6 +12,7 @@ from typing import Any
 from cuda.bindings import driver
 
 from worldmove.errors import TransportError
+from worldmove.units import PAGE_BYTES
 
 OUT_OF_MEMORY = 2
 IPC_BYTES = 64
@@ -99,15 +100,19 @@ def unregister(device: int, address: int) -> None:
 def write_word(device: int, address: int, value: int, stream: int) -> None:
     """Begin to write four bytes of registered memory, in a stream's order. Raises DriverError."""
     with InContext(device):
-        at = call(driver.cuMemHostGetDevicePointer, address, 0)
-        call(driver.cuStreamWriteValue32, stream, at, value, 0)
+        call(driver.cuStreamWriteValue32, stream, _seen_by_device(address), value, 0)
 
 
 def wait_for_word(device: int, address: int, value: int, stream: int) -> None:
     """Let what comes on a stream wait until four bytes of registered memory have a value. Raises DriverError."""
     with InContext(device):
-        at = call(driver.cuMemHostGetDevicePointer, address, 0)
-        call(driver.cuStreamWaitValue32, stream, at, value, _EQUAL)
+        call(driver.cuStreamWaitValue32, stream, _seen_by_device(address), value, _EQUAL)
+
+
+def _seen_by_device(address: int) -> int:
+    """Return where the device has an address of registered memory; it is asked for a page."""
+    within = address % PAGE_BYTES
+    return int(call(driver.cuMemHostGetDevicePointer, address - within, 0)) + within
 
 
 def version() -> int:

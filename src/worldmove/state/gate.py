@@ -4,7 +4,8 @@
     destination  has its device write that number, after the copies that read the source's memory
     source       is by its host always able to write it too: so nothing waits for a process that has died
 
-Each attempt has a number of its own. Whoever was lent the gate for an earlier one does not know it.
+Each attempt has a number of its own, and mostly a word of its own for it: there are as many as the page holds. Whoever
+was lent the gate for an earlier attempt does not know the number, and what it writes late shuts nothing again.
 """
 
 import fcntl
@@ -21,6 +22,7 @@ from worldmove.units import PAGE_BYTES
 
 LOOK_EVERY_S = 0.0001
 _WORD_BYTES, _TRIAL = 4, 1
+_NUM_WORDS = PAGE_BYTES // _WORD_BYTES
 # The standard library of Python 3.11 does not name these.
 _F_ADD_SEALS, _F_GET_SEALS = 1033, 1034
 _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 0x01, 0x02, 0x04
@@ -51,16 +53,16 @@ class Gate:
         return self._kit.write_after_pulls(self.word(number))
 
     def word(self, number: int) -> Word:
-        """Return the word, for a kit."""
-        return Word(self._address, number)
+        """Return the word for a number, for a kit."""
+        return Word(self._address + _WORD_BYTES * (number % _NUM_WORDS), number)
 
-    def says(self) -> int:
-        """Return what it says now."""
-        return int(self._words[0])
+    def says(self, number: int) -> bool:
+        """Return whether it says this number now."""
+        return int(self._words[number % _NUM_WORDS]) == number
 
     def say(self, number: int) -> None:
         """Write it by this process's host."""
-        self._words[0] = number
+        self._words[number % _NUM_WORDS] = number
 
     def release(self) -> None:
         """Unpin it. Nothing may wait for it, or write it, any more. Idempotent. Raises TransportError."""
@@ -91,9 +93,9 @@ class OwnGate(Gate):
         """See that the device writes it: not every driver does. Raises TransportError."""
         try:
             self.open_after_pulls(_TRIAL).wait()
-            if self.says() != _TRIAL:
+            if not self.says(_TRIAL):
                 raise TransportError("the device does not write to a gate")
-            self.say(0)
+            self._words[_TRIAL] = 0
         except BaseException:
             super().release()
             raise
@@ -125,6 +127,7 @@ class Latch:
     def __init__(self, gate: Gate, number: int) -> None:
         self.gate = gate
         self.number = number
+        self._was_open = False
         self.was_given_up = False
         """Whether it was opened before it was known that all was read: what came after it counts for nothing."""
 
@@ -134,8 +137,9 @@ class Latch:
         return self.gate.word(self.number)
 
     def is_open(self) -> bool:
-        """Whether somebody has opened it."""
-        return self.gate.says() == self.number
+        """Whether somebody has opened it: once it was seen so, it is, whatever later attempts write."""
+        self._was_open = self._was_open or self.gate.says(self.number)
+        return self._was_open
 
     def open(self) -> None:
         """Open it by this process's host. Idempotent."""
