@@ -21,7 +21,7 @@ from tests.move.decoded import (
     reference,
     with_parts,
 )
-from tests.move.harness import SEED, Fleet, inputs_of
+from tests.move.harness import SEED, Fleet, World, inputs_of
 from tests.move.rolling import FIRST_BLOCKS, ROW_BYTES
 from tests.move.test_rounds import is_well_again, last, moved, play_a_block_at, tampering
 from tests.move.virtual import run
@@ -32,9 +32,9 @@ from worldmove.move.messages import AnyMoveMessage, Component, Fetched, Handed, 
 Story = Callable[[Fleet, list[Part]], Coroutine[Any, Any, None]]
 
 
-def tell(story: Story, transports: dict[str, Any] | None = None, **made: Any) -> Fleet:
+def tell(story: Story, transports: dict[str, Any] | None = None, *, world: World = WORLD, **made: Any) -> Fleet:
     async def main() -> Fleet:
-        fleet = Fleet(world=WORLD, transports=transports)
+        fleet = Fleet(world=world, transports=transports)
         parts = with_parts(fleet, **made)
         fleet.source_config = replace(fleet.source_config, row_bytes=ROW_BYTES)
         await fleet.play(FIRST_BLOCKS)
@@ -320,3 +320,30 @@ def test_an_end_dies(at: type, who: str) -> None:
             await is_well_again(fleet)
 
     tell(story)
+
+
+def test_what_a_component_left_half_laid_is_taken_for_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    laid: list[tuple[int, ...]] = []
+    whole = Part.lay
+
+    async def lay(self: Part, manifest: Any, placement: Any) -> tuple[int, ...]:
+        laid.append(await whole(self, manifest, placement))
+        if len(laid) == 1:
+            return laid[0]
+        for storage in laid[-1]:
+            begin, end = placement[storage], placement[storage] + manifest.storages[storage].num_bytes
+            self._copy.arena.buffer[begin:end] = b"\xff" * (end - begin)
+        raise StateRefused("", "the copy broke off")
+
+    async def story(fleet: Fleet, parts: list[Part]) -> None:
+        monkeypatch.setattr(Part, "lay", lay)
+
+        def on_post(message: AnyMoveMessage) -> None:
+            if isinstance(message, Ready) and message.to == "B" and len(laid) == 1:
+                fleet.owner.play()
+
+        fleet.on_post = on_post
+        assert last(await moved(fleet, "A")).followed_bytes == 0
+        assert len(laid) == 2
+
+    tell(story, step=forgets, world=replace(WORLD, followed=(DECODER, "keys")))

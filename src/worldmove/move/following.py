@@ -93,13 +93,13 @@ class Following:
                 while not self.is_over and (self.next_block is None or self._waiting):
                     await self._turned()
 
-    async def lay(self, block: int, whole: Manifest, placement: Placement, *, is_awaited: bool) -> tuple[int, ...]:
-        """Copy it to where the whole state has it in the slot, if it stands before a block, or is about to.
+    async def lay(self, whole: Manifest, placement: Placement) -> tuple[int, ...]:
+        """Copy it to where the whole state has it in the slot. Return which of that state's storages it has filled.
 
-        ``is_awaited``: a player waits. Return which of that state's storages are filled with it.
+        However it ends, some of it may lie there then.
         """
         component = self._component
-        if component is None or not await self._stands_before(block, component, is_awaited=is_awaited):
+        if component is None:
             return ()
         try:
             return await component.lay(whole, placement)
@@ -107,9 +107,15 @@ class Following:
             self._end(str(error))
             return ()
 
-    async def _stands_before(self, block: int, component: ComponentSlot, *, is_awaited: bool) -> bool:
-        """Say whether it does; it may be in the last step to there, and that is waited for."""
-        if self.is_over or self.next_block is None or not block - MOST_LATE <= self.next_block <= block:
+    async def stands_before(self, block: int, *, is_awaited: bool) -> bool:
+        """Say whether it does; it may be in the last step to there, and that is waited for.
+
+        ``is_awaited``: a player waits.
+        """
+        component = self._component
+        if component is None or self.is_over or self.next_block is None:
+            return False
+        if not block - MOST_LATE <= self.next_block <= block:
             return False
         if is_awaited and self.next_block < block:
             component.hurry()

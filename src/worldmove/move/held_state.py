@@ -150,10 +150,12 @@ class HeldState:
         if self._following is None or self._held is None:
             return
         with self._attempt.times.phase("follow"):
-            laid = await self._following.lay(block, self._manifest, self._placement, is_awaited=is_awaited)
-        if laid:
-            self._is_stale, self._laid = True, (block, laid)
-            self.followed_bytes = sum(self._manifest.storages[index].num_used_bytes for index in laid)
+            if not await self._following.stands_before(block, is_awaited=is_awaited):
+                return
+            self._is_stale = True  # however it ends
+            laid = await self._following.lay(self._manifest, self._placement)
+        self._laid = block, laid
+        self.followed_bytes = sum(self._manifest.storages[index].num_used_bytes for index in laid)
 
     def _num_wrong(self, pulls: Runs, manifest: Manifest, placement: Placement) -> int:
         """Return how much is pulled of what was computed here."""
