@@ -166,6 +166,7 @@ def test_a_destination_whose_residents_leave_no_time_pulls_and_waits_no_longer_t
 
 def test_what_waits_to_be_stepped_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "MOST_WAITING_BYTES", 3 * HANDED_BYTES)
+    monkeypatch.setattr(following, "LEAST_BYTES", 1)
 
     async def story(fleet: Fleet, parts: list[Part]) -> None:
         fleet.post_fault = lambda message: (0.5,) if isinstance(message, Start) else (0.0005,)
@@ -175,6 +176,35 @@ def test_what_waits_to_be_stepped_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
         assert why_not(fleet) == ["it did not catch up"]
 
     tell(story, takes_s=0.3)
+
+
+def test_what_is_handed_on_of_blocks_without_a_byte_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    most: list[int] = []
+    take = following.Following.take
+
+    def counted(self: following.Following, message: Component | Handed) -> None:
+        take(self, message)
+        most.append(len(self._waiting))
+
+    async def story(fleet: Fleet, parts: list[Part]) -> None:
+        monkeypatch.setattr(following.Following, "take", counted)
+        seen: list[str] = []
+
+        def flood(message: AnyMoveMessage) -> None:
+            if not isinstance(message, Component) or seen:
+                return
+            seen.append(message.attempt)
+            names = ("to", "sender", "incarnation", "session", "attempt", "epoch")
+            head = {name: getattr(message, name) for name in names}
+            for block in range(1000, 18_000):
+                fleet.workers[message.to].deliver(Handed(block=block, data=b"", **head))
+
+        fleet.on_post = flood
+        assert is_pulled(last(await moved(fleet, "A")))
+        assert max(most) <= following.MOST_WAITING_BYTES // following.LEAST_BYTES
+        assert why_not(fleet) == ["it did not catch up"]
+
+    tell(story)
 
 
 OF_FOLLOWING = [Component, Handed, Fetched]

@@ -25,6 +25,8 @@ from worldmove.state.manifest import Manifest
 
 MOST_WAITING_BYTES = 64 << 20
 """Of what blocks have handed on and was not stepped yet; with more it never catches up."""
+LEAST_BYTES = 4096
+"""Each counts for so much at least: what is kept of it beside its bytes, and looked through."""
 GAP = 2
 """So many later blocks' come where one is lost, and not late."""
 MOST_LATE = 1
@@ -50,6 +52,7 @@ class Following:
         self._fetching = fetching
         self._base: asyncio.Future[Component] = asyncio.get_running_loop().create_future()
         self._waiting: dict[int, bytes] = {}
+        self._waiting_bytes = 0
         self._component: ComponentSlot | None = None
         self._is_fetched = False
         self._worth_s = 0.0
@@ -71,7 +74,8 @@ class Following:
         if self.is_over or message.block in self._waiting or message.block < (self.next_block or 0):
             return
         self._waiting[message.block] = message.data
-        if sum(map(len, self._waiting.values())) > MOST_WAITING_BYTES:
+        self._waiting_bytes += max(len(message.data), LEAST_BYTES)
+        if self._waiting_bytes > MOST_WAITING_BYTES:
             self._end("it did not catch up")
         self._turn.set()
 
@@ -161,7 +165,8 @@ class Following:
             self._attempt.send(self._attempt.peer, Fetched)
             await self._component.install(manifest, base.placement)
         self.next_block = base.block
-        self._waiting = {block: data for block, data in self._waiting.items() if block >= base.block}
+        for block in [block for block in self._waiting if block < base.block]:
+            self._forget(block)
         self._turn.set()
 
     async def _step(self) -> None:
@@ -175,9 +180,12 @@ class Following:
             await self._turned()
             return
         await component.step(data)
-        self._waiting.pop(block, None)
+        self._forget(block)
         self.next_block = block + 1
         self._turn.set()
+
+    def _forget(self, block: int) -> None:
+        self._waiting_bytes -= max(len(self._waiting.pop(block, b"")), LEAST_BYTES)
 
     async def _turned(self) -> None:
         self._turn.clear()
