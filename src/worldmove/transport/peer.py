@@ -88,8 +88,15 @@ class Peer:
     async def connect(self, ticket: bytes) -> "PeerChannel":
         """Fetch the card and map what it names. Raises TransportError."""
         card = await self._card(ticket)
-        memory = await self._blocking(lambda: self._kit.open(card.handle, card.size))
-        return PeerChannel(memory, self._blocking, await self._opened(card.gate))
+        maps, gates = list[DeviceMemory](), list[Gate]()
+        try:
+            await self._blocking(lambda: maps.append(self._kit.open(card.handle, card.size)))
+            await self._open_gate(card.gate, gates)
+        except BaseException:  # nobody else knows of a map whose caller was cancelled while it was made
+            for release in [each.release for each in maps] + [each.release for each in gates]:
+                await self._blocking(release)
+            raise
+        return PeerChannel(maps[0], self._blocking, gates[0] if gates else None)
 
     async def _gate(self, arena: DeviceArena) -> bytes:
         """Lend the slot's gate; return its ticket, empty where there can be none: the path works without."""
@@ -98,12 +105,12 @@ class Peer:
                 return await self._cards.lend(await self._blocking(arena.make_gate))
         return b""
 
-    async def _opened(self, ticket: bytes) -> Gate | None:
+    async def _open_gate(self, ticket: bytes, into: list[Gate]) -> None:
+        """Open a source's gate, where it has lent one that can be had."""
         if ticket and isinstance(self._cards, Lending):
             with suppress(TransportError):
                 descriptor = await self._cards.borrow(ticket)
-                return await self._blocking(lambda: opened_gate(descriptor, self._kit))
-        return None
+                await self._blocking(lambda: into.append(opened_gate(descriptor, self._kit)))
 
     async def _card(self, ticket: bytes) -> Card:
         channel = await self._cards.connect(ticket)
