@@ -1,3 +1,4 @@
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -163,6 +164,17 @@ def test_equal_rows_are_found_side_by_side() -> None:
     wanted = _memory(list(range(10, 20)) + [7] * 10)
     difference = _difference(held, wanted)
     assert len(difference.moves) - (difference.moves.spare_bytes > 0) == 2
+
+
+def test_rows_whose_digests_were_made_to_be_alike_are_found_as_fast_as_any() -> None:
+    num, length = 100_000, 32
+    rows = Rows(offsets=np.arange(num, dtype=np.int64) * length, lengths=np.full(num, length, dtype=np.int64))
+    held = Held(rows, np.arange(0, 2 * num, 2, dtype=np.uint64))
+    wanted = np.arange(num, dtype=np.uint64)[::-1].copy()
+    begun = time.monotonic()
+    found = held.find(wanted)
+    assert time.monotonic() - begun < 5.0
+    assert np.array_equal(found, np.where(wanted % 2 == 0, wanted.astype(np.int64) // 2, -1))
 
 
 def test_rows_of_one_digest_and_two_lengths_are_not_taken_for_each_other() -> None:
