@@ -11,6 +11,7 @@ from worldmove.worker.messages import Acknowledge, BlockDone, CheckDone, Open, S
 from worldmove.worker.pictures import Digests, Pictures, taken
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.source_copy import SourceOfMove
+from worldmove.worker.turns import Turn
 
 
 class Slow:
@@ -181,5 +182,25 @@ def test_whoever_has_the_engine_while_an_earlier_block_is_hashed_finds_the_block
         assert (trial.blocks(), left.done()) == ([0, 1], False)
         trial.worker.take(Acknowledge(session="s-1", epoch=1, block=1, server_life=1))
         await left
+
+    played(run)
+
+
+def test_whoever_has_the_engine_after_a_block_that_is_not_shown_finds_the_right_number_too() -> None:
+    async def run(trial: Bench, copy: SessionCopy, slow: Slow) -> None:
+        async def look() -> tuple[int, int]:
+            async with trial.worker.tools.turns.take(Turn.OPEN):
+                return trial.engine.steps, copy.next_block
+
+        source = SourceOfMove(copy, trial.worker.tools, trial.worker.copies.snapshot)
+        await source.freeze()
+        source.retire("00000001-x")
+        source.replay(2, 1)
+        trial.inputs(0)
+        await trial.settle()
+        looked = asyncio.create_task(look())
+        await trial.settle()
+        slow.come(0)
+        assert await looked == (1, 1)
 
     played(run)

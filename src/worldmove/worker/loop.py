@@ -9,8 +9,8 @@ Rules:
    follows sends the digests of its frames.
 4. An account of the state, for the session's record, is taken when nothing waits (``worker.accounts``).
 5. Of an owner's block that others still hash, the next one does not wait: it is promised to the outbox and sent when
-   its digests are there, before that next one is sent. Promised before the turn is let go: whoever has the engine next
-   finds the number of the block that its state is before.
+   its digests are there, before that next one is sent. Promised, or else hashed, before the turn is let go: whoever has
+   the engine next finds the number of the block that its state is before.
 6. An engine that raises in mid-step leaves a state that nobody can vouch for: the copy is given up, and no other.
 """
 
@@ -130,11 +130,14 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
             is_promised = _is_shown(copy, phase) and not (stepped.pictures.coming is None and line.is_idle)
             if is_promised:
                 _promise(copy, tools, stepped)
+            elif stepped.pictures.coming is not None or not line.is_idle:
+                await line.empty()
+                stepped = await _hashed(stepped)
         if is_promised:
             await line.put(_send_hashed(copy, number, stepped))
         else:
             await line.empty()
-            _record(copy, tools, await _hashed(stepped), phase)
+            _record(copy, tools, stepped, phase)
     finally:
         tools.courtesy.owner_let_go(copy.name)
         copy.end_step()
