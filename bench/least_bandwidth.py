@@ -36,8 +36,8 @@ LAST_BYTES = 2 * 8_110_080
 """The new half of the keys and values of the last layer, which the clean pass makes final last."""
 DECODER_BYTES = 1_065_349_120
 NUM_LAYERS, NUM_PASSES = 30, 4
-ROW_BYTES_PER_S = 1_670_124_960 / 0.005
-"""Assumed: rows of the latents scope are found in 5 ms, which is a goal and not measured on this device yet."""
+ROW_BYTES_PER_S = 1_670_124_960 / 0.006
+"""Rows of the latents scope are found in 6.0 ms (bench/results/gpu_rows-h200.json)."""
 GBIT = 1e9 / 8
 LINKS_GBIT = (100, 25, 10, 1)
 
@@ -189,7 +189,7 @@ def page(found: Mapping[str, Any]) -> str:
         paragraph(
             "Rates and fixed parts are those of ten moves on one H200 between two workers, and of the engine's pace",
             "(bench/results/move-h200.json, matrix-h200.json). Bytes follow from the model's geometry",
-            "([matrix.md](matrix.md)). The rate of rows is **assumed**: the goal of 5 ms for the latents scope.",
+            "([matrix.md](matrix.md)). The rate of rows is that of `bench.gpu_rows`: 6.0 ms for the latents scope.",
         )
     )
     parts += _tried()

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -164,7 +164,7 @@ def test_a_claim_that_is_believed_of_a_stranger_is_caught(monkeypatch: pytest.Mo
             self._next_block = max(self._next_block, received + 1)
         return missed(self, received)
 
-    def asks_for_no_receipt(self: Receipts, session: str, claim: str | None) -> int | None:
+    def asks_for_no_receipt(self: Receipts, session: str, claim: str | None, forks: Sequence[int]) -> int | None:
         return None if claim is None else int(claim.partition("-")[0])
 
     monkeypatch.setattr(Screen, "missed", believes)
