@@ -247,7 +247,7 @@ class Copy:
     async def poison(self) -> None:
         self.arena.poison()
 
-    def beside(self, num_bytes: int) -> ComponentSlot:
+    async def beside(self, num_bytes: int) -> ComponentSlot:
         return self.worker.fleet.beside(self, num_bytes)
 
     async def clear(self, block: int, ready: Callable[[], None]) -> None:

@@ -3,13 +3,23 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any
+from threading import current_thread, main_thread
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import pytest
 
 from tests.worker.test_move_between_workers import Pair
 from worldmove.engine.matrix import MatrixEngine
 from worldmove.engine.matrix.presets import tiny
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Ended, Ready
+from worldmove.state.arena import AnyArena, Arena, new_arena
+from worldmove.worker import component
+from worldmove.worker.shadow import Shadow
+from worldmove.worker.threads import OneThread
+
+T = TypeVar("T")
 
 ARENA_BYTES = 1 << 20
 PERIOD_S = 0.1
@@ -114,3 +124,38 @@ def test_an_engine_that_ends_its_process_in_a_step_ends_nothing() -> None:
         assert (end.outcome, end.followed_bytes) == ("committed", 0)
 
     streamed(trial, Failing)
+
+
+def test_room_is_made_beside_the_loop_and_given_back_where_the_move_ends_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[AnyArena] = []
+
+    def noted(*of: Any) -> AnyArena:
+        assert current_thread() is not main_thread()  # a device may make it wait for all that is asked of it
+        made.append(new_arena(*of))
+        return made[-1]
+
+    async def run(thread: OneThread) -> None:
+        async def cancelled(function: Callable[[], T], /) -> T:
+            before = len(made)
+            found = await thread(function)
+            if len(made) > before:
+                raise asyncio.CancelledError
+            return found
+
+        monkeypatch.setattr(component, "new_arena", noted)
+        pair = Pair(engines=(Decoding(), Decoding()), arena_bytes=ARENA_BYTES)
+        copy: Any = SimpleNamespace(slot=SimpleNamespace(arena=Arena(ARENA_BYTES, "slot")))
+        layout: Any = None
+        tools = replace(pair.benches["b"].worker.tools, copying=cancelled)
+        with pytest.raises(asyncio.CancelledError):
+            await Shadow(copy, tools, layout, is_followed=True).beside(4096)
+        await pair.close()
+        (arena,) = made
+        assert isinstance(arena, Arena)
+        assert arena.fd == -1  # it is closed
+
+    thread = OneThread("copy")
+    asyncio.run(run(thread))
+    thread.close()

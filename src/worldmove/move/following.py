@@ -134,12 +134,12 @@ class Following:
         self.is_over = True
         self._turn.set()
 
-    def free(self) -> None:
+    async def free(self) -> None:
         """Give its memory back, once ``run`` has ended. Idempotent."""
         self.halt()
         component, self._component = self._component, None
         if component is not None:
-            component.free()
+            await self._attempt.host.blocking(component.free)
 
     async def _install(self) -> None:
         base = await self._base
@@ -147,7 +147,7 @@ class Following:
             raise MoveRefused("no_component", base.detail)
         with self._attempt.times.phase("component"):
             manifest = Manifest.from_bytes(base.manifest)
-            self._component = self._slot.beside(_room(manifest, base.placement))
+            self._component = await self._slot.beside(_room(manifest, base.placement))
             check_placement(manifest, base.placement, self._component.arena.size)
             pull = Fetching(
                 attempt=self._attempt,

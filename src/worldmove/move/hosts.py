@@ -294,8 +294,11 @@ class ShadowSlot(Protocol):
         """The next block of what is installed."""
         ...
 
-    def beside(self, num_bytes: int) -> "ComponentSlot":
-        """Make room for a part of the session that is stepped by itself meanwhile. Raises MoveRefused, ArenaFull."""
+    async def beside(self, num_bytes: int) -> "ComponentSlot":
+        """Make room for a part of the session that is stepped by itself meanwhile. Raises MoveRefused, ArenaFull.
+
+        However it ends without, there is nothing to be given back.
+        """
         ...
 
     async def still(self) -> None:
@@ -348,7 +351,10 @@ class ComponentSlot(Protocol):
         ...
 
     def free(self) -> None:
-        """Give its memory back: no step is in hand. Idempotent."""
+        """Give its memory back: no step is in hand. Idempotent.
+
+        Not for the event loop's thread: a device may be waited for.
+        """
         ...
 
 

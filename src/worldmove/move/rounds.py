@@ -150,7 +150,7 @@ class Rounds:
     async def release(self) -> None:
         """Let go of the path, where it is still held, and of what was computed beside the slot."""
         if self._following is not None:
-            self._following.free()
+            await self._following.free()
         await self._let_go()
 
     async def _let_go(self) -> None:

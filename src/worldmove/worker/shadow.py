@@ -147,8 +147,16 @@ class Shadow:
             still = await engine_thread(job)
         return block, still.capture, still.first
 
-    def beside(self, num_bytes: int) -> ShadowComponent:
-        return ShadowComponent(self._tools, self.arena, num_bytes)
+    async def beside(self, num_bytes: int) -> ShadowComponent:
+        made = list[ShadowComponent]()
+        try:
+            # Not here: memory of a device is taken, and given back, when all work there is done.
+            await self._tools.copying(lambda: made.append(ShadowComponent(self._tools, self.arena, num_bytes)))
+        except BaseException:
+            for component in made:
+                await self._tools.copying(component.free)
+            raise
+        return made[0]
 
     def verified(self, block: int) -> None:
         self._copy.stand_at(block)
