@@ -55,6 +55,20 @@ def test_who_has_asked_hears_the_answer_before_anybody_hears_of_the_row() -> Non
     assert virtual.run(run()) == [2, 3]
 
 
+def test_a_row_is_told_of_though_its_answer_cannot_be_sent() -> None:
+    def raises(answer: Answer) -> None:
+        raise ValueError("no link")
+
+    async def run() -> list[int]:
+        server = await server_of("a", "b")
+        await server.desk.ask(OPEN)
+        with pytest.raises(ValueError, match="no link"):
+            await server.desk.ask(COMMIT, answered=raises)
+        return [row.epoch for row in server.rows]
+
+    assert virtual.run(run()) == [1, 1, 2]
+
+
 def test_what_changes_nothing_is_told_to_nobody() -> None:
     async def run() -> tuple[list[Answer | None], int]:
         server = await server_of("a", "b")

@@ -135,9 +135,11 @@ class LedgerDesk:
         async with self._lock:
             old = self._rows.get(operation.session)
             answer = await self._put(operation)
-        if answer is not None:
-            answered(answer)
-        self._tell(old, operation.session)
+        try:
+            if answer is not None:
+                answered(answer)
+        finally:
+            self._tell(old, operation.session)  # whoever could not be answered asks again; a row is told of once
         return answer
 
     async def fail_over(self, operation: Failover) -> Answer | None:
