@@ -9,6 +9,7 @@ import pytest
 from tests.move.harness import Fleet
 from tests.move.rolling import ROW_BYTES, Rolling
 from tests.move.test_rounds import NEW_BYTES, is_well_again, last, moved, play_a_block_at, tampering, tell
+from worldmove.move.held_state import HeldState
 from worldmove.move.messages import AnyMoveMessage, Base, Boundary, Landed, Meet, Ready
 
 WORD_BYTES = 8
@@ -53,6 +54,29 @@ def test_what_a_block_has_made_is_there_before_the_freeze() -> None:
         assert "rest" in {name for name, _, _ in early.phases}
         assert early.pulled_bytes <= late.pulled_bytes - NEW_BYTES
         assert early.in_place_bytes + early.moved_bytes + early.pulled_bytes == early.num_bytes
+
+    tell(story)
+
+
+def test_of_a_boundary_that_is_over_nothing_is_said_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over a slow path: it would be taken for word of the next boundary, of which nothing has come."""
+    taken: list[int] = []
+    real = HeldState.take_rest
+
+    async def story(fleet: Fleet) -> None:
+        async def slow(self: HeldState, meet: Meet) -> bool:
+            taken.append(meet.block)
+            if len(taken) == 1:
+                for later in (1, 2):
+                    fleet.workers["B"].deliver(msgspec.structs.replace(meet, block=meet.block + later))
+            return await real(self, meet)
+
+        await prepared(fleet)
+        monkeypatch.setattr(HeldState, "take_rest", slow)
+        said = said_by(fleet, Ready)
+        await moved(fleet, "B")
+        assert taken == [taken[0], taken[0] + 2]
+        assert [message.to for message in said if message.to == "A"] == ["A"]
 
     tell(story)
 

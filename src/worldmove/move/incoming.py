@@ -237,12 +237,18 @@ class Incoming:
         return boundary
 
     async def _clear(self) -> None:
-        """Whenever the freeze is near, let nothing else be computed here, and say so."""
+        """Whenever the freeze is near, let nothing else be computed here, and say so.
+
+        Of a boundary that is over nothing is said: it would be taken for word of the next one.
+        """
         while True:
             meet = await self._near.get()
+            while not self._near.empty():
+                meet = self._near.get_nowait()
             if self._rounds is not None:
                 await self._rounds.rest(meet)
-            await self._reception.slot.clear(meet.block, lambda: self._attempt.send(self._attempt.peer, Ready))
+            if self._near.empty():
+                await self._reception.slot.clear(meet.block, lambda: self._attempt.send(self._attempt.peer, Ready))
 
     def _tell_landed(self) -> None:
         self._landed = True
