@@ -149,7 +149,7 @@ class _GuardedHttp(H11Protocol):
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             self.transport.write(_TOO_SLOW)
         self.transport.close()
-        self.loop.call_later(LAST_WORD_S, self.transport.abort)
+        self.loop.call_later(LAST_WORD_S, _cut_off, self.transport)
 
     def _cut(self) -> None:
         self.guard.refused("unread")
@@ -174,7 +174,7 @@ class _GuardedWebSocket(WebSocketsSansIOProtocol):
             await super().run_asgi()
         finally:
             # What a client never reads would keep a closed connection open for ever.
-            self.loop.call_later(LAST_WORD_S, self.transport.abort)
+            self.loop.call_later(LAST_WORD_S, _cut_off, self.transport)
 
     def pause_writing(self) -> None:
         self._stalled = self.loop.call_later(self.guard.limits.request_s, self._cut)
@@ -217,12 +217,18 @@ class _GuardedWebSocket(WebSocketsSansIOProtocol):
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
         self.transport.close()
-        self.loop.call_later(LAST_WORD_S, self.transport.abort)
+        self.loop.call_later(LAST_WORD_S, _cut_off, self.transport)
         return False
 
     def _cut(self) -> None:
         self.guard.refused("unread")
         self.transport.abort()
+
+
+def _cut_off(transport: asyncio.Transport) -> None:
+    """End a connection, if it has not ended: a transport that was lost knows no loop any more, and would fail."""
+    if transport.get_extra_info("socket").fileno() >= 0:
+        transport.abort()
 
 
 def _cancel(*timers: asyncio.TimerHandle | None) -> None:

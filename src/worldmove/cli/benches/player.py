@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
+from worldmove.errors import TransportError
 from worldmove.serve.frames import unpack
 
 KEY_EVERY_S = 0.4
@@ -30,6 +32,8 @@ class Seen:
     digests: dict[int, str] = field(default_factory=dict)
     """SHA-256 of each frame's pixels, as taken here."""
     more: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: str | None = None
+    """Why there will be no more; None while there may be."""
 
     def take(self, message: bytes | str) -> None:
         """Look at one message."""
@@ -46,9 +50,11 @@ class Seen:
                 self.late = said["blocks_late"]
 
     async def frames_later(self, count: int) -> None:
-        """Return when so many more frames have been seen."""
+        """Return when so many more frames have been seen. Raises TransportError where there will be none."""
         goal = self.frames + count
         while self.frames < goal:
+            if self.ended is not None:
+                raise TransportError(f"the world is shown no more: {self.ended}")
             self.more.clear()
             await self.more.wait()
 
@@ -81,8 +87,12 @@ async def playing(url: str, session: str, *, turn: int = 0) -> AsyncIterator[See
 
 
 async def _watch(socket: ClientConnection, seen: Seen) -> None:
-    async for message in socket:
-        seen.take(message)
+    try:
+        while True:
+            seen.take(await socket.recv())
+    except ConnectionClosed as error:
+        seen.ended = str(error)
+        seen.more.set()
 
 
 async def _walk(socket: ClientConnection, seen: Seen, turn: int) -> None:
