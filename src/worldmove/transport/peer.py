@@ -93,8 +93,8 @@ class Peer:
             await self._blocking(lambda: maps.append(self._kit.open(card.handle, card.size)))
             await self._open_gate(card.gate, gates)
         except BaseException:  # nobody else knows of a map whose caller was cancelled while it was made
-            for release in [each.release for each in maps] + [each.release for each in gates]:
-                await self._blocking(release)
+            releases = [each.release for each in maps] + [each.release for each in gates]
+            await self._blocking(lambda: _all(releases))  # in one go: it may be cancelled once more
             raise
         return PeerChannel(maps[0], self._blocking, gates[0] if gates else None)
 
@@ -124,6 +124,11 @@ class Peer:
             return msgspec.msgpack.decode(page[2 : 2 + length].tobytes(), type=Card)
         except msgspec.MsgspecError as error:
             raise TransportError(f"not a card of a device's slot: {error}") from error
+
+
+def _all(releases: Sequence[Callable[[], None]]) -> None:
+    for release in releases:
+        release()
 
 
 class PeerChannel:
