@@ -9,6 +9,7 @@ import pytest
 from tests.move import virtual
 from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds, FakeSocket
 from tests.serve.test_gateway import House, Watcher, replayed
+from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Owner
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import FrameHeader
@@ -361,6 +362,32 @@ def test_a_receipt_of_a_world_that_deaths_have_ended_counts_no_more(
         late = claim_of(20, RECEIPTS.of(SESSION, 20))
         assert RECEIPTS.proven(SESSION, late, screen.forks) == (20 if owner_lives else None)
         assert screen.forks == tuple(forks)
+
+    restarted(work, client_s=0.05)
+
+
+def test_who_comes_while_the_end_of_a_timeline_cannot_be_put_on_file_has_nothing_of_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later: list[Returning] = []
+
+    async def work(restart: Restart) -> None:
+        fork = restart.house.fleet.fork
+
+        def silent_once(session: str, block: int) -> None:
+            if not later:
+                later.append(Returning(restart.house, 7))
+                raise LedgerError("the file is locked")
+            fork(session, block)
+
+        monkeypatch.setattr(restart.house.fleet, "fork", silent_once)
+        Returning(restart.house, 5)
+        restart.gateway.left(SESSION, 6, 6, sends=False)
+        restart.gateway.may_show(SESSION, owner_lives=False)
+        restart.gateway.may_close(SESSION)
+        await asyncio.sleep(1.0)
+        assert restart.house.fleet.forks == [6]
+        assert later[0].player.had_block == -1  # its block 7 is another one than will be shown
 
     restarted(work, client_s=0.05)
 

@@ -143,14 +143,15 @@ class Desk:
         none. After a restart of the server that is waited for, and the player with it.
         """
         live = self._gateway.live(session)
-        block = live.receipts.proven(session, received, live.screen.forks)
         if live.resuming is None or live.resuming.is_over:
-            self._welcome(live, player, controls=controls, received=block)
+            self._welcome(live, player, controls=controls, claim=received)
         else:
-            live.resuming.join(player, block, lambda: self._welcome(live, player, controls=controls, received=block))
+            block = live.receipts.proven(session, received, live.screen.forks)
+            live.resuming.join(player, block, lambda: self._welcome(live, player, controls=controls, claim=received))
 
-    def _welcome(self, live: Live, player: Player, *, controls: bool, received: int | None) -> None:
+    def _welcome(self, live: Live, player: Player, *, controls: bool, claim: str | None) -> None:
         session = live.name
+        received = live.receipts.proven(session, claim, live.screen.forks)  # as it counts by now
         live.controls.join(player, controls=controls)
         owner, workers = self._fleet.owner(session), self._fleet.workers()
         player.say(hello(live, owner, workers, self._engine, controls=controls))
