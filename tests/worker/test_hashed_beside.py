@@ -204,3 +204,19 @@ def test_whoever_has_the_engine_after_a_block_that_is_not_shown_finds_the_right_
         assert await looked == (1, 1)
 
     played(run)
+
+
+def test_a_block_that_follows_keeps_the_engine_from_nobody_while_it_is_hashed() -> None:
+    async def run(trial: Bench, copy: SessionCopy, slow: Slow) -> None:
+        copy.follow(0, "00000001-x")
+        copy.stop_before(1)
+        trial.inputs(0)
+        await trial.settle()
+        assert (trial.engine.steps, copy.next_block) == (1, 0)
+        async with asyncio.timeout(1.0), trial.worker.tools.turns.take(Turn.OWNER):
+            pass
+        slow.come(0)
+        await trial.settle()
+        assert copy.next_block == 1
+
+    played(run)

@@ -41,6 +41,8 @@ MARGIN = 1.1
 """How much longer than the longest of late a block may take that is to be over in time."""
 
 _NOTES = msgspec.msgpack.Decoder(Notes)
+_NEVER_TAKEN = (CopyPhase.FOLLOWING, CopyPhase.THROWAWAY)
+"""Nobody takes the state of such a copy between two of its blocks: the engine is let go of before they are hashed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,14 +132,14 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
             is_promised = _is_shown(copy, phase) and not (stepped.pictures.coming is None and line.is_idle)
             if is_promised:
                 _promise(copy, tools, stepped)
-            elif stepped.pictures.coming is not None or not line.is_idle:
+            elif phase not in _NEVER_TAKEN and (stepped.pictures.coming is not None or not line.is_idle):
                 await line.empty()
                 stepped = await _hashed(stepped)
         if is_promised:
             await line.put(_send_hashed(copy, number, stepped))
         else:
             await line.empty()
-            _record(copy, tools, stepped, phase)
+            _record(copy, tools, await _hashed(stepped), phase)
     finally:
         tools.courtesy.owner_let_go(copy.name)
         copy.end_step()
