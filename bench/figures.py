@@ -9,6 +9,7 @@ from typing import Any
 
 from bench.figures_move import with_moves
 from bench.figures_pair import in_short
+from bench.figures_play import in_short_play
 from bench.figures_text import PLAY, page
 from bench.record import ROOT
 
@@ -16,6 +17,9 @@ RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "figures.md"
 README = ROOT / "README.md"
 NAMES = ("pause", "soak", "movable", "wmf1", "move", "live", "staged", "pair", *PLAY)
+
+BEFORE = "before"
+"""How the name of a machine begins whose results are of older code, and kept to be compared with."""
 
 Results = Mapping[str, Mapping[str, Any]]
 """By measurement."""
@@ -36,10 +40,16 @@ def main() -> None:
 def texts(machines: Mapping[str, Results]) -> dict[Path, str]:
     """Return what each page is to say."""
     moves = {machine: results["move"] for machine, results in machines.items() if "move" in results}
+    plays = [
+        part
+        for name, results in machines.items()
+        if "under_play" in results and not name.startswith(BEFORE)
+        for part in in_short_play(results["under_play"])
+    ]
     pairs = [
         part for name, results in machines.items() if "pair" in results for part in in_short(results["pair"], name)
     ]
-    return {PAGE: page(machines), README: with_moves(README.read_text(encoding="utf-8"), moves, pairs)}
+    return {PAGE: page(machines), README: with_moves(README.read_text(encoding="utf-8"), moves, [*plays, *pairs])}
 
 
 def by_machine(folder: Path = RESULTS) -> dict[str, Results]:

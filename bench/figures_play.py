@@ -24,6 +24,23 @@ def under_play(result: Result) -> list[str]:
     return parts
 
 
+def in_short_play(result: Result) -> Iterator[str]:
+    """Yield what the README has of it: each way's pauses."""
+    hardware, found = result["hardware"], result["summary"]
+    yield paragraph(
+        f"{hardware['accelerator'] or hardware['processor']}: {result['begun_at'][:10]}, commit",
+        f"`{result['commit']['sha'][:10]}`; {found['moves']} moves in a row of one session under play,",
+        f"{found['num_bytes'] / 1e9:.2f} GB, between two workers on it; a link is a path slowed down to its speed.",
+        f"Pauses in ms; {found['blocks']['with_moves']['late']} blocks were late.",
+    )
+    rows = [(name, str(way["moves"]), *_pauses(way)) for name, way in found["ways"].items() if way["moves"]]
+    yield table(("asked for", "moves", "median", "max"), rows)
+
+
+def _pauses(way: Result) -> tuple[str, str]:
+    return _ms(way["pause_ms"].get("p50")), _ms(way["pause_ms"].get("max"))
+
+
 def _how(result: Result) -> Iterator[str]:
     found, options, size = result["summary"], result["options"], result["summary"]["num_bytes"] or 0
     yield f"`bench/under_play.py`, {result['begun_at'][:10]}, commit `{result['commit']['sha'][:10]}`,"
