@@ -11,16 +11,15 @@ ends a move: where it fails the state is pulled as ever, and the destination is 
 import asyncio
 
 from worldmove.errors import MoveRefused, WorldMoveError
+from worldmove.move.aside_offers import offer_until
 from worldmove.move.attempt import Attempt
 from worldmove.move.device_path import export_slot
 from worldmove.move.hosts import Aside, SourceCopy
-from worldmove.move.messages import MAX_BLOB_BYTES, AnyMoveMessage, Begin, Component, Fetched
-from worldmove.move.proof_fields import fields_of
+from worldmove.move.messages import AnyMoveMessage, Begin, Component, Fetched
 from worldmove.transport.base import Transport
 
 RESEND_S = 1.0
 """Between two offers, at first."""
-MOST_SILENCE_S = 10.0
 
 
 class ComponentGround:
@@ -75,24 +74,9 @@ class ComponentGround:
         proof = await self._attempt.prove(
             aside.capture, boundary=aside.block, nonce=self._begin.nonce, layout_digest=self._layout_digest
         )
-        manifest = aside.manifest.to_bytes()
-        if len(manifest) > MAX_BLOB_BYTES:
-            raise MoveRefused("state_too_large", "its manifest is larger than a message may be")
-        wait_s = RESEND_S
-        while not self._fetched.is_set():
-            self._attempt.send(
-                self._attempt.peer,
-                Component,
-                manifest=manifest,
-                placement=aside.placement,
-                ticket=ticket,
-                **fields_of(proof),
-            )
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._fetched.wait()
-            except TimeoutError:
-                wait_s = min(2 * wait_s, MOST_SILENCE_S)
+        await offer_until(
+            self._fetched, self._attempt, Component, aside=aside, proof=proof, ticket=ticket, resend_s=RESEND_S
+        )
 
     def _give_up(self, why: str) -> None:
         self.hands, self._why_not = False, why or "it cannot be copied aside"

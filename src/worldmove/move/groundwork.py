@@ -9,18 +9,13 @@ The session is played on throughout, and nothing here has a part in who owns it.
 
 import asyncio
 
-from worldmove.errors import MoveRefused
+from worldmove.move.aside_offers import offer_until
 from worldmove.move.attempt import Attempt
 from worldmove.move.device_path import export_slot
 from worldmove.move.early import early_part
-from worldmove.move.hosts import Aside, SourceCopy
-from worldmove.move.messages import MAX_BLOB_BYTES, AnyMoveMessage, Base, Begin, Fetched
+from worldmove.move.hosts import SourceCopy
+from worldmove.move.messages import AnyMoveMessage, Base, Begin, Fetched
 from worldmove.move.patience import Patience
-from worldmove.move.proof_fields import fields_of
-from worldmove.state.proof import MoveProof
-
-MOST_SILENCE_S = 10.0
-"""Between two offers of the same base, however long its fetching takes."""
 
 
 class Groundwork:
@@ -69,28 +64,10 @@ class Groundwork:
                 )
             ticket = await export_slot(self._transport, aside.arena)
             try:
-                await self._offer(aside, proof, ticket)
+                await offer_until(
+                    self._fetched, self.attempt, Base, aside=aside, proof=proof, ticket=ticket, resend_s=self._resend_s
+                )
             finally:
                 await self._transport.withdraw(ticket)
         finally:
             aside.free()
-
-    async def _offer(self, aside: Aside, proof: MoveProof, ticket: bytes) -> None:
-        manifest = aside.manifest.to_bytes()
-        if len(manifest) > MAX_BLOB_BYTES:
-            raise MoveRefused("state_too_large", f"its manifest has {len(manifest):,} bytes, more than a message may")
-        wait_s = self._resend_s
-        while not self._fetched.is_set():
-            self.attempt.send(
-                self.attempt.peer,
-                Base,
-                manifest=manifest,
-                placement=aside.placement,
-                ticket=ticket,
-                **fields_of(proof),
-            )
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._fetched.wait()
-            except TimeoutError:
-                wait_s = min(2 * wait_s, MOST_SILENCE_S)
