@@ -12,6 +12,10 @@ def test_a_retired_copy_that_a_failover_was_given_to_replays_though_the_word_of_
     assert source_event(FAILED_OVER, phase=SourcePhase.RETIRED, epoch=1) is SourceEvent.FAILOVER
 
 
+def test_a_superseded_copy_hears_of_a_failover_as_a_retired_one_does() -> None:
+    assert source_event(FAILED_OVER, phase=SourcePhase.SUPERSEDED, epoch=1) is SourceEvent.FAILOVER
+
+
 def test_a_retired_copy_that_a_reclaim_was_granted_to_thaws() -> None:
     assert source_event(YOURS, phase=SourcePhase.RETIRED, epoch=1) is SourceEvent.YOURS
 

@@ -29,6 +29,7 @@ from worldmove.move.messages import (
     Reserved,
     Start,
 )
+from worldmove.move.source import TakenOver
 
 OF_A_MOVE = [Prepare, Prepared, Offer, Reserved, Start, Boundary, Landed, Proof, Inquire, Ended]
 BEFORE_THE_PROOF = [Prepare, Prepared, Offer, Reserved, Start, Boundary, Landed]
@@ -584,6 +585,27 @@ def test_a_retired_copy_that_was_not_told_of_its_failover_hears_of_it_when_it_as
         fleet.decide(Failover(session=SESSION, epoch=2, worker="A", incarnation=1, log_reaches=7))
         assert await fleet.one_goes_on() == "A"
         assert (fleet.row.epoch, fleet.row.granted_by, kept.epoch) == (3, "failover", 3)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_owner_that_a_failover_was_given_to_a_second_time_replays_and_plays_on_in_its_epoch(is_told: bool) -> None:
+    """The word that it held nothing was of a copy before this one, and came late."""
+
+    async def story(fleet: Fleet) -> None:
+        owner = fleet.owner
+        await fleet.play(3)
+        fleet.suspected.append("A")
+        fleet.gateway.closed_epoch = 1
+        fleet.decide(Failover(session=SESSION, epoch=1, worker="A", incarnation=1, log_reaches=7))
+        fleet.suspected.clear()
+        fleet.workers["A"].refuse(2)
+        await fleet.wait(0.001)
+        if is_told:
+            fleet.workers["A"].sources[0].deliver(TakenOver(epoch=2, block=len(fleet.gateway.shown)))
+        assert await fleet.one_goes_on() == "A"
+        assert (fleet.row.epoch, fleet.row.granted_by, owner.epoch) == (2, "failover", 2)
 
     tell(story)
 

@@ -128,6 +128,8 @@ SOURCE_STEPS: SourceSteps = {
     (_S.SUPERSEDED, _E.THEIRS): (_S.SUPERSEDED, _F.HOLD),
     (_S.SUPERSEDED, _E.YOURS): (_S.LIVE, _F.THAW),
     (_S.SUPERSEDED, _E.PASSED): (_S.RETIRED, _F.CHECK),
+    # A failover was given to it a second time: old word of an emptiness before its copy came late.
+    (_S.SUPERSEDED, _E.FAILOVER): (_S.LIVE, _F.REPLAY),
     (_S.RETIRED, _E.FAILOVER): (_S.LIVE, _F.REPLAY),
     (_S.RETIRED, _E.TIME_OUT): (_S.RETIRED, _F.INQUIRE),
     (_S.RETIRED, _E.YOURS): (_S.LIVE, _F.THAW),

@@ -123,7 +123,7 @@ class SourceInbox:
                             return Hint(reason=message.reason, detail=message.detail)
                         case Inquire() as message if self._concerns(message, attempt):
                             return Hint()
-                        case Refused() as refused if refused.epoch > self.epoch:
+                        case Refused() | TakenOver() as told if told.epoch > self.epoch:
                             return Hint()
         except TimeoutError:
             return None
