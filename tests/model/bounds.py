@@ -31,6 +31,7 @@ W = replace(S, num_workers=3, num_suspicions=0)
 
 CALM = replace(B, num_crashes=0, num_suspicions=0)
 """One attempt, and no fault but what the channel does."""
+CALM_3_BLOCKS = replace(CALM, num_attempts=2, num_blocks=3)
 CALM_TWICE = replace(CALM, num_attempts=2)
 CRASH = replace(B, num_suspicions=0)
 CRASH_1_BLOCK = replace(CRASH, num_blocks=1)

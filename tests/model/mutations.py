@@ -11,6 +11,7 @@ from typing import Any
 from tests.model.book import NAMES
 from tests.model.bounds import (
     CALM,
+    CALM_3_BLOCKS,
     CALM_AGAIN,
     CRASH,
     CRASH_1_BLOCK,
@@ -31,6 +32,7 @@ from tests.model.situations import (
     OLD_WORD_OF_EMPTINESS,
     SHADOW_OUTLIVES_ITS_ATTEMPT,
     SHOWN_IN_DOUBT,
+    TAKEN_OVER_TWICE,
     TAKES_OVER,
     Situation,
 )
@@ -378,6 +380,13 @@ HARMFUL = (
         I9,
         freezes_when_replayed=False,
         start=TAKES_OVER,
+    ),
+    _mutation(
+        "a superseded copy that a failover was given to waits on",
+        CALM_3_BLOCKS,
+        sticks=True,
+        start=TAKEN_OVER_TWICE,
+        source_steps=_source({(_S.SUPERSEDED, _E.FAILOVER): (_S.SUPERSEDED, _F.HOLD)}),
     ),
 )
 

@@ -107,6 +107,23 @@ TAKES_OVER = Situation(
 )
 """B had shown a block and died; A's retired copy took over, and has not yet replayed that block."""
 
+TAKEN_OVER_TWICE = Situation(
+    row=Row(
+        session=SESSION,
+        owner=NAMES[1],
+        incarnation=1,
+        epoch=5,
+        last_attempt=attempt_name(1),
+        granted_by=BY_FAILOVER,
+    ),
+    ends=(End(incarnation=2), _plays(4, 1, attempt=1, replays_to=2)),
+    plans=(_FIRST,),
+    shown=2,
+    shown_epoch=3,
+    closed=4,
+)
+"""A died; B's copy took over, and was given the session again: late word said that a copy before it was gone."""
+
 OLD_WORD_OF_EMPTINESS = Situation(
     row=_ROW, ends=(_plays(1, 0, attempt=1), End(incarnation=2)), plans=(_FIRST,), flight=(("empty", 1),)
 )

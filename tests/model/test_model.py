@@ -10,6 +10,7 @@ from tests.model import invariants
 from tests.model.ahead import COMPUTES_AHEAD
 from tests.model.bounds import (
     CALM,
+    CALM_3_BLOCKS,
     CALM_AGAIN,
     CRASH,
     CRASH_1_BLOCK,
@@ -27,7 +28,7 @@ from tests.model.invariants import Broken
 from tests.model.parallel import explore_together
 from tests.model.rules import SHIPPED, Rules
 from tests.model.say import say
-from tests.model.situations import SHADOW_OUTLIVES_ITS_ATTEMPT, SHOWN_IN_DOUBT
+from tests.model.situations import SHADOW_OUTLIVES_ITS_ATTEMPT, SHOWN_IN_DOUBT, TAKEN_OVER_TWICE
 from tests.model.world import ENDS, LUCK, World
 from worldmove.move.protocol import DestinationPhase, SourcePhase
 
@@ -89,6 +90,12 @@ def holds(bounds: Bounds, rules: Rules = SHIPPED, *, num_states: int) -> None:
     traces = [*explored.traces.values(), explored.stuck_trace]
     assert not explored.num_bad + explored.num_stuck, "\n\n".join(say(exploration.world, trace) for trace in traces)
     assert explored.num_states > num_states, "the model has shrunk: does it still do everything?"
+
+
+def test_an_owner_that_was_given_its_session_twice_goes_on() -> None:
+    explored = explore(CALM_3_BLOCKS, start=TAKEN_OVER_TWICE.state)
+    assert (explored.broken, explored.num_stuck) == ({}, 0)
+    assert explored.num_states > 100
 
 
 def test_the_situations_that_need_no_fault_are_reached_from_the_beginning() -> None:
