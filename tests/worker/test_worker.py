@@ -13,7 +13,8 @@ from tests.worker.counting import CountingEngine, World
 from worldmove.engine.base import Block, KeyChange
 from worldmove.errors import UserError
 from worldmove.move.ledger_messages import Yours
-from worldmove.move.messages import MAX_BLOB_BYTES, Gone
+from worldmove.move.message import MAX_BLOB_BYTES
+from worldmove.move.messages import Gone
 from worldmove.state.manifest import Layout
 from worldmove.worker.messages import (
     Acknowledge,

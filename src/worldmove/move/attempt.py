@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from worldmove.move.hosts import Host
-from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended, sayable
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended
+from worldmove.move.sayable import sayable
 from worldmove.move.times import Times
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Pass

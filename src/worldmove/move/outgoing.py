@@ -18,7 +18,8 @@ import asyncio
 from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.hosts import Frozen, SourceCopy
-from worldmove.move.messages import MAX_BLOB_BYTES, Boundary, Meet, Proof, Still
+from worldmove.move.message import MAX_BLOB_BYTES
+from worldmove.move.messages import Boundary, Meet, Proof, Still
 from worldmove.move.proof_fields import fields_of
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.second_pass import SecondPass

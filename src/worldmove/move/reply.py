@@ -3,7 +3,8 @@
 from typing import Any, TypeVar
 
 from worldmove.move.hosts import Host
-from worldmove.move.messages import MoveMessage, sayable
+from worldmove.move.messages import MoveMessage
+from worldmove.move.sayable import sayable
 
 MessageT = TypeVar("MessageT", bound=MoveMessage)
 

@@ -12,14 +12,13 @@ from typing import Any
 
 from worldmove.engine.base import Engine
 from worldmove.errors import UserError, WorldMoveError
-from worldmove.move.messages import word
+from worldmove.move.sayable import said, word
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
 from worldmove.state.leaf_sizes import LeafSize, leaf_sizes
 from worldmove.state.saved_state import Aside, copy_aside, payload
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.loop import Tools
-from worldmove.worker.message import said
 from worldmove.worker.messages import Describe, Described, NotDone, Save, Saved
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import DIGESTER, capture_still, engine_asked

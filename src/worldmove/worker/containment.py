@@ -15,8 +15,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from worldmove.move.sayable import said
 from worldmove.worker.background import Background
-from worldmove.worker.message import said
 from worldmove.worker.messages import Fault
 
 

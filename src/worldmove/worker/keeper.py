@@ -17,6 +17,7 @@ from worldmove.errors import MoveRefused, StateRefused, TransportError, WorldMov
 from worldmove.move.damage import say_damage
 from worldmove.move.device_path import open_window
 from worldmove.move.hosts import Host
+from worldmove.move.sayable import said
 from worldmove.state.arena import AnyArena, Placement, check_placement, extents, landed
 from worldmove.state.capture import Capture
 from worldmove.state.extent import Extent
@@ -26,7 +27,6 @@ from worldmove.transport.base import Channel
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.kept import Keeping, KeptState, KeptTable
 from worldmove.worker.loop import Tools
-from worldmove.worker.message import said
 from worldmove.worker.messages import Failed, Keep, Kept, NotDone, Revive
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import Slot, SlotPool, SlotState

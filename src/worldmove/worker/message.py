@@ -5,14 +5,13 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_messages import Count, Name
-from worldmove.move.messages import Blob, Groups, Placement, Text, Ticket
+from worldmove.move.message import Blob, Groups, Placement, Text, Ticket
 
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 MAX_FRAMES = 4096
 """Of one block. A list in a message is bounded, or a frame of 17 MB could be read into a hundred times that."""
 MAX_CHANGES = 4096
 MAX_COPIES = 4096
-MAX_SENTENCE = 2048
 Tile = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 """As far as a frame's header can say (``serve.frames``)."""
 
@@ -84,8 +83,3 @@ Notes = Annotated[tuple[Note, ...], msgspec.Meta(max_length=MAX_FRAMES)]
 HeldCopies = Annotated[tuple[Copy, ...], msgspec.Meta(max_length=MAX_COPIES)]
 FrameDigests = Annotated[tuple[Sha256, ...], msgspec.Meta(max_length=MAX_FRAMES)]
 """Of each frame's raw bytes, before any codec."""
-
-
-def said(text: str) -> str:
-    """Return a sentence as a message can carry it: what a state or an engine is called may be of any length."""
-    return text.encode("utf-8", "backslashreplace").decode()[:MAX_SENTENCE]

@@ -8,7 +8,7 @@ import numpy as np
 
 from worldmove.engine.base import Engine
 from worldmove.errors import FileRefused, MoveRefused, StateRefused, UserError, WorldMoveError
-from worldmove.move.messages import word
+from worldmove.move.sayable import said, word
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
@@ -17,7 +17,6 @@ from worldmove.state.saved import SavedHeader
 from worldmove.state.saved_state import load
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.loop import Tools
-from worldmove.worker.message import said
 from worldmove.worker.messages import Failed, Open, Opened
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState

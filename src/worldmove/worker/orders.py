@@ -5,7 +5,8 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_messages import Answer, Count, Name
-from worldmove.move.messages import AnyMoveMessage, Blob, Nonce, Seconds, Text
+from worldmove.move.message import Blob, Nonce, Seconds, Text
+from worldmove.move.messages import AnyMoveMessage
 from worldmove.worker.message import Changes, Message, OfSession, SnapshotFacts
 
 

@@ -5,7 +5,8 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_messages import Count, Name, Operation
-from worldmove.move.messages import AnyMoveMessage, Blob, Fields, Seconds, Text
+from worldmove.move.message import Blob, Fields, Seconds, Text
+from worldmove.move.messages import AnyMoveMessage
 from worldmove.state.leaf_sizes import LeafSize
 from worldmove.worker.message import Changes, FrameDigests, HeldCopies, Message, Notes, OfSession, Sha256, SnapshotFacts
 

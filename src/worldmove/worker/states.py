@@ -13,7 +13,7 @@ from typing import Any
 
 from worldmove.engine.base import Engine, Follows, InstallsUnread, Rolls, Tree
 from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
-from worldmove.move.messages import MAX_COUNT, MAX_ROLLED
+from worldmove.move.message import MAX_COUNT, MAX_ROLLED
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena, Gathered, Landing, Placement, adopt, begin_gather, foreseen, gather, landing
 from worldmove.state.capture import Capture, capture

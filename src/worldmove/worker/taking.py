@@ -9,9 +9,9 @@ from typing import Any
 from worldmove.errors import MoveRefused, WorldMoveError
 from worldmove.move.device_path import export_slot
 from worldmove.move.hosts import Host
+from worldmove.move.sayable import said
 from worldmove.state.proof import MoveProof, prove
 from worldmove.worker.copies import CopyTable
-from worldmove.worker.message import said
 from worldmove.worker.messages import NotDone, SnapshotFacts, SnapshotTaken, TakeSnapshot
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.snapshot import Snapshot

@@ -8,6 +8,7 @@ from worldmove.engine.base import KeyChange
 from worldmove.errors import EngineFailed, MessageError
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
+from worldmove.move.sayable import said
 from worldmove.state.kits import kit_of
 from worldmove.worker.asides import answer
 from worldmove.worker.background import Background
@@ -16,7 +17,6 @@ from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.loop import Tools
-from worldmove.worker.message import said
 from worldmove.worker.messages import (
     Acknowledge,
     Alive,
