@@ -84,7 +84,7 @@ WORLD = World(first=Decoded, install=install, followed=(DECODER,))
 
 
 class Part:
-    """A decoder beside a slot (``move.hosts.ComponentSlot``). ``takes_s``: what a step takes."""
+    """A decoder beside a slot (``move.shadow_slot.ComponentSlot``). ``takes_s``: what a step takes."""
 
     def __init__(
         self,

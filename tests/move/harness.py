@@ -16,7 +16,7 @@ from tests.move.toy import Toy, frames_of_a_world_that_never_moved, install
 from tests.move.virtual import inline
 from worldmove.errors import MoveRefused
 from worldmove.move.destination import Destination, DestinationConfig
-from worldmove.move.hosts import BeginPass, ComponentSlot, Frozen, Host, Resting, WhenReady
+from worldmove.move.host import Host
 from worldmove.move.ledger_rules import (
     Answer,
     CloseAttempt,
@@ -44,11 +44,13 @@ from worldmove.move.messages import (
     Start,
 )
 from worldmove.move.protocol import DestinationPhase
+from worldmove.move.shadow_slot import ComponentSlot
 from worldmove.move.source import Refused, Source, SourceConfig
+from worldmove.move.source_copy import Frozen, Resting, WhenReady
 from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digester, gather
 from worldmove.state.arena import Arena, foreseen, landed
 from worldmove.state.capture import Capture, capture
-from worldmove.state.digest import Pass
+from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.preview import Preview
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback
@@ -327,7 +329,7 @@ class Copy:
 
 
 class Aside:
-    """A state in a slot of its own (``move.hosts.Aside``)."""
+    """A state in a slot of its own (``move.source_copy.Aside``)."""
 
     def __init__(self, copy: Copy, captured: Capture) -> None:
         self.block = copy.world.block

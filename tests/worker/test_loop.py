@@ -8,7 +8,7 @@ import pytest
 from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine
 from worldmove.errors import ProtocolError
-from worldmove.move.hosts import Frozen
+from worldmove.move.source_copy import Frozen
 from worldmove.state.arena import Arena, extents
 from worldmove.worker import inputs
 from worldmove.worker.loop import Tools

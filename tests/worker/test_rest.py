@@ -12,9 +12,9 @@ from tests.worker.device_engine import WIDTH, DeviceEngine, World
 from tests.worker.test_device_move import ARENA_BYTES, peer
 from tests.worker.test_move_between_workers import Pair
 from worldmove.engine.base import Block, KeyChange
-from worldmove.move.hosts import Frozen, Resting
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Boundary, Ended, Meet, Ready
+from worldmove.move.source_copy import Frozen, Resting
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.leaf import TensorLeaf
 from worldmove.state.manifest import Manifest

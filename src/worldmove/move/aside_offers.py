@@ -4,10 +4,10 @@ import asyncio
 
 from worldmove.errors import MoveRefused
 from worldmove.move.attempt import Attempt
-from worldmove.move.hosts import Aside
 from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import Base, Component
 from worldmove.move.proof_fields import fields_of
+from worldmove.move.source_copy import Aside
 from worldmove.state.proof import MoveProof
 
 MOST_SILENCE_S = 10.0

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from worldmove.move.hosts import Host
+from worldmove.move.host import Host
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Ended
 from worldmove.move.sayable import sayable
 from worldmove.move.times import Times

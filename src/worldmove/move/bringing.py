@@ -17,7 +17,6 @@ from worldmove.errors import TransportError
 from worldmove.move.arrival import Arrival, arrival_in, is_prompt
 from worldmove.move.attempt import Attempt, Brought, GaveUpError, Prove
 from worldmove.move.device_path import open_window
-from worldmove.move.hosts import BeginPass
 from worldmove.move.messages import Boundary, Offer
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.readiness import Readiness
@@ -25,6 +24,7 @@ from worldmove.move.reception import Reception
 from worldmove.move.rounds import Rounds
 from worldmove.state.arena import Placement, check_placement, extents, extents_of
 from worldmove.state.capture import Capture
+from worldmove.state.digest import BeginPass
 from worldmove.state.extent import Extent
 from worldmove.state.gate import number_of
 from worldmove.state.manifest import Manifest

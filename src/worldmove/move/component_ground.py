@@ -14,8 +14,8 @@ from worldmove.errors import MoveRefused, WorldMoveError
 from worldmove.move.aside_offers import offer_until
 from worldmove.move.attempt import Attempt
 from worldmove.move.device_path import export_slot
-from worldmove.move.hosts import Aside, SourceCopy
 from worldmove.move.messages import AnyMoveMessage, Begin, Component, Fetched
+from worldmove.move.source_copy import Aside, SourceCopy
 from worldmove.transport.base import Transport
 
 RESEND_S = 1.0

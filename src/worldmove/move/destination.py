@@ -13,7 +13,7 @@ from worldmove.move.answers import destination_event
 from worldmove.move.attempt import Attempt
 from worldmove.move.destination_inbox import DestinationInbox
 from worldmove.move.fetching import FetchingConfig
-from worldmove.move.hosts import Host, ShadowSlot, Slots
+from worldmove.move.host import Host
 from worldmove.move.incoming import Incoming
 from worldmove.move.ledger_messages import Answer, Theirs, Yours
 from worldmove.move.messages import CONTROLLER, Abandon, AnyMoveMessage, Declined, Gone, Inquire, Offer
@@ -22,6 +22,7 @@ from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.protocol import DestinationEffect, DestinationEvent, DestinationPhase, destination_step
 from worldmove.move.questions import close, commit, reclaim
 from worldmove.move.reception import receive
+from worldmove.move.shadow_slot import ShadowSlot, Slots
 from worldmove.move.times import Times
 from worldmove.move.until import given_up, until_given_up
 

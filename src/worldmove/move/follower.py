@@ -14,7 +14,6 @@ from worldmove.errors import MoveRefused
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.damage import say_damage
 from worldmove.move.fetching import Fetching, FetchingConfig
-from worldmove.move.hosts import BeginPass
 from worldmove.move.messages import CONTROLLER, Base, Begin, Fetched, Meet, Offer, Ready
 from worldmove.move.patience import Patience
 from worldmove.move.proof_fields import said_by
@@ -22,7 +21,7 @@ from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
 from worldmove.state.arena import check_placement
 from worldmove.state.capture import Capture
-from worldmove.state.digest import Pass
+from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof
 from worldmove.units import bytes_text

@@ -16,10 +16,10 @@ from contextlib import suppress
 from worldmove.errors import ManifestError, MoveRefused, WorldMoveError
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.fetching import Fetching, FetchingConfig
-from worldmove.move.hosts import ComponentSlot
 from worldmove.move.messages import Component, Fetched, Handed, Offer
 from worldmove.move.proof_fields import said_by
 from worldmove.move.reception import Reception
+from worldmove.move.shadow_slot import ComponentSlot
 from worldmove.state.arena import Placement, check_placement
 from worldmove.state.manifest import Manifest
 

@@ -13,9 +13,9 @@ from worldmove.move.aside_offers import offer_until
 from worldmove.move.attempt import Attempt
 from worldmove.move.device_path import export_slot
 from worldmove.move.early import early_part
-from worldmove.move.hosts import SourceCopy
 from worldmove.move.messages import AnyMoveMessage, Base, Begin, Fetched
 from worldmove.move.patience import Patience
+from worldmove.move.source_copy import SourceCopy
 
 
 class Groundwork:

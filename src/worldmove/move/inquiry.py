@@ -1,10 +1,11 @@
 """What a source asks of the ledger about its session, and what it has learnt of the row."""
 
 from worldmove.move.answers import source_event
-from worldmove.move.hosts import Host, SourceCopy
+from worldmove.move.host import Host
 from worldmove.move.ledger_messages import Answer, Theirs, Yours
 from worldmove.move.protocol import SourceEvent, SourcePhase
 from worldmove.move.questions import close, reclaim
+from worldmove.move.source_copy import SourceCopy
 from worldmove.move.source_inbox import SourceInbox
 
 

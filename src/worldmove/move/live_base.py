@@ -10,9 +10,9 @@ from worldmove.move.attempt import Attempt
 from worldmove.move.component_ground import ComponentGround
 from worldmove.move.early import early_part
 from worldmove.move.export import Export
-from worldmove.move.hosts import SourceCopy
 from worldmove.move.messages import AnyMoveMessage, Base, Begin
 from worldmove.move.patience import Patience
+from worldmove.move.source_copy import SourceCopy
 from worldmove.move.strategy import Strategy
 from worldmove.move.streaming import tell_finals
 from worldmove.move.told_rows import ToldRows

@@ -5,11 +5,10 @@ from collections.abc import Callable
 
 from worldmove.move.attempt import Attempt, GaveUpError, Prove
 from worldmove.move.follower import Follower
-from worldmove.move.hosts import BeginPass
 from worldmove.move.messages import Ready
 from worldmove.move.protocol import DestinationEvent
 from worldmove.state.capture import Capture
-from worldmove.state.digest import Pass
+from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.proof import MoveProof
 
 

@@ -17,12 +17,12 @@ import asyncio
 
 from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
-from worldmove.move.hosts import Frozen, SourceCopy
 from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import Boundary, Meet, Proof, Still
 from worldmove.move.proof_fields import fields_of
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.second_pass import SecondPass
+from worldmove.move.source_copy import Frozen, SourceCopy
 from worldmove.move.streaming import tell_finals, tell_handed
 from worldmove.move.told_rows import Said, ToldRows
 from worldmove.state.arena import Placement

@@ -6,7 +6,7 @@ still for longer.
 
 from enum import Enum
 
-from worldmove.move.hosts import Host
+from worldmove.move.host import Host
 
 
 class PhaseLog:

@@ -1,6 +1,6 @@
 """What an end of a move asks of the ledger, in its worker's name."""
 
-from worldmove.move.hosts import Host
+from worldmove.move.host import Host
 from worldmove.move.ledger_messages import CloseAttempt, CommitAttempt, Reclaim
 
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from worldmove.errors import ManifestError, MoveRefused
-from worldmove.move.hosts import Host, ShadowSlot, Slots
+from worldmove.move.host import Host
 from worldmove.move.messages import Offer
+from worldmove.move.shadow_slot import ShadowSlot, Slots
 from worldmove.move.strategy import Strategy, pick
 from worldmove.state.environment import Environment
 from worldmove.state.manifest import Layout

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from worldmove.move.hosts import Host
+from worldmove.move.host import Host
 from worldmove.move.messages import MoveMessage
 from worldmove.move.sayable import sayable
 

@@ -11,7 +11,7 @@ for long: where the gate is given up, what was digested behind it counts for not
 import asyncio
 
 from worldmove.move.attempt import Attempt
-from worldmove.move.hosts import Frozen
+from worldmove.move.source_copy import Frozen
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena

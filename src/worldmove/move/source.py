@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from worldmove.move.beside import Beside
-from worldmove.move.hosts import Host, SourceCopy
+from worldmove.move.host import Host
 from worldmove.move.inquiry import Inquiry
 from worldmove.move.messages import CONTROLLER, Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Gone, Prepare, Start
 from worldmove.move.patience import STILL_S
 from worldmove.move.phase_log import PhaseLog
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
+from worldmove.move.source_copy import SourceCopy
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
 from worldmove.move.undertaking import Undertaking
 from worldmove.move.until import Failure, given_up, until_given_up

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from worldmove.move.attempt import Attempt
-from worldmove.move.hosts import SourceCopy
 from worldmove.move.messages import Final, Handed
+from worldmove.move.source_copy import SourceCopy
 
 EVERY_S = 0.002
 """Between two looks at what the engine has said: its thread waits for nobody."""

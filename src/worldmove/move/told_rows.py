@@ -7,13 +7,14 @@ block lies elsewhere until then. So if nobody writes between the rest and the fr
 from dataclasses import dataclass
 
 from worldmove.errors import WorldMoveError
-from worldmove.move.hosts import Blocking, Frozen, SourceCopy
+from worldmove.move.source_copy import Frozen, SourceCopy
 from worldmove.state.arena import Placement
 from worldmove.state.arena_rows import digests_in, look_at
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.row_digests import Digests
 from worldmove.state.row_looks import RowLook
 from worldmove.state.rows import Numbers, Rows, rows_of
+from worldmove.transport.base import Blocking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,11 @@ from worldmove.move.attempt import Attempt
 from worldmove.move.beside import Beside
 from worldmove.move.export import Export, Exports
 from worldmove.move.groundwork import Groundwork
-from worldmove.move.hosts import Host, SourceCopy
+from worldmove.move.host import Host
 from worldmove.move.live_base import LiveBase
 from worldmove.move.messages import Abandon, Begin, Cancel, Fetched, Prepare, Start
 from worldmove.move.outgoing import Outgoing
+from worldmove.move.source_copy import SourceCopy
 from worldmove.move.source_inbox import Hint, SourceInbox
 from worldmove.move.strategy import Strategy
 from worldmove.move.times import Times

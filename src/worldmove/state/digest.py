@@ -159,6 +159,10 @@ class Pass:
         return b"".join(_device_digests(self._capture, self._key)) if self._capture.manifest.on_device else b""
 
 
+BeginPass = Callable[[Capture], Pass]
+"""Begins a pass over a state."""
+
+
 def state_digest(capture: Capture, digester: Digester) -> StateDigest:
     """Return the digest of manifest, lengths and every used byte, under the published seed."""
     found = _all_groups(capture, lambda g: digester.digest(_group_bytes(capture, g), STATE_SEED), wmf1.STATE_KEY)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from worldmove.engine.base import Engine
-from worldmove.move.hosts import Host
+from worldmove.move.host import Host
 from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.environment import Environment
 from worldmove.state.kits import kit_of

@@ -12,7 +12,7 @@ than the time that a worker has to spare which can be moved to at all.
 import asyncio
 from contextlib import suppress
 
-from worldmove.move.hosts import WhenReady
+from worldmove.move.source_copy import WhenReady
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.turns import Hold, Turn

@@ -1,4 +1,4 @@
-"""A part of a session that is to come, in memory of its own, stepped by itself (``move.hosts.ComponentSlot``).
+"""A part of a session that is to come, in memory of its own, stepped by itself (``move.shadow_slot.ComponentSlot``).
 
 Its steps are spare work: none makes a player's block late. Its own session's shadow holds others' spare work back, and
 not this, which the same player waits for; whoever else waits for a session here is waited for.

@@ -20,7 +20,7 @@ from worldmove.worker.states import CopyAside, copy_aside_in
 
 
 class CopyTable:
-    """All copies of one worker, and its slots (``move.hosts.Slots``)."""
+    """All copies of one worker, and its slots (``move.shadow_slot.Slots``)."""
 
     def __init__(
         self,

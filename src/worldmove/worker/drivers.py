@@ -6,7 +6,7 @@ A destination that ends as an owner, or as a copy of last resort, hands its copy
 from collections.abc import Callable
 
 from worldmove.move.destination import Destination
-from worldmove.move.hosts import Host
+from worldmove.move.host import Host
 from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Declined, Gone, MoveMessage, Offer, Prepare, Start
 from worldmove.move.protocol import DestinationPhase, SourcePhase
 from worldmove.move.reply import reply

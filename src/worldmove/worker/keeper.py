@@ -16,7 +16,7 @@ from typing import Any
 from worldmove.errors import MoveRefused, StateRefused, TransportError, WorldMoveError
 from worldmove.move.damage import say_damage
 from worldmove.move.device_path import open_window
-from worldmove.move.hosts import Host
+from worldmove.move.host import Host
 from worldmove.move.sayable import said
 from worldmove.state.arena import AnyArena, Placement, check_placement, extents, landed
 from worldmove.state.capture import Capture

@@ -24,8 +24,8 @@ import msgspec
 
 from worldmove.engine.base import Block, Engine, Follows, KeyChange, Streams
 from worldmove.errors import EngineFailed, MessageError, StateRefused
-from worldmove.move.hosts import Blocking
 from worldmove.move.message import MAX_BLOB_BYTES, MAX_HANDED_BYTES
+from worldmove.transport.base import Blocking
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.line import Line
 from worldmove.worker.message import Notes

@@ -1,4 +1,4 @@
-"""A slot that waits for a session, as the driver of its move sees it (``move.hosts.ShadowSlot``)."""
+"""A slot that waits for a session, as the driver of its move sees it (``move.shadow_slot.ShadowSlot``)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from worldmove.errors import MoveRefused, ProtocolError, WorldMoveError
-from worldmove.move.hosts import BeginPass, Blocking
 from worldmove.state.arena import AnyArena, Placement
 from worldmove.state.capture import Capture
-from worldmove.state.digest import Pass
+from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.known import Known
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.rehearsal import Rehearsal
+from worldmove.transport.base import Blocking
 from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES, STANDS
 from worldmove.worker.component import ShadowComponent
 from worldmove.worker.loop import Tools

@@ -1,4 +1,4 @@
-"""A copy as the driver of its move sees it at the source (``move.hosts.SourceCopy``)."""
+"""A copy as the driver of its move sees it at the source (``move.source_copy.SourceCopy``)."""
 
 import asyncio
 from collections import deque
@@ -7,12 +7,14 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
-from worldmove.move.hosts import Aside, BeginPass, Blocking, Frozen, Resting, WhenReady
+from worldmove.move.source_copy import Aside, Frozen, Resting, WhenReady
 from worldmove.state.arena import AnyArena, Placement, in_place_bytes
 from worldmove.state.device_arena import DeviceArena
+from worldmove.state.digest import BeginPass
 from worldmove.state.manifest import Layout
 from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known
+from worldmove.transport.base import Blocking
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
 from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
 from worldmove.worker.loop import Tools

@@ -8,7 +8,7 @@ from typing import Any
 
 from worldmove.errors import MoveRefused, WorldMoveError
 from worldmove.move.device_path import export_slot
-from worldmove.move.hosts import Host
+from worldmove.move.host import Host
 from worldmove.move.sayable import said
 from worldmove.state.proof import MoveProof, prove
 from worldmove.worker.copies import CopyTable

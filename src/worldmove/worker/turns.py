@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from enum import IntEnum
 
-from worldmove.move.hosts import Blocking
+from worldmove.transport.base import Blocking
 
 
 class Turn(IntEnum):
