@@ -162,8 +162,8 @@ class Gateway:
     @contained
     def _take(self, _session: str, worker: str, message: Played) -> None:
         match message:
-            case Left(session=name, block=block):
-                self._recall(name, block)
+            case Left(session=name, block=block) if name in self.lives:
+                self.lives[name].recall(block)
             case BlockDone(session=name) if (recovery := self._recovery(name)) is not None:
                 recovery.take(message)
             case BlockDone(session=name) | StateDone(session=name) if name in self.lives:
@@ -283,15 +283,6 @@ class Gateway:
     def _resuming(self, session: str) -> Resuming | None:
         live = self.lives.get(session)
         return None if live is None else live.resuming
-
-    def _recall(self, session: str, block: BlockDone) -> None:
-        """A block that an earlier server has shown: who comes back may lack it."""
-        live = self.lives.get(session)
-        if live is not None and live.resuming is not None:
-            live.resuming.recalled(block)
-            if live.resuming.is_over:
-                live.screen.recall(block)
-                live.recalled(block)
 
     def _recovery(self, name: str) -> Recovery | None:
         return next((recovery for recovery in self.recoveries.values() if recovery.name == name), None)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Fleet, Owner
 from worldmove.serve.audience import Audience
+from worldmove.serve.comeback import Comeback
 from worldmove.serve.controls import Controls
 from worldmove.serve.feed import Feed
 from worldmove.serve.journal import Journal
@@ -21,17 +21,14 @@ from worldmove.serve.play_messages import Lost, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.screen import Screen
-from worldmove.serve.sequencer import Sequencer
 from worldmove.serve.showing import Showing
 from worldmove.serve.standstill import Standstill
 from worldmove.serve.tally import Tally
-from worldmove.serve.tempo import Situation, Tempo, TempoConfig, horizon_s
+from worldmove.serve.tempo import Situation, horizon_s
 from worldmove.serve.witness import Witness
 from worldmove.worker.messages import BlockDone, CheckDone, Followed, Opened, Replayed, StateDone
 
 log = structlog.get_logger()
-AGAIN_S = 0.25
-"""Until what could not be put on file is tried again."""
 
 
 class Live:
@@ -56,7 +53,7 @@ class Live:
         self.server_life = config.server_life
         self.receipts = config.receipts
         self.audience = Audience(config.limits.max_watchers)
-        self.sequencer = _begun(self.start)
+        self.sequencer = self.start.sequencer()
         self.journal = Journal()
         self.opened: Opened | None = None
         self.lost_why: str | None = None
@@ -66,10 +63,11 @@ class Live:
         self.witness = Witness()
         self.standstill = Standstill(overdue_s=self._overdue_s, will_go_on=self._will_go_on)
         self._owed = Owed(config.check_blocks)
-        self._tempo = _tempo(config)
+        self._tempo = config.tempo()
         self._fleet = fleet
         self.feed = self._fed(fleet)
         self.screen = self._screened(fleet)
+        self._comeback = None if resuming is None else self._coming_back(resuming, fleet)
         self.controls = Controls(
             audience=self.audience, sequencer=self.sequencer, keys=config.spec.keys, on_change=self.feed.nudge
         )
@@ -80,42 +78,17 @@ class Live:
         """Play the session."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.feed.run())
-            if self.resuming is not None:
-                await self._resume(self.resuming)
+            if self._comeback is not None:
+                await self._comeback.show(self.spec.keys, self.server_life)
             tasks.create_task(self._showing.run())
-            if self.resuming is not None:
-                await self._resume_lists(self.resuming)
+            if self._comeback is not None:
+                await self._comeback.close()
+                self._go_on()
 
-    async def _resume(self, resuming: Resuming) -> None:
-        """Wait until the next block is known, and let in who has come back."""
-        next_block = await resuming.showable()
-        if (fork := resuming.reports.forks_at) is not None:
-            await self._fork(fork)
-        recalled = [resuming.blocks[block] for block in sorted(resuming.blocks)]
-        self.screen.resume(next_block, recalled, shown_before=resuming.reports.shown_before)
-        for block in recalled:
-            self.recalled(block)
-        self.sequencer.begin_again(resuming.newest_number, self.spec.keys, life=self.server_life)
-        log.info("resumed", session=self.name, block=next_block)
-        resuming.let_in()
-
-    async def _fork(self, block: int) -> None:
-        """Have it on file, before anything is shown, that receipts of this block and of later ones count no more."""
-        while True:
-            try:
-                self._fleet.fork(self.name, block)
-            except LedgerError:
-                await asyncio.sleep(AGAIN_S)
-            else:
-                self.screen.forks = (*self.screen.forks, block)
-                return
-
-    async def _resume_lists(self, resuming: Resuming) -> None:
-        """Wait until every holder has reported, and close lists from there on."""
-        await resuming.closable()
-        self.sequencer.resume(self.screen.next_block, resuming.reports.lists)
-        self.resuming = None
-        if self.lost_why is not None:
+    def _go_on(self) -> None:
+        """Every holder of an earlier server's session has reported: close lists from the next block on."""
+        resuming, self.resuming = self.resuming, None
+        if resuming is None or self.lost_why is not None:
             return
         self.feed.enabled = True
         self._first = None if resuming.holders else self.sequencer.first
@@ -142,10 +115,10 @@ class Live:
             case Opened():
                 self.opened = message
 
-    def recalled(self, block: BlockDone) -> None:
+    def recall(self, block: BlockDone) -> None:
         """A block that an earlier server has shown is here again."""
-        if block.block < self.screen.next_block:
-            self.witness.shown(block.block, block.frame_sha256)
+        if self.resuming is not None and self._comeback is not None:
+            self._comeback.recall(block)
 
     def _replayed(self, message: Replayed) -> None:
         """A copy that took over has computed a block anew: its first own block is shown only if all are equal."""
@@ -294,6 +267,16 @@ class Live:
             first_block=self.start.first_block,
         )
 
+    def _coming_back(self, resuming: Resuming, fleet: Fleet) -> Comeback:
+        return Comeback(
+            self.name,
+            resuming=resuming,
+            fleet=fleet,
+            screen=self.screen,
+            sequencer=self.sequencer,
+            witness=self.witness,
+        )
+
     def _shown_by(self, metrics: Metrics) -> Showing:
         return Showing(
             self.name,
@@ -306,16 +289,3 @@ class Live:
             witness=self.witness,
             on_shown=self.feed.nudge,
         )
-
-
-def _begun(start: Start) -> Sequencer:
-    """Return a sequencer that goes on where a session begins."""
-    sequencer = Sequencer()
-    if start.first_block:
-        sequencer.go_on(start.first_block, start.number, start.down)
-    return sequencer
-
-
-def _tempo(config: LiveConfig) -> Tempo:
-    period_s = config.spec.period_s
-    return Tempo(TempoConfig(period_s=period_s, lead_s=period_s, rest_after_s=config.rest_after_s))

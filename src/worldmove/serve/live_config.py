@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from worldmove.engine.base import EngineSpec
 from worldmove.serve.limits import PlayLimits
 from worldmove.serve.receipts import Receipts
+from worldmove.serve.sequencer import Sequencer
+from worldmove.serve.tempo import Tempo, TempoConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,11 @@ class LiveConfig:
     check_blocks: int = 2
     limits: PlayLimits = field(default_factory=PlayLimits)
 
+    def tempo(self) -> Tempo:
+        """Return a session's tempo, before anything was closed."""
+        period_s = self.spec.period_s
+        return Tempo(TempoConfig(period_s=period_s, lead_s=period_s, rest_after_s=self.rest_after_s))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
@@ -36,3 +43,10 @@ class Start:
     """Of the newest key change before ``first_block``."""
     down: tuple[str, ...] = ()
     """Keys that were down by then."""
+
+    def sequencer(self) -> Sequencer:
+        """Return a sequencer that goes on here."""
+        sequencer = Sequencer()
+        if self.first_block:
+            sequencer.go_on(self.first_block, self.number, self.down)
+        return sequencer
