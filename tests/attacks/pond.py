@@ -12,7 +12,7 @@ import numpy as np
 from worldmove.state import Manifest
 from worldmove.state.arena import Arena, Placement, materialise
 from worldmove.state.capture import Capture, capture
-from worldmove.worker.states import engine_asked
+from worldmove.worker.foreign import engine_asked
 
 
 class Pond:

@@ -13,7 +13,9 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import group_paths, groups, state_digest
 from worldmove.state.dtypes import TORCH_ITEM_BYTES
 from worldmove.state.saved_state import copy_aside
-from worldmove.worker.states import captured_of, freeze_in, install_in, open_in
+from worldmove.worker.freezing import freeze_in
+from worldmove.worker.installing import install_in, open_in
+from worldmove.worker.states import captured_of
 
 DIGESTER = Xxh3Digester()
 SIZE = 128 << 20

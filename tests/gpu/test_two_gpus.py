@@ -19,7 +19,9 @@ from worldmove.state.digest import state_digest
 from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
 from worldmove.state.memory import Part, Piece
-from worldmove.worker.states import DIGESTER, freeze_in, install_in, open_in
+from worldmove.worker.freezing import freeze_in
+from worldmove.worker.installing import install_in, open_in
+from worldmove.worker.states import DIGESTER
 
 ENGINE = "python:tests.worker.device_engine:build_cuda"
 WAYS = [("cuda:0", "cuda:1"), ("cuda:1", "cuda:0")]

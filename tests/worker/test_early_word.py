@@ -10,9 +10,9 @@ from tests.worker.bench_worker import bench
 from tests.worker.counting import CountingEngine, World
 from worldmove.engine.base import Block, KeyChange, Rolled
 from worldmove.errors import StateRefused
+from worldmove.worker.freezing import rolled_in
 from worldmove.worker.messages import Open
 from worldmove.worker.source_copy import SourceOfMove
-from worldmove.worker.states import rolled_in
 
 
 class TellingEngine(CountingEngine):

@@ -12,7 +12,9 @@ from worldmove.engine.base import Rolled
 from worldmove.errors import EngineFailed, StateRefused
 from worldmove.state.arena import Arena
 from worldmove.units import MIB
-from worldmove.worker.states import engine_asked, engine_trusted, freeze_in, install_in, open_in, rolled_in
+from worldmove.worker.foreign import engine_asked, engine_trusted
+from worldmove.worker.freezing import freeze_in, rolled_in
+from worldmove.worker.installing import install_in, open_in
 
 
 def fails(*_arguments: Any, **_options: Any) -> Any:

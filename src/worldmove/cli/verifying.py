@@ -27,7 +27,8 @@ from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import first_difference
 from worldmove.state.saved_state import load
 from worldmove.worker.engines import build_engine
-from worldmove.worker.states import DIGESTER, account_of, digest_of, install_in, open_in
+from worldmove.worker.installing import install_in, open_in
+from worldmove.worker.states import DIGESTER, account_of, digest_of
 from worldmove.worker.warm_up import WarmUp, warm_up
 
 

@@ -16,9 +16,10 @@ from worldmove.state.capture import Capture, capture
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Manifest
 from worldmove.state.part import lay, twins
+from worldmove.worker.foreign import engine_asked
+from worldmove.worker.installing import tree_in
 from worldmove.worker.loop import MARGIN, Tools
 from worldmove.worker.meter import HIGH
-from worldmove.worker.states import engine_asked, tree_in
 from worldmove.worker.turns import Turn
 
 OWN_HOLDS = 1

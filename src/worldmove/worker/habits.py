@@ -25,7 +25,8 @@ from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
 from worldmove.state.part import part_of
 from worldmove.state.rows import Rows, final_rows, min_row_bytes, rows_of
-from worldmove.worker.states import DIGESTER, copy_aside_in, engine_asked, followed_paths
+from worldmove.worker.foreign import engine_asked
+from worldmove.worker.states import DIGESTER, copy_aside_in, followed_paths
 
 Said = Sequence[tuple[str, float]]
 """Each path that was called final, and when."""

@@ -25,12 +25,12 @@ from worldmove.state.manifest import Manifest
 from worldmove.state.proof import MoveProof, prove
 from worldmove.transport.base import Channel
 from worldmove.worker.copies import CopyTable
+from worldmove.worker.installing import install_tree, tree_in
 from worldmove.worker.kept import Keeping, KeptState, KeptTable
 from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Failed, Keep, Kept, NotDone, Revive
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import Slot, SlotPool, SlotState
-from worldmove.worker.states import install_tree, tree_in
 from worldmove.worker.taking import ATTEMPT
 from worldmove.worker.turns import Turn
 

@@ -27,6 +27,7 @@ from worldmove.errors import EngineFailed, MessageError, StateRefused
 from worldmove.move.message import MAX_BLOB_BYTES, MAX_HANDED_BYTES
 from worldmove.transport.base import Blocking
 from worldmove.worker.courtesy import Courtesy
+from worldmove.worker.foreign import engine_asked, engine_trusted
 from worldmove.worker.line import Line
 from worldmove.worker.message import Notes
 from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, Replayed, StateDone, ToServer
@@ -34,7 +35,7 @@ from worldmove.worker.meter import Meter
 from worldmove.worker.on_their_way import OnTheirWay
 from worldmove.worker.pictures import Pictures, Taking, taken
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import Account, account_of, digest_of, engine_asked, engine_trusted
+from worldmove.worker.states import Account, account_of, digest_of
 from worldmove.worker.turns import Turn, Turns
 
 MARGIN = 1.1

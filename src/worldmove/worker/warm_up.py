@@ -19,18 +19,10 @@ from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout
 from worldmove.units import MIB, PAGE_BYTES, round_up
 from worldmove.worker.device_rates import device_rates
+from worldmove.worker.freezing import freeze_in, layout_in
 from worldmove.worker.habits import habits
-from worldmove.worker.states import (
-    DIGESTER,
-    captured_of,
-    copy_aside_in,
-    digest_of,
-    freeze_in,
-    install_tree,
-    layout_in,
-    open_in,
-    tree_in,
-)
+from worldmove.worker.installing import install_tree, open_in, tree_in
+from worldmove.worker.states import DIGESTER, captured_of, copy_aside_in, digest_of
 
 CANARY_SEED = 20_070_607
 SAMPLE_BYTES = 32 * MIB

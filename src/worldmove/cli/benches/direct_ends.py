@@ -33,17 +33,10 @@ from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
 from worldmove.state.rehearsal import Rehearsal
 from worldmove.worker.engines import build_engine
+from worldmove.worker.freezing import freeze_in, layout_in
+from worldmove.worker.installing import install_tree, installs_ahead, open_in, rehearse_in, tree_in
 from worldmove.worker.process import DEVICE_SWITCH_INTERVAL_S, GC_THRESHOLDS, SWITCH_INTERVAL_S
-from worldmove.worker.states import (
-    DIGESTER,
-    freeze_in,
-    install_tree,
-    installs_ahead,
-    layout_in,
-    open_in,
-    rehearse_in,
-    tree_in,
-)
+from worldmove.worker.states import DIGESTER
 from worldmove.worker.warm_up import warm_up
 
 STILL = "still"

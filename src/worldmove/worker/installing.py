@@ -1,0 +1,109 @@
+"""Makes a session of what lies in a slot, or is landing there. Everything here runs in the engine's thread.
+
+Opening and moving use one mechanism: a state is captured, laid into an arena, made a tree again over that
+arena, and installed. So a session that was never moved plays from the same kind of memory as one that was.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from worldmove.engine.base import Engine, InstallsUnread, Tree
+from worldmove.state.arena import AnyArena, Landing, Placement, adopt, landing
+from worldmove.state.capture import Capture
+from worldmove.state.digest import BeginPass, Pass
+from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.materialise import build
+from worldmove.state.preview import Preview
+from worldmove.state.recapture import Known, recapture
+from worldmove.state.rehearsal import Rehearsal, rehearse
+from worldmove.worker.foreign import engine_asked
+from worldmove.worker.states import captured_of, known_in
+
+
+def open_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Any, Capture]:
+    """Move a new session's memory into a slot; return the session over it, and its state there. Raises ArenaFull."""
+    engine.quiesce(session)
+    first = captured_of(engine, session)
+    return install_in(engine, first.manifest, adopt(first, arena), arena)
+
+
+def install_in(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: AnyArena) -> tuple[Any, Capture]:
+    """Make a session of what lies in an arena; return it, and its state as it will be played."""
+    return install_tree(engine, tree_in(engine, manifest, placement, arena))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A tree over an arena in which bytes may still be landing."""
+
+    tree: Tree
+    landing: Landing
+    known: Known | None = None
+    """What was resolved of it before it was there."""
+
+
+def tree_in(
+    engine: Engine[Any], manifest: Manifest, placement: Placement, arena: AnyArena, rehearsal: Rehearsal | None = None
+) -> Built:
+    """Make a tree of what will lie in an arena, for an engine to install. Raises StateRefused."""
+    with engine_asked("be given its state"):
+        tree = None if rehearsal is None else rehearsal.tree(manifest, placement, engine.state_types)
+        if rehearsal is not None and tree is not None:
+            return Built(tree=tree, landing=rehearsal.landing, known=rehearsal.known)
+        state = landing(manifest, placement, arena)
+        return Built(tree=build(state.capture, engine.state_types), landing=state)
+
+
+def rehearse_in(engine: Engine[Any], layout: Layout, arena: AnyArena) -> Rehearsal | None:
+    """Make ready for a state that is offered: all of it that will not change. None where the offer does not tell it."""
+    preview = Preview.of(layout)
+    if preview is None:
+        return None
+    with engine_asked("be given its state"):
+        return rehearse(preview.manifest, preview.places, arena, engine.state_types)
+
+
+def installs_ahead(engine: Engine[Any], built: Built) -> bool:
+    """Say whether a tree may be installed while its bytes are landing: nobody reads one of them until they have."""
+    return isinstance(engine, InstallsUnread) and engine.installs_unread and not built.landing.staged
+
+
+def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
+    """Make a session of a tree whose bytes have landed; return it, and its state as it will be played.
+
+    They may still be landing where ``installs_ahead`` says so.
+    """
+    with engine_asked("install"):
+        built.landing.settle()
+        session = engine.install(built.tree)
+        engine.quiesce(session)
+        if built.known is None:
+            return session, captured_of(engine, session)
+        return session, recapture(built.known, engine.state(session)).capture
+
+
+def install_known(engine: Engine[Any], built: Built) -> tuple[Any, Known]:
+    """Make a session of a tree whose bytes have landed; return it, and what makes resolving its state again cheaper."""
+    with engine_asked("install"):
+        built.landing.settle()
+        session = engine.install(built.tree)
+        return session, known_in(engine, session)
+
+
+def install_landing(
+    engine: Engine[Any],
+    manifest: Manifest,
+    placement: Placement,
+    arena: AnyArena,
+    rehearsal: Rehearsal | None,
+    begin: BeginPass,
+) -> tuple[Any, Capture, Pass] | Built:
+    """Make a session of what is landing in an arena, and begin a pass that comes after it.
+
+    Only the tree, where the engine would read it.
+    """
+    built = tree_in(engine, manifest, placement, arena, rehearsal)
+    if not installs_ahead(engine, built):
+        return built
+    session, captured = install_tree(engine, built)
+    return session, captured, begin(captured)
