@@ -27,15 +27,16 @@ from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.likeness import Likeness
 from worldmove.engine.matrix.session import Session, adopt, export, new_session
 from worldmove.state import wmf1
-from worldmove.state.arena import Gathered, Placement, begin_gather, extents, foreseen, gather
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import Pass, Xxh3Digester, prepare, prepare_key
 from worldmove.state.extent import Extent
+from worldmove.state.gathering import Gathered, begin_gather, gather
 from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Pending, Plan, Tuning
 from worldmove.state.kit_double import Done, DoubleKit
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.memory import Behind, Part, Pieces, Shifts
+from worldmove.state.placement import Placement, extents, foreseen
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
 from worldmove.state.recapture import Known, recapture, remember

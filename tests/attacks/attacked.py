@@ -15,10 +15,12 @@ from tests.move.virtual import inline
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Boundary, Meet, Prepared
 from worldmove.state import Manifest
-from worldmove.state.arena import Arena, Extent, extents
+from worldmove.state.arena import Arena
+from worldmove.state.extent import Extent
 from worldmove.state.geometry import overlap
 from worldmove.state.leaf import ArrayLeaf
 from worldmove.state.manifest import Layout
+from worldmove.state.placement import extents
 from worldmove.state.preview import Preview, hear
 from worldmove.state.storage import leaf_runs
 from worldmove.transport.base import Channel, Transport

@@ -33,8 +33,8 @@ from worldmove.move.messages import (
     Still,
 )
 from worldmove.state import Manifest, Placement
-from worldmove.state.arena import Extent
 from worldmove.state.digest import split
+from worldmove.state.extent import Extent
 from worldmove.transport.base import Channel
 
 USUAL_S = 0.0005

@@ -12,9 +12,11 @@ from tests.move.rolling import Rolling
 from tests.move.toy import TYPES
 from worldmove.errors import MoveRefused, StateRefused
 from worldmove.state import Manifest
-from worldmove.state.arena import Arena, Placement, materialise
+from worldmove.state.arena import Arena
 from worldmove.state.capture import capture
+from worldmove.state.landing import materialise
 from worldmove.state.part import lay, twins
+from worldmove.state.placement import Placement
 
 SHAPE = (32, 16)
 NUM_FEATURES = 4

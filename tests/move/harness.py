@@ -48,9 +48,11 @@ from worldmove.move.shadow_slot import ComponentSlot
 from worldmove.move.source import Refused, Source, SourceConfig
 from worldmove.move.source_copy import Frozen, Resting, WhenReady
 from worldmove.state import Environment, Layout, Manifest, Placement, Xxh3Digester, gather
-from worldmove.state.arena import Arena, foreseen, landed
+from worldmove.state.arena import Arena
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import BeginPass, Pass
+from worldmove.state.landing import landed
+from worldmove.state.placement import foreseen
 from worldmove.state.preview import Preview
 from worldmove.transport.base import Transport
 from worldmove.transport.loopback import Loopback

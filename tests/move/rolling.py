@@ -6,8 +6,10 @@ import torch
 
 from tests.move.toy import TYPES, Toy
 from worldmove.state import Manifest
-from worldmove.state.arena import Arena, Placement, materialise
+from worldmove.state.arena import Arena
 from worldmove.state.capture import Capture, capture
+from worldmove.state.landing import materialise
+from worldmove.state.placement import Placement
 
 ROW_BYTES = 32
 NUM_ROWS, BY = 24, 3

@@ -11,8 +11,9 @@ from tests.move.harness import Copy, Fleet, Plays, reference
 from tests.move.virtual import inline, run
 from worldmove.move.messages import Ended, Landed, Proof
 from worldmove.state import Manifest, Placement
-from worldmove.state.arena import Arena, extents
+from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
+from worldmove.state.placement import extents
 from worldmove.transport.loopback import Loopback
 from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
 

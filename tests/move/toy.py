@@ -10,8 +10,10 @@ from typing import Any
 import torch
 
 from worldmove.state import Manifest
-from worldmove.state.arena import Arena, Placement, materialise
+from worldmove.state.arena import Arena
 from worldmove.state.capture import Capture, capture
+from worldmove.state.landing import materialise
+from worldmove.state.placement import Placement
 
 TYPES: dict[str, type] = {}
 

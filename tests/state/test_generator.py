@@ -12,8 +12,9 @@ from tests.state.equality import plain
 from tests.state.trees import GENERATORS
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.state import capture
-from worldmove.state.arena import Arena, materialise
+from worldmove.state.arena import Arena
 from worldmove.state.generator import MAX_POOL_WORDS, load, save
+from worldmove.state.landing import materialise
 from worldmove.state.leaf import GeneratorRecord
 from worldmove.state.manifest import MAX_GENERATORS_BYTES
 

@@ -10,11 +10,12 @@ from tests.state.test_recapture import MUTATIONS, REFUSED, TYPES, is_same, tree
 from worldmove.errors import ManifestError, StateRefused
 from worldmove.state import Arena, Layout, Manifest, Xxh3Digester, capture, gather, materialise
 from worldmove.state.amended import amended
-from worldmove.state.arena import AnyArena, foreseen, new_arena
+from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.digest import state_digest
 from worldmove.state.extent import Extent
 from worldmove.state.kit_double import DoubleKit
 from worldmove.state.leaf import EnumLeaf
+from worldmove.state.placement import foreseen
 from worldmove.state.recapture import recapture
 from worldmove.state.rehearsal import rehearse
 

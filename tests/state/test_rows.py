@@ -10,7 +10,8 @@ from tests.state.trees import TYPES, state_of_every_kind, trees
 from worldmove.errors import StateRefused
 from worldmove.state import Capture, capture, extents
 from worldmove.state import rows as module
-from worldmove.state.arena import Arena, Placement, foreseen
+from worldmove.state.arena import Arena
+from worldmove.state.placement import Placement, foreseen
 from worldmove.state.rows import Rows, final_rows, min_row_bytes, rolled_from, rows_of
 
 

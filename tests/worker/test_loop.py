@@ -9,7 +9,8 @@ from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine
 from worldmove.errors import ProtocolError
 from worldmove.move.source_copy import Frozen
-from worldmove.state.arena import Arena, extents
+from worldmove.state.arena import Arena
+from worldmove.state.placement import extents
 from worldmove.worker import inputs
 from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Acknowledge, BlockDone, CheckDone, Open

@@ -17,8 +17,10 @@ import numpy as np
 
 from worldmove.audit.trail import within
 from worldmove.engine.base import Engine
-from worldmove.state.arena import Arena, adopt, materialise
+from worldmove.state.arena import Arena
 from worldmove.state.capture import Capture
+from worldmove.state.gathering import adopt
+from worldmove.state.landing import materialise
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.structure import Container, Node, RecordNode, children, leaf_paths
 from worldmove.state.tree import Flat, flatten, rebuild

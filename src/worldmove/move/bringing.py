@@ -22,12 +22,12 @@ from worldmove.move.protocol import DestinationEvent
 from worldmove.move.readiness import Readiness
 from worldmove.move.reception import Reception
 from worldmove.move.rounds import Rounds
-from worldmove.state.arena import Placement, check_placement, extents, extents_of
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass
 from worldmove.state.extent import Extent
 from worldmove.state.gate import number_of
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement, check_placement, extents, extents_of
 from worldmove.state.preview import hear
 from worldmove.state.proof import MoveProof
 

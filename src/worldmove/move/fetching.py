@@ -15,10 +15,12 @@ from worldmove.move.damage import say_damage
 from worldmove.move.device_path import DeviceWriteWindow, open_window
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.window import WriteWindow
-from worldmove.state.arena import AnyArena, Placement, extents, landed
+from worldmove.state.arena import AnyArena
 from worldmove.state.digest import groups
 from worldmove.state.extent import Extent
+from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement, extents
 from worldmove.state.proof import Mismatch, MoveProof
 from worldmove.state.runs import Runs
 from worldmove.transport.base import Channel, Transport

@@ -19,10 +19,10 @@ from worldmove.move.patience import Patience
 from worldmove.move.proof_fields import said_by
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
-from worldmove.state.arena import check_placement
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import check_placement
 from worldmove.state.proof import MoveProof
 from worldmove.units import bytes_text
 

@@ -20,8 +20,8 @@ from worldmove.move.messages import Component, Fetched, Handed, Offer
 from worldmove.move.proof_fields import said_by
 from worldmove.move.reception import Reception
 from worldmove.move.shadow_slot import ComponentSlot
-from worldmove.state.arena import Placement, check_placement
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement, check_placement
 
 MOST_WAITING_BYTES = 64 << 20
 """Of what blocks have handed on and was not stepped yet; with more it never catches up."""

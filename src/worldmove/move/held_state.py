@@ -17,10 +17,11 @@ from worldmove.move.following import Following
 from worldmove.move.messages import Boundary, Meet
 from worldmove.move.reconcile import Difference, nothing, reconcile
 from worldmove.move.said_rows import BoundarySaid, RestSaid, said_at_boundary, said_at_rest, unsaid
-from worldmove.state.arena import AnyArena, Placement, check_placement, extents_of
+from worldmove.state.arena import AnyArena
 from worldmove.state.arena_rows import held_in, move_in
 from worldmove.state.held import Holding
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement, check_placement, extents_of
 from worldmove.state.rows import Numbers, Rows, final_rows, rolled_from, rows_of
 from worldmove.state.runs import Runs
 

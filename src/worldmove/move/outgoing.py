@@ -25,10 +25,10 @@ from worldmove.move.second_pass import SecondPass
 from worldmove.move.source_copy import Frozen, SourceCopy
 from worldmove.move.streaming import tell_finals, tell_handed
 from worldmove.move.told_rows import Said, ToldRows
-from worldmove.state.arena import Placement
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import Pass, prepare_key, state_digest
+from worldmove.state.placement import Placement
 from worldmove.state.preview import tell
 from worldmove.state.proof import MoveProof
 

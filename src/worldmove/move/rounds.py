@@ -26,10 +26,10 @@ from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.reception import Reception
 from worldmove.move.strategy import Strategy
-from worldmove.state.arena import Placement, check_placement, extents
 from worldmove.state.arena_rows import move_in
 from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement, check_placement, extents
 from worldmove.state.preview import Preview
 
 READY_S = 0.5

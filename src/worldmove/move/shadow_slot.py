@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from worldmove.state.arena import AnyArena, Placement
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.placement import Placement
 
 
 class ShadowSlot(Protocol):

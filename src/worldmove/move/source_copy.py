@@ -7,10 +7,11 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from worldmove.state.arena import AnyArena, Placement
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.placement import Placement
 from worldmove.state.preview import Preview
 
 

@@ -1,15 +1,6 @@
 """What a session is: its leaves, its memory, its manifest, its digests. Nothing here moves."""
 
-from worldmove.state.arena import (
-    Arena,
-    Placement,
-    adopt,
-    check_placement,
-    extents,
-    gather,
-    landed,
-    materialise,
-)
+from worldmove.state.arena import Arena
 from worldmove.state.capture import Capture, HostStorage, capture
 from worldmove.state.digest import (
     GROUP_BYTES,
@@ -24,8 +15,11 @@ from worldmove.state.digest import (
 )
 from worldmove.state.environment import Environment, FieldDifference, collect
 from worldmove.state.extent import Extent
+from worldmove.state.gathering import adopt, gather
+from worldmove.state.landing import landed, materialise
 from worldmove.state.leaf_record import LeafRecord
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.placement import Placement, check_placement, extents
 from worldmove.state.proof import Mismatch, MoveProof, prove
 from worldmove.state.storage import StorageRecord
 

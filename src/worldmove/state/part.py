@@ -6,10 +6,12 @@ from typing import Any
 import msgspec
 
 from worldmove.errors import StateRefused
-from worldmove.state.arena import AnyArena, Placement, begin_copy
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
+from worldmove.state.gathering import begin_copy
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement
 
 Twins = tuple[tuple[int, int], ...]
 """A storage of a part, and the one of the whole that has the same leaves at the same offsets."""

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from worldmove.errors import ManifestError
-from worldmove.state.arena import Placement
 from worldmove.state.difference import Difference, difference, is_difference
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.placement import Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from worldmove.state.amended import changed_leaves
-from worldmove.state.arena import AnyArena, Landing, Placement, extents, landing
+from worldmove.state.arena import AnyArena
 from worldmove.state.device_window import joined
 from worldmove.state.difference import is_same
 from worldmove.state.digest import prepare
+from worldmove.state.landing import Landing, landing
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import make_leaves, make_some
+from worldmove.state.placement import Placement, extents
 from worldmove.state.recapture import Known, exchanged, remember
 from worldmove.state.structure import DictNode, ListNode, Node, leaf_paths
 from worldmove.state.tree import rebuild

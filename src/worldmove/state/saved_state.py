@@ -8,11 +8,13 @@ from typing import BinaryIO
 import numpy as np
 
 from worldmove.errors import ArenaFull, FileRefused
-from worldmove.state.arena import AnyArena, Arena, Placement, landed
+from worldmove.state.arena import AnyArena, Arena
 from worldmove.state.capture import Capture, HostStorage, Storage
 from worldmove.state.digest import Digester, state_digest, state_digest_of_bytes
 from worldmove.state.extent import Extent
+from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement
 from worldmove.state.saved import SavedHeader, read_header, read_manifest
 from worldmove.units import ALIGNMENT_BYTES, round_up
 

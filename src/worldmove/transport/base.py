@@ -14,9 +14,10 @@ source's part is to let its arena be read. So closing the write window is the de
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
-from worldmove.state.arena import Arena, Extent
+from worldmove.state.arena import Arena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
+from worldmove.state.extent import Extent
 from worldmove.state.memory import PendingCopy
 
 MAX_TICKET_BYTES = 512

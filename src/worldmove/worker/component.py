@@ -11,11 +11,12 @@ from typing import Any
 
 from worldmove.engine.base import Follows, Tree
 from worldmove.errors import MoveRefused, StateRefused
-from worldmove.state.arena import AnyArena, Placement, new_arena
+from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.capture import Capture, capture
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Manifest
 from worldmove.state.part import lay, twins
+from worldmove.state.placement import Placement
 from worldmove.worker.foreign import engine_asked
 from worldmove.worker.installing import tree_in
 from worldmove.worker.loop import MARGIN, Tools

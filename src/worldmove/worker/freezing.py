@@ -10,11 +10,13 @@ from worldmove.engine.base import Engine, Rolls
 from worldmove.errors import StateRefused
 from worldmove.move.message import MAX_COUNT, MAX_ROLLED
 from worldmove.move.streaming import can_be_said
-from worldmove.state.arena import AnyArena, Gathered, Placement, begin_gather, foreseen, gather
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
+from worldmove.state.gathering import Gathered, begin_gather, gather
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout
+from worldmove.state.placement import Placement, foreseen
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.worker.foreign import engine_asked
 from worldmove.worker.states import captured_of, known_in

@@ -15,15 +15,17 @@ import numpy as np
 from worldmove.engine.base import Engine, Follows, Streams
 from worldmove.errors import StateRefused
 from worldmove.move.streaming import can_be_said
-from worldmove.state.arena import AnyArena, Placement, landed
+from worldmove.state.arena import AnyArena
 from worldmove.state.arena_rows import held_in
 from worldmove.state.capture import capture
 from worldmove.state.digest import state_digest
 from worldmove.state.held import Holding
 from worldmove.state.kits import kit_of
+from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
 from worldmove.state.part import part_of
+from worldmove.state.placement import Placement
 from worldmove.state.rows import Rows, final_rows, min_row_bytes, rows_of
 from worldmove.worker.foreign import engine_asked
 from worldmove.worker.states import DIGESTER, copy_aside_in, followed_paths

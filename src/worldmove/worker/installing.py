@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from worldmove.engine.base import Engine, InstallsUnread, Tree
-from worldmove.state.arena import AnyArena, Landing, Placement, adopt, landing
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
+from worldmove.state.gathering import adopt
+from worldmove.state.landing import Landing, landing
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.materialise import build
+from worldmove.state.placement import Placement
 from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known, recapture
 from worldmove.state.rehearsal import Rehearsal, rehearse

@@ -18,10 +18,12 @@ from worldmove.move.damage import say_damage
 from worldmove.move.device_path import open_window
 from worldmove.move.host import Host
 from worldmove.move.sayable import said
-from worldmove.state.arena import AnyArena, Placement, check_placement, extents, landed
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.extent import Extent
+from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement, check_placement, extents
 from worldmove.state.proof import MoveProof, prove
 from worldmove.transport.base import Channel
 from worldmove.worker.copies import CopyTable

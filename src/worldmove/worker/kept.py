@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from worldmove.engine.base import KeyChange
-from worldmove.state.arena import Placement
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement
 from worldmove.state.proof import MoveProof
 from worldmove.worker.inputs import InputLists
 from worldmove.worker.messages import KEPT, Copy

@@ -9,10 +9,11 @@ import numpy as np
 from worldmove.engine.base import Engine
 from worldmove.errors import FileRefused, MoveRefused, StateRefused, UserError, WorldMoveError
 from worldmove.move.sayable import said, word
-from worldmove.state.arena import AnyArena, Placement
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement
 from worldmove.state.saved import SavedHeader
 from worldmove.state.saved_state import load
 from worldmove.worker.copies import CopyTable

@@ -6,11 +6,12 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from worldmove.errors import MoveRefused, ProtocolError, WorldMoveError
-from worldmove.state.arena import AnyArena, Placement
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.known import Known
 from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.placement import Placement
 from worldmove.state.rehearsal import Rehearsal
 from worldmove.transport.base import Blocking
 from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES, STANDS

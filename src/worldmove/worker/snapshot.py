@@ -11,9 +11,11 @@ Whoever took a snapshot frees it, whatever became of what it was taken for.
 from functools import partial
 
 from worldmove.errors import MoveRefused
-from worldmove.state.arena import AnyArena, Placement, landed
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
+from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
+from worldmove.state.placement import Placement
 from worldmove.worker.boundaries import next_boundary
 from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy

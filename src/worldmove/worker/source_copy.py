@@ -8,10 +8,11 @@ from functools import partial
 
 from worldmove.errors import ProtocolError, StateRefused
 from worldmove.move.source_copy import Aside, Frozen, Resting, WhenReady
-from worldmove.state.arena import AnyArena, Placement, in_place_bytes
+from worldmove.state.arena import AnyArena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import BeginPass
 from worldmove.state.manifest import Layout
+from worldmove.state.placement import Placement, in_place_bytes
 from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known
 from worldmove.transport.base import Blocking

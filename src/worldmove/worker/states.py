@@ -7,13 +7,15 @@ from typing import Any
 from worldmove.engine.base import Engine, Follows
 from worldmove.errors import StateRefused
 from worldmove.move.streaming import can_be_said
-from worldmove.state.arena import AnyArena, Placement, adopt
+from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, prepare, state_digest
+from worldmove.state.gathering import adopt
 from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Manifest
 from worldmove.state.part import part_of
+from worldmove.state.placement import Placement
 from worldmove.state.recapture import Known, remember
 from worldmove.state.structure import key_path
 from worldmove.worker.foreign import engine_asked

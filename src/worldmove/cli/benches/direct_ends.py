@@ -20,7 +20,7 @@ from worldmove.cli.benches.path_here import Early, PathHere
 from worldmove.engine.base import Engine
 from worldmove.errors import WorldMoveError
 from worldmove.move.second_pass import LOOK_S, latch_of
-from worldmove.state.arena import AnyArena, Placement, check_placement, extents, extents_of, in_place_bytes, new_arena
+from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import joined
@@ -29,6 +29,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Layout, Manifest
 from worldmove.state.memory import MemoryKit
+from worldmove.state.placement import Placement, check_placement, extents, extents_of, in_place_bytes
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
 from worldmove.state.rehearsal import Rehearsal

@@ -1,0 +1,107 @@
+"""Where in an arena a state's storages lie.
+
+A placement has the arena offset of every storage of a manifest.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from worldmove.errors import ManifestError
+from worldmove.state.arena import AnyArena
+from worldmove.state.by_id import ById
+from worldmove.state.capture import Capture
+from worldmove.state.extent import Extent
+from worldmove.state.geometry import NO_RUNS, merge, to_extents
+from worldmove.state.manifest import Manifest
+from worldmove.state.room import Room
+from worldmove.state.storage import StorageRecord
+from worldmove.units import ALIGNMENT_BYTES
+
+Placement = tuple[int, ...]
+"""The arena offset of each storage of a manifest, in its order."""
+
+
+def foreseen(capture: Capture, arena: AnyArena) -> Placement:
+    """Return where ``gather`` would bring everything, and copy nothing. Raises ArenaFull."""
+    return placed(capture, arena)[0]
+
+
+def placed(capture: Capture, arena: AnyArena) -> tuple[Placement, list[int]]:
+    """Return a place for every storage, and which of them do not lie there. Raises ArenaFull."""
+    size, lengths = arena.size, _lengths(ById(capture.manifest.storages))
+    addresses = capture.addresses
+    places = addresses - arena.address
+    ends = places + lengths
+    is_inside = (places >= 0) & (ends <= size)
+    moving = np.flatnonzero(~is_inside)
+    if len(moving):
+        kept = np.column_stack((places, ends))[is_inside]
+        wanted = np.column_stack((lengths[moving], addresses[moving] % ALIGNMENT_BYTES))
+        places[moving] = _found(kept.tobytes(), wanted.tobytes(), size)
+    return tuple(places.tolist()), moving.tolist()
+
+
+@lru_cache(maxsize=8)
+def _lengths(storages: ById[tuple[StorageRecord, ...]]) -> NDArray[np.int64]:
+    return np.array([storage.num_bytes for storage in storages.value], dtype=np.int64)
+
+
+# Hundreds of storages that are bound anew at each block take milliseconds; the offer has mostly asked the same.
+@lru_cache(maxsize=8)
+def _found(kept: bytes, wanted: bytes, size: int) -> NDArray[np.int64]:
+    """Return a place beside what is kept (begins and ends) for each of some storages, by lengths and remainders, all
+    as the bytes of arrays: looking up hundreds of pairs takes long. Raises ArenaFull.
+    """
+    room, places = Room(sorted(_pairs(kept)), size), np.zeros(len(wanted) // 16, dtype=np.int64)
+    # The largest first: small ones fit into what is left.
+    for index, (length, remainder) in sorted(enumerate(_pairs(wanted)), key=lambda each: -each[1][0]):
+        places[index] = room.take(length, remainder)
+    return places
+
+
+def _pairs(data: bytes) -> list[tuple[int, int]]:
+    return [(first, second) for first, second in np.frombuffer(data, dtype=np.int64).reshape(-1, 2).tolist()]
+
+
+def in_place_bytes(capture: Capture, arena: AnyArena) -> int:
+    """Return how many bytes of a state lie in an arena already."""
+    begin, end = arena.address, arena.address + arena.size
+    inside = (each for each in capture.storages if begin <= each.address and each.address + each.num_bytes <= end)
+    return sum(extent.length for storage in inside for extent in storage.used)
+
+
+def check_placement(manifest: Manifest, placement: Sequence[int], arena_size: int) -> None:
+    """Raise ManifestError unless every storage has a place of its own inside the arena."""
+    if len(placement) != len(manifest.storages):
+        raise ManifestError(f"{len(placement)} places for {len(manifest.storages)} storages")
+    end = 0
+    for at, index in sorted((at, index) for index, at in enumerate(placement)):
+        if at < end:
+            raise ManifestError(f"storage {index} at {at} overlaps what ends at {end}")
+        end = at + manifest.storages[index].num_bytes
+    if end > arena_size:
+        raise ManifestError(f"a storage ends at {end}, in an arena of {arena_size}")
+
+
+def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
+    """Return what must travel, in arena offsets: sorted, disjoint, adjacent ones merged."""
+    return _extents(ById(manifest.storages), tuple(placement))
+
+
+def extents_of(manifest: Manifest, placement: Placement, which: Sequence[int]) -> tuple[Extent, ...]:
+    """Return the same of some storages alone. Raises ManifestError for one that there is not."""
+    if any(not 0 <= index < len(manifest.storages) for index in which):
+        raise ManifestError("a storage is spoken of that there is not")
+    some = tuple(manifest.storages[index] for index in which)
+    return _extents(ById(some), tuple(placement[index] for index in which))
+
+
+# Asked for when an offer is prepared for, and again inside the pause.
+@lru_cache(maxsize=8)
+def _extents(storages: ById[tuple[StorageRecord, ...]], placement: Placement) -> tuple[Extent, ...]:
+    pairs = zip(storages.value, placement, strict=True)
+    runs = [(at + e.offset, at + e.end) for storage, at in pairs for e in storage.used]
+    return to_extents(merge([NO_RUNS, np.array(runs, dtype=np.int64).reshape(-1, 2)]))
