@@ -194,9 +194,9 @@ def test_a_cancel_frees_the_slot_only_once_nothing_computes_in_it(while_it_steps
         left(pair, 4)
         for _ in range(100):
             await asyncio.sleep(0.002)
-            if copy_at(b).stepping:
+            if copy_at(b).step.is_there:
                 break
-        assert copy_at(b).stepping
+        assert copy_at(b).step.is_there
         if not while_it_steps:
             go.set()
             await b.rest()

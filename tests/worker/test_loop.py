@@ -150,12 +150,12 @@ def test_an_owner_that_was_replaced_in_the_middle_of_a_step_sends_no_check_of_it
     async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
         trial.inputs(0)
         for _ in range(20):
-            if not copy.stepping:
+            if not copy.step.is_there:
                 await asyncio.sleep(0)
-        assert copy.stepping
+        assert copy.step.is_there
         source.supersede()
         source.retire("")
-        await copy.still()
+        await copy.step.over()
         assert copy.next_block == 1
 
     trial = played(run)

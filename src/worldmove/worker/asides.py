@@ -46,7 +46,7 @@ async def answer(asked: Describe | Save, copies: CopyTable, tools: Tools) -> Des
 async def _describe(asked: Describe, copies: CopyTable, tools: Tools) -> Described:
     async with tools.turns.take(Turn.OPEN) as engine_thread:
         copy = _played(asked.session, copies)
-        with copy.in_use():
+        with copy.users.one_more():
             leaves: tuple[LeafSize, ...] = await engine_thread(partial(_look, tools.engine, copy.engine_session))
         return Described(session=copy.name, request=asked.request, block=copy.next_block, leaves=leaves)
 
@@ -55,7 +55,7 @@ async def _save(asked: Save, copies: CopyTable, tools: Tools) -> Saved:
     async with tools.turns.take(Turn.OPEN) as engine_thread:
         copy = _played(asked.session, copies)
         epoch, block = copy.epoch, copy.next_block
-        with copy.in_use():
+        with copy.users.one_more():
             aside = await engine_thread(partial(_copy, tools.engine, copy.engine_session))
     digest = await tools.copying(partial(_write, aside, asked.path))
     manifest = aside.capture.manifest

@@ -16,7 +16,7 @@ async def next_boundary(copy: SessionCopy, period_s: float) -> None:
     A session that rests has no due time: it is met at once.
     """
     since_s = asyncio.get_running_loop().time() - copy.ended_at
-    if since_s < FRESH * period_s or (since_s > RESTING * period_s and not copy.stepping):
+    if since_s < FRESH * period_s or (since_s > RESTING * period_s and not copy.step.is_there):
         return
     await boundary_after(copy, period_s)
 
@@ -25,7 +25,7 @@ async def boundary_after(copy: SessionCopy, period_s: float) -> None:
     """Wait for the end of a step, however fresh the boundary is; not for ever where the session rests."""
     try:
         async with asyncio.timeout(RESTING * period_s):
-            await copy.step_ended()
+            await copy.step.ended()
     except TimeoutError:
         return
 
@@ -35,7 +35,7 @@ def num_ahead(copy: SessionCopy, period_s: float) -> int:
 
     The last of them is one whose list nobody has yet; none where the session rests.
     """
-    if copy.stepping or copy.can_step:
+    if copy.step.is_there or copy.can_step:
         return 2
     since_s = asyncio.get_running_loop().time() - copy.ended_at
     return 0 if since_s > RESTING * period_s else 1

@@ -126,7 +126,7 @@ class CopyTable:
 
     async def _free(self, copy: SessionCopy) -> None:
         """Give a copy's slot back once nobody is at its memory; once, whoever asks. A shadow's is its driver's."""
-        await copy.unused()
+        await copy.users.gone()
         if copy.ended.is_set():
             return
         copy.engine_session = None

@@ -104,7 +104,7 @@ def _takes_s(copy: SessionCopy, tools: Tools) -> float | None:
 
 
 async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) -> None:
-    copy.begin_step()
+    copy.step.begin()
     if copy.phase is CopyPhase.LIVE:
         tools.courtesy.owner_began(copy.name)
     try:
@@ -143,7 +143,7 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
             _record(copy, tools, await _hashed(stepped), phase)
     finally:
         tools.courtesy.owner_let_go(copy.name)
-        copy.end_step()
+        copy.step.end()
 
 
 async def _give_account(copy: SessionCopy, tools: Tools) -> None:
@@ -152,7 +152,7 @@ async def _give_account(copy: SessionCopy, tools: Tools) -> None:
     A copy that owns nothing any more gives none. A state that cannot be carried has none, nor has one whose paths are
     longer than a message may be.
     """
-    copy.begin_step()
+    copy.step.begin()
     try:
         async with tools.turns.take(Turn.OWNER) as engine_thread:
             if not copy.accounts.is_due(copy.next_block, list_waits=copy.can_step):
@@ -164,7 +164,7 @@ async def _give_account(copy: SessionCopy, tools: Tools) -> None:
     except (StateRefused, MessageError):
         return
     finally:
-        copy.end_step()
+        copy.step.end()
 
 
 def step(

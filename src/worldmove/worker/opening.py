@@ -33,7 +33,7 @@ async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened |
         copy = copies.add(asked.session, SlotState.BOUND, 0)
     except MoveRefused as error:
         return _failed(asked, error, error.reason)
-    with copy.in_use():
+    with copy.users.one_more():
         try:
             opened = await (_go_on(asked, copy, tools) if asked.saved else _begin(asked, copy, tools))
             if copy.is_freeing:

@@ -8,17 +8,16 @@
 Rules:
 
 1. A step begins only in a phase that may compute, with the next block's list at hand. Whoever leaves such a
-   phase waits for the step in hand (``still``), so a freeze is met exactly at a block boundary.
+   phase waits for the step in hand (``step``), so a freeze is met exactly at a block boundary.
 2. ``next_block`` changes only when a step has ended.
 3. What was sent stays in the outbox until it is acknowledged, in every phase.
 4. Only who orders a copy about frees it: its move's driver, or the worker when its session is closed.
-5. Its slot is given back once nobody is at its memory any more: who opens it, saves it or freezes it says so.
+5. Its slot is given back once nobody is at its memory any more: who opens, saves or freezes it says so (``users``).
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -27,6 +26,8 @@ from worldmove.worker.accounts import Accounts
 from worldmove.worker.inputs import InputLists
 from worldmove.worker.outbox import Outbox
 from worldmove.worker.slots import Slot
+from worldmove.worker.step_in_hand import StepInHand
+from worldmove.worker.users import Users
 
 
 class CopyPhase(Enum):
@@ -84,12 +85,8 @@ class SessionCopy:
         self.wake = asyncio.Event()
         self.ended = asyncio.Event()
         """Set once its slot is given back, or is in quarantine."""
-        self._still = asyncio.Event()
-        self._still.set()
-        self._ended = asyncio.Event()
-        self._num_users = 0
-        self._unused = asyncio.Event()
-        self._unused.set()
+        self.step = StepInHand(self._turn)
+        self.users = Users()
         self._turning: list[asyncio.Future[None]] = []
         self._passing: list[tuple[int, asyncio.Future[None]]] = []
         self._on_change = on_change
@@ -159,11 +156,6 @@ class SessionCopy:
         return self.next_block < self.skip_before
 
     @property
-    def stepping(self) -> bool:
-        """Whether a step is in hand."""
-        return not self._still.is_set()
-
-    @property
     def left(self) -> int:
         """Every block before this one has left the gateway, as far as this copy can know.
 
@@ -180,41 +172,6 @@ class SessionCopy:
     def is_let_go(self) -> bool:
         """Whether its slot, once bound, is given back: whoever has it now has another session in it."""
         return self.ended.is_set()
-
-    def begin_step(self) -> None:
-        """A step takes its turn."""
-        self._still.clear()
-
-    def end_step(self) -> None:
-        """The step has ended, or gave its turn back."""
-        self._still.set()
-        self._ended.set()
-        self._turn()
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Keep the slot, whatever becomes of the session: somebody beside its steps reads or writes its memory."""
-        self._num_users += 1
-        self._unused.clear()
-        try:
-            yield
-        finally:
-            self._num_users -= 1
-            if not self._num_users:
-                self._unused.set()
-
-    async def unused(self) -> None:
-        """Return once nobody beside its steps is at its memory."""
-        await self._unused.wait()
-
-    async def step_ended(self) -> None:
-        """Return at the end of the step in hand, or of the next one."""
-        self._ended.clear()
-        await self._ended.wait()
-
-    async def still(self) -> None:
-        """Return once no step is in hand."""
-        await self._still.wait()
 
     async def turned(self) -> None:
         """Return once something has happened here: a step's end, another phase, a list, a block that has left."""

@@ -125,7 +125,7 @@ class Shadow:
     async def halt(self, begin: BeginPass) -> tuple[int, Capture, Pass | None]:
         while self._copy.stops_before is None or self._stands_before(self._copy.stops_before):
             await self._copy.turned()
-        await self._copy.still()
+        await self._copy.step.over()
         block = self._copy.stops_before
         if self._copy.next_block > block:
             raise MoveRefused(
@@ -177,8 +177,8 @@ class Shadow:
         self._copy.end()  # its session may have been closed meanwhile
 
     async def still(self) -> None:
-        await self._copy.still()
-        await self._copy.unused()
+        await self._copy.step.over()
+        await self._copy.users.gone()
 
     def release(self) -> None:
         if self._is_quarantined:

@@ -61,7 +61,7 @@ async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools, of: Cop
     slot = pool.take(SlotState.SNAPSHOT, 0)
     copy.changed()
     try:
-        with copy.in_use():
+        with copy.users.one_more():
             return await _copied(copy, slot, tools, of)
     except BaseException:
         slot.enter(SlotState.FREE)
@@ -71,7 +71,7 @@ async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools, of: Cop
 
 async def _copied(copy: SessionCopy, slot: Slot, tools: Tools, of: CopyAside) -> Snapshot:
     while copy.replays:  # its state is of a block that was shown already
-        await copy.step_ended()
+        await copy.step.ended()
     await next_boundary(copy, tools.engine.spec.period_s)
     async with tools.turns.take(Turn.BOUNDARY) as engine_thread:
         if copy.phase is not CopyPhase.LIVE:

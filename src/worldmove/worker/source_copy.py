@@ -112,9 +112,9 @@ class SourceOfMove:
         while copy.phase is CopyPhase.LIVE and copy.next_block < (copy.stops_before or 0):
             try:
                 async with asyncio.timeout(RESTING * period_s):
-                    await copy.step_ended()
+                    await copy.step.ended()
             except TimeoutError:
-                if not copy.stepping:
+                if not copy.step.is_there:
                     self._stop_before(copy.next_block, tell)  # it has come to rest: it is met where it stands
 
     async def settle(self, ready: WhenReady | None = None) -> None:
@@ -259,7 +259,7 @@ class SourceOfMove:
     async def _until_its_own(self) -> None:
         """While a copy replays, its state is of a block that was shown already."""
         while self._copy.replays:
-            await self._copy.step_ended()
+            await self._copy.step.ended()
 
     def _stop_before(self, block: int, tell: Callable[[int], None]) -> None:
         self._copy.stop_before(block)
@@ -268,7 +268,7 @@ class SourceOfMove:
     @asynccontextmanager
     async def _used(self, turn: Turn) -> AsyncIterator[Blocking]:
         """Take a turn at the copy, which keeps its slot meanwhile. Raises StateRefused if it is being freed by then."""
-        with self._copy.in_use():
+        with self._copy.users.one_more():
             async with self._tools.turns.take(turn) as engine_thread:
                 self._require_kept()
                 yield engine_thread
