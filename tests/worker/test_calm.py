@@ -17,8 +17,8 @@ from tests.worker.test_move_between_workers import Pair
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Ended, Landed, Ready
 from worldmove.transport.base import Blocking
-from worldmove.worker.loop import step
 from worldmove.worker.messages import Acknowledge, BlockDone, Open
+from worldmove.worker.stepping import step
 
 T = TypeVar("T")
 PERIOD_S = 0.05

@@ -12,10 +12,10 @@ from worldmove.move.source_copy import Frozen
 from worldmove.state.arena import Arena
 from worldmove.state.placement import extents
 from worldmove.worker import inputs
-from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Acknowledge, BlockDone, CheckDone, Open
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.source_copy import SourceOfMove
+from worldmove.worker.tools import Tools
 
 Trial = Callable[[Bench, SessionCopy, SourceOfMove], Awaitable[None]]
 

@@ -19,10 +19,10 @@ from worldmove.state.leaf_sizes import LeafSize, leaf_sizes
 from worldmove.state.saved_state import Aside, copy_aside, payload
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.foreign import engine_asked
-from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Describe, Described, NotDone, Save, Saved
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import DIGESTER, capture_still
+from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -19,7 +19,6 @@ from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.drivers import Drivers
 from worldmove.worker.keeper import Keeper
 from worldmove.worker.ledger_client import LinkLedger
-from worldmove.worker.loop import Tools
 from worldmove.worker.meter import Meter
 from worldmove.worker.on_their_way import OnTheirWay
 from worldmove.worker.pictures import Taking, taken
@@ -27,6 +26,7 @@ from worldmove.worker.protecting import Protecting
 from worldmove.worker.slots import SlotPool
 from worldmove.worker.states import DIGESTER
 from worldmove.worker.taking import Snapshots
+from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turns
 from worldmove.worker.warm_up import WarmUp
 from worldmove.worker.worker import Identity, Worker

@@ -13,8 +13,8 @@ import asyncio
 from contextlib import suppress
 
 from worldmove.move.source_copy import WhenReady
-from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
+from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Hold, Turn
 
 PATIENCE, PATIENCE_S = 1.5, 1.6

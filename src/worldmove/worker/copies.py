@@ -9,7 +9,7 @@ from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
 from worldmove.worker.inputs import InputLists
 from worldmove.worker.kept import Keeping, KeptState, KeptTable
-from worldmove.worker.loop import Tools, play
+from worldmove.worker.loop import play
 from worldmove.worker.messages import Change, Copies, Copy, Held, Left, Replayed
 from worldmove.worker.outbox import Outbox
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -17,6 +17,7 @@ from worldmove.worker.shadow import Shadow
 from worldmove.worker.slots import Slot, SlotPool, SlotState
 from worldmove.worker.snapshot import Snapshot, take_snapshot
 from worldmove.worker.states import CopyAside, copy_aside_in
+from worldmove.worker.tools import Tools
 
 
 class CopyTable:

@@ -14,9 +14,9 @@ from worldmove.move.source import Refused, Source, TakenOver
 from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
-from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.source_copy import SourceOfMove
+from worldmove.worker.tools import Tools
 
 OWNED = (CopyPhase.LIVE, CopyPhase.FROZEN)
 MAX_DRIVER_FAILURES = 3

@@ -29,11 +29,11 @@ from worldmove.transport.base import Channel
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.installing import install_tree, tree_in
 from worldmove.worker.kept import Keeping, KeptState, KeptTable
-from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Failed, Keep, Kept, NotDone, Revive
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import Slot, SlotPool, SlotState
 from worldmove.worker.taking import ATTEMPT
+from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
 
 PULL_S = 30.0

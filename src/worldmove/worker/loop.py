@@ -16,63 +16,24 @@ Rules:
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
-import msgspec
-
-from worldmove.engine.base import Block, Engine, Follows, KeyChange, Streams
-from worldmove.errors import EngineFailed, MessageError, StateRefused
-from worldmove.move.message import MAX_BLOB_BYTES, MAX_HANDED_BYTES
-from worldmove.transport.base import Blocking
-from worldmove.worker.courtesy import Courtesy
-from worldmove.worker.foreign import engine_asked, engine_trusted
+from worldmove.engine.base import KeyChange
+from worldmove.errors import MessageError, StateRefused
+from worldmove.move.message import MAX_HANDED_BYTES
 from worldmove.worker.line import Line
-from worldmove.worker.message import Notes
-from worldmove.worker.messages import BlockDone, CheckDone, Followed, Note, Replayed, StateDone, ToServer
-from worldmove.worker.meter import Meter
-from worldmove.worker.on_their_way import OnTheirWay
-from worldmove.worker.pictures import Pictures, Taking, taken
+from worldmove.worker.messages import Replayed
 from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.states import Account, account_of, digest_of
-from worldmove.worker.turns import Turn, Turns
+from worldmove.worker.states import account_of
+from worldmove.worker.step_reports import block_done, check_done, followed, state_done
+from worldmove.worker.stepping import Stepped, step
+from worldmove.worker.tools import Tools
+from worldmove.worker.turns import Turn
 
 MARGIN = 1.1
 """How much longer than the longest of late a block may take that is to be over in time."""
-
-_NOTES = msgspec.msgpack.Decoder(Notes)
 _NEVER_TAKEN = (CopyPhase.FOLLOWING, CopyPhase.THROWAWAY)
 """Nobody takes the state of such a copy between two of its blocks: the engine is let go of before they are hashed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What every copy of a worker shares."""
-
-    engine: Engine[Any]
-    turns: Turns
-    courtesy: Courtesy
-    copying: Blocking
-    """The thread that copies and hashes, beside the engine's."""
-    send: Callable[[ToServer], None]
-    clock: Callable[[], float]
-    """Seconds, monotonic, for block times."""
-    meter: Meter
-    check_blocks: int
-    on_their_way: OnTheirWay
-    taking: Taking = taken
-    """How a block's pictures are copied and hashed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stepped:
-    """What the engine's thread brings back of one block."""
-
-    notes: tuple[Note, ...]
-    pictures: Pictures
-    compute_s: float
-    state_digest: str
 
 
 async def play(copy: SessionCopy, tools: Tools) -> None:
@@ -110,40 +71,58 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
     try:
         async with tools.turns.take(turn) as engine_thread:
             phase, changes = copy.phase, copy.inputs.get(copy.next_block)
-            if changes is None or not copy.may_compute:
+            if changes is None or not copy.may_compute or _is_too_late(copy, tools):
                 return
-            if phase is CopyPhase.FOLLOWING and copy.is_spare and not tools.courtesy.allows(_takes_s(copy, tools)):
-                return  # somebody's block came first, and the time for this one is over
-            wants_digest = copy.owes_digest or phase is CopyPhase.RETIRED
-            final = copy.finals.append if copy.finals is not None else None
-            hand = handing(copy)
-            job = partial(
-                step,
-                tools.engine,
-                copy.engine_session,
-                changes,
-                tools.clock,
-                wants_digest=wants_digest,
-                final=final,
-                hand=hand,
-                taking=tools.taking,
-            )
-            stepped = await engine_thread(job)
+            stepped = await engine_thread(_job(copy, tools, changes))
             number = copy.next_block
             is_promised = _is_shown(copy, phase) and not (stepped.pictures.coming is None and line.is_idle)
             if is_promised:
                 _promise(copy, tools, stepped)
             elif phase not in _NEVER_TAKEN and (stepped.pictures.coming is not None or not line.is_idle):
                 await line.empty()
-                stepped = await _hashed(stepped)
+                stepped = await stepped.hashed()
         if is_promised:
             await line.put(_send_hashed(copy, number, stepped))
         else:
             await line.empty()
-            _record(copy, tools, await _hashed(stepped), phase)
+            _record(copy, tools, await stepped.hashed(), phase)
     finally:
         tools.courtesy.owner_let_go(copy.name)
         copy.step.end()
+
+
+def _is_too_late(copy: SessionCopy, tools: Tools) -> bool:
+    """Whether somebody's block came first, and the time for this one is over."""
+    is_to_fit_in = copy.phase is CopyPhase.FOLLOWING and copy.is_spare
+    return is_to_fit_in and not tools.courtesy.allows(_takes_s(copy, tools))
+
+
+def _job(copy: SessionCopy, tools: Tools, changes: tuple[KeyChange, ...]) -> Callable[[], Stepped]:
+    """Return what the engine's thread has to do for the next block."""
+    return partial(
+        step,
+        tools.engine,
+        copy.engine_session,
+        changes,
+        tools.clock,
+        wants_digest=copy.owes_digest or copy.phase is CopyPhase.RETIRED,
+        final=None if copy.finals is None else copy.finals.append,
+        hand=_handing(copy),
+        taking=tools.taking,
+    )
+
+
+def _handing(copy: SessionCopy) -> Callable[[bytes], None] | None:
+    """Return who takes what the next block hands on, where somebody wants it. What no message can carry is dropped."""
+    handed, number = copy.handed, copy.next_block
+    if handed is None:
+        return None
+
+    def hand(data: bytes) -> None:
+        if type(data) is bytes and len(data) <= MAX_HANDED_BYTES:
+            handed.append((number, data))
+
+    return hand
 
 
 async def _give_account(copy: SessionCopy, tools: Tools) -> None:
@@ -167,98 +146,28 @@ async def _give_account(copy: SessionCopy, tools: Tools) -> None:
         copy.step.end()
 
 
-def step(
-    engine: Engine[Any],
-    session: Any,
-    changes: tuple[KeyChange, ...],
-    clock: Callable[[], float],
-    *,
-    wants_digest: bool,
-    final: Callable[[str], None] | None = None,
-    hand: Callable[[bytes], None] | None = None,
-    taking: Taking = taken,
-) -> Stepped:
-    """Step one block and take its digests. Runs in the engine's thread. Raises EngineFailed.
-
-    ``final``: wants to hear there which leaves are final, of an engine that can say so; ``hand``: what a component of
-    it is stepped on elsewhere.
-    """
-    begin = clock()
-    with engine_trusted("step a block"):
-        if hand is not None and isinstance(engine, Follows):
-            block = engine.step_handing(session, changes, final or unheard, hand)
-        elif final is not None and isinstance(engine, Streams):
-            block = engine.step_streaming(session, changes, final)
-        else:
-            block = engine.step(session, changes)
-        compute_s = clock() - begin
-        if block.frames.nbytes > MAX_BLOB_BYTES:
-            raise EngineFailed(f"a block has {block.frames.nbytes:,} bytes of pictures, more than {MAX_BLOB_BYTES:,}")
-        return Stepped(
-            notes=notes_of(block),
-            pictures=taking(block.frames),
-            compute_s=compute_s,
-            state_digest=_digest(engine, session) if wants_digest else "",
-        )
-
-
-def handing(copy: SessionCopy) -> Callable[[bytes], None] | None:
-    """Return who takes what the next block hands on, where somebody wants it. What no message can carry is dropped."""
-    handed, number = copy.handed, copy.next_block
-    if handed is None:
-        return None
-
-    def hand(data: bytes) -> None:
-        if type(data) is bytes and len(data) <= MAX_HANDED_BYTES:
-            handed.append((number, data))
-
-    return hand
-
-
-def unheard(path: str) -> None:
-    """Nobody wants to know which leaves are final."""
-
-
-def notes_of(block: Block) -> tuple[Note, ...]:
-    """Return what an engine says of its frames as it travels. Raises an error where no message can say it.
-
-    A world that was made up may count as far as it likes: sent, that would end the link of all the worker's worlds.
-    """
-    notes = [Note(y=n.pose[0], x=n.pose[1], action=n.action, number=n.number) for n in block.notes]
-    return _NOTES.decode(msgspec.msgpack.encode(notes))
-
-
-def _digest(engine: Engine[Any], session: Any) -> str:
-    """Return the state's digest; empty, and so equal to nothing, where the state cannot be carried."""
-    try:
-        with engine_asked("account for its state"):
-            return digest_of(engine, session)
-    except StateRefused:
-        return ""
-
-
 def _is_shown(copy: SessionCopy, begun_as: CopyPhase) -> bool:
     """Whether what was stepped is an owner's block that nobody has seen."""
     return begun_as is copy.phase is CopyPhase.LIVE and not copy.replays
 
 
-async def _hashed(stepped: Stepped) -> Stepped:
-    pictures = stepped.pictures
-    known = Pictures(frames=pictures.frames, frame_sha256=await pictures.hashed())
-    return replace(stepped, pictures=known)
+def _stepped(copy: SessionCopy) -> int:
+    """A step has ended: count it, and return its block's number."""
+    number = copy.next_block
+    copy.next_block = number + 1
+    copy.ended_at = asyncio.get_running_loop().time()
+    return number
 
 
 def _promise(copy: SessionCopy, tools: Tools, stepped: Stepped) -> None:
     """An owner's step has ended, and its pictures are being hashed: account for it. It is sent when they are."""
-    number = copy.next_block
-    copy.next_block = number + 1
-    copy.ended_at = asyncio.get_running_loop().time()
+    number = _stepped(copy)
     copy.outbox.promise(number)
     _account_for(copy, tools, stepped, number)
 
 
 async def _send_hashed(copy: SessionCopy, number: int, stepped: Stepped) -> None:
-    copy.outbox.fulfil(block_done(copy, number, await _hashed(stepped)))
+    copy.outbox.fulfil(block_done(copy, number, await stepped.hashed()))
 
 
 def _account_for(copy: SessionCopy, tools: Tools, stepped: Stepped, number: int) -> None:
@@ -274,9 +183,7 @@ def _account_for(copy: SessionCopy, tools: Tools, stepped: Stepped, number: int)
 
 def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPhase) -> None:
     """A step has ended: account for it, and send what it brought."""
-    number = copy.next_block
-    copy.next_block = number + 1
-    copy.ended_at = asyncio.get_running_loop().time()
+    number = _stepped(copy)
     if begun_as is CopyPhase.FOLLOWING:
         tools.send(followed(copy, number, stepped))
         return
@@ -293,52 +200,3 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPha
     else:
         frames = copy.outbox.replayed[number] = done.frame_sha256
         tools.send(Replayed(session=copy.name, epoch=copy.epoch, block=number, frame_sha256=frames))
-
-
-def block_done(copy: SessionCopy, number: int, stepped: Stepped) -> BlockDone:
-    """Return the message of an owner's block."""
-    return BlockDone(
-        session=copy.name,
-        epoch=copy.epoch,
-        block=number,
-        frames=stepped.pictures.frames,
-        frame_sha256=stepped.pictures.frame_sha256,
-        notes=stepped.notes,
-        compute_s=stepped.compute_s,
-        state_digest=stepped.state_digest,
-    )
-
-
-def state_done(copy: SessionCopy, account: Account) -> StateDone:
-    """Return the message of an account at this copy's boundary."""
-    return StateDone(
-        session=copy.name,
-        epoch=copy.epoch,
-        block=copy.next_block - 1,
-        state_digest=account.state_digest,
-        paths=account.paths,
-        leaf_digests=account.leaf_digests,
-    )
-
-
-def check_done(copy: SessionCopy, number: int, stepped: Stepped) -> CheckDone:
-    """Return the message of a retired copy's block."""
-    return CheckDone(
-        session=copy.name,
-        attempt=copy.attempt,
-        block=number,
-        frame_sha256=stepped.pictures.frame_sha256,
-        state_digest=stepped.state_digest,
-        compute_s=stepped.compute_s,
-    )
-
-
-def followed(copy: SessionCopy, number: int, stepped: Stepped) -> Followed:
-    """Return the message of a follower's block."""
-    return Followed(
-        session=copy.name,
-        attempt=copy.follows,
-        block=number,
-        frame_sha256=stepped.pictures.frame_sha256,
-        compute_s=stepped.compute_s,
-    )

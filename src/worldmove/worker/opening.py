@@ -19,11 +19,11 @@ from worldmove.state.saved_state import load
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.foreign import engine_asked, engine_trusted
 from worldmove.worker.installing import install_in, open_in
-from worldmove.worker.loop import Tools
 from worldmove.worker.messages import Failed, Open, Opened
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
 from worldmove.worker.states import DIGESTER
+from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
 
 

@@ -18,9 +18,9 @@ from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES, STANDS
 from worldmove.worker.component import ShadowComponent
 from worldmove.worker.freezing import freeze_in
 from worldmove.worker.installing import Built, install_known, install_landing, install_tree, rehearse_in, tree_in
-from worldmove.worker.loop import Tools
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
+from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Hold, Turn
 
 

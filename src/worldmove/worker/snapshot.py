@@ -17,10 +17,10 @@ from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement
 from worldmove.worker.boundaries import next_boundary
-from worldmove.worker.loop import Tools
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import Slot, SlotPool, SlotState
 from worldmove.worker.states import CopyAside, copy_aside_in
+from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
 
 

@@ -19,10 +19,10 @@ from worldmove.transport.base import Blocking
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
 from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
 from worldmove.worker.freezing import Still, freeze_in, layout_in, quiesced_in, rest_in
-from worldmove.worker.loop import Tools
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
+from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
 
 MOST_HANDED = 64

@@ -16,7 +16,6 @@ from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
 from worldmove.worker.ledger_client import LinkLedger
-from worldmove.worker.loop import Tools
 from worldmove.worker.messages import (
     Acknowledge,
     Alive,
@@ -53,6 +52,7 @@ from worldmove.worker.opening import open_session
 from worldmove.worker.protecting import Protecting
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotPool, SlotState
+from worldmove.worker.tools import Tools
 
 ELSEWHERE = (CopyPhase.SHADOW, CopyPhase.FOLLOWING, CopyPhase.SUPERSEDED, CopyPhase.RETIRED)
 """Phases of a copy whose session another worker plays."""

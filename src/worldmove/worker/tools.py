@@ -1,0 +1,33 @@
+"""What every copy of a worker shares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from worldmove.engine.base import Engine
+from worldmove.transport.base import Blocking
+from worldmove.worker.courtesy import Courtesy
+from worldmove.worker.messages import ToServer
+from worldmove.worker.meter import Meter
+from worldmove.worker.on_their_way import OnTheirWay
+from worldmove.worker.pictures import Taking, taken
+from worldmove.worker.turns import Turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What every copy of a worker shares."""
+
+    engine: Engine[Any]
+    turns: Turns
+    courtesy: Courtesy
+    copying: Blocking
+    """The thread that copies and hashes, beside the engine's."""
+    send: Callable[[ToServer], None]
+    clock: Callable[[], float]
+    """Seconds, monotonic, for block times."""
+    meter: Meter
+    check_blocks: int
+    on_their_way: OnTheirWay
+    taking: Taking = taken
+    """How a block's pictures are copied and hashed."""
