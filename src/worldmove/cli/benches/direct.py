@@ -12,7 +12,9 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from worldmove.cli.benches.direct_ends import Asked, destination, source
+from worldmove.cli.benches.direct_destination import destination
+from worldmove.cli.benches.direct_end import Asked
+from worldmove.cli.benches.direct_source import source
 from worldmove.cli.benches.series import median_of, summary
 from worldmove.cli.benches.surroundings import environment
 from worldmove.errors import UserError

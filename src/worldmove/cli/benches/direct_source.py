@@ -1,0 +1,88 @@
+"""The source of a move without a server: plays, freezes, and says what was frozen. In a process of its own."""
+
+import os
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+from worldmove.cli.benches.direct_end import STILL, Asked, Clock, End, proof_of, serving
+from worldmove.errors import WorldMoveError
+from worldmove.move.second_pass import LOOK_S, latch_of
+from worldmove.state.capture import Capture
+from worldmove.state.digest import Pass
+from worldmove.state.placement import in_place_bytes
+from worldmove.state.preview import Preview, tell
+from worldmove.state.proof import MoveProof
+from worldmove.worker.freezing import freeze_in, layout_in
+from worldmove.worker.installing import open_in
+from worldmove.worker.states import DIGESTER
+
+
+def source(asked: Asked, peer: Connection, parent: Connection) -> None:
+    """Play and freeze, and say what was frozen."""
+    with serving(asked, peer) as end:
+        session, captured = open_in(end.engine, end.engine.open(1), end.arena)
+        peer.send(end.path.export(end.arena))
+        clock = Clock()
+        for number in range(-1, asked.repeats):  # the first one is a trial
+            end.engine.step(session, ())
+            captured = _give(end, session, number, clock if number >= 0 else Clock())
+        peer.recv()  # the destination has let go of the path
+        num_storages = len(captured.manifest.storages)
+        parent.send({"instants": clock.instants, "num_bytes": captured.num_bytes, "num_storages": num_storages})
+
+
+def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
+    """Move once: offer, play on, freeze, two passes, proof. Raises WorldMoveError if the two passes differ."""
+    nonce = os.urandom(32)
+    layout, known = layout_in(end.engine, session, end.arena)
+    preview, digest = Preview.of(layout), layout.digest
+    end.prepare_key(nonce, digest)
+    end.peer.send((layout.to_bytes(), nonce))
+    end.peer.recv()
+    is_early = 2 * in_place_bytes(known.capture, end.arena) > known.capture.num_bytes
+    end.engine.step(session, ())  # it is played on until the boundary
+    clock.mark("begin")
+    begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)
+
+    def when_still() -> None:
+        clock.mark("still")
+        if is_early:
+            end.peer.send(STILL)
+
+    still = freeze_in(end.engine, session, end.arena, known, begin=begin, when_still=when_still)
+    captured = still.capture
+    clock.mark("frozen")
+    end.peer.send((*tell(preview, captured.manifest, still.placement), still.moved))
+    first = proof_of(captured, nonce, digest, number, still.first)
+    clock.mark("digested")
+    second = _second(end, captured, (nonce, digest, number), clock)
+    if first.compare(second, captured.manifest):
+        raise WorldMoveError("the engine wrote after its block boundary")
+    end.peer.recv()
+    return captured
+
+
+def _second(end: End, captured: Capture, of: tuple[bytes, bytes, int], clock: Clock) -> MoveProof:
+    """Take the second pass after all was read, and send it, as ``move.second_pass`` does."""
+    nonce, digest, number = of
+    latch = latch_of(end.arena, captured, nonce)
+    has_landed = latch is None and bool(end.peer.recv())
+    begun = Pass(captured, DIGESTER, nonce, digest, latch)
+    clock.mark("ordered")
+    try:
+        while latch is not None and not latch.wait(LOOK_S):
+            if end.peer.poll():
+                has_landed = bool(end.peer.recv())
+                latch.open()
+    finally:
+        if latch is not None:
+            latch.open()
+    if latch is not None and latch.was_given_up:
+        has_landed, begun = has_landed or bool(end.peer.recv()), Pass(captured, DIGESTER, nonce, digest)
+    second = proof_of(captured, nonce, digest, number, begun)
+    clock.mark("digested again")
+    end.peer.send(second)
+    if not has_landed:
+        end.peer.recv()
+    return second
