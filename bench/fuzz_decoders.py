@@ -20,7 +20,8 @@ from worldmove.serve.record_file import RECORD_MAGIC, RecordReader, encode_entry
 from worldmove.serve.record_file import VERSION as RECORD_VERSION
 from worldmove.state.checked_frame import checked
 from worldmove.state.frame import frame
-from worldmove.state.manifest import LAYOUT_MAGIC, MANIFEST_MAGIC, VERSION, Layout, Manifest
+from worldmove.state.layout import LAYOUT_MAGIC, Layout
+from worldmove.state.manifest import MANIFEST_MAGIC, VERSION, Manifest
 from worldmove.state.saved import SAVED_MAGIC, parse_header
 from worldmove.state.saved import VERSION as SAVED_VERSION
 from worldmove.transport.shm import ShmTicket

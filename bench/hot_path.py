@@ -34,7 +34,8 @@ from worldmove.state.extent import Extent
 from worldmove.state.gathering import Gathered, begin_gather, gather
 from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Pending, Plan, Tuning
 from worldmove.state.kit_double import Done, DoubleKit
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.layout import Layout
+from worldmove.state.manifest import Manifest
 from worldmove.state.memory import Behind, Part, Pieces, Shifts
 from worldmove.state.placement import Placement, extents, foreseen
 from worldmove.state.preview import Preview, hear, tell

@@ -75,6 +75,7 @@ PURE = (
     "state/frame.py",
     "state/geometry.py",
     "state/held.py",
+    "state/layout.py",
     "state/leaf.py",
     "state/leaf_record.py",
     "state/leaf_sizes.py",

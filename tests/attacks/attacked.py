@@ -18,8 +18,8 @@ from worldmove.state import Manifest
 from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import overlap
+from worldmove.state.layout import Layout
 from worldmove.state.leaf import ArrayLeaf
-from worldmove.state.manifest import Layout
 from worldmove.state.placement import extents
 from worldmove.state.preview import Preview, hear
 from worldmove.state.storage import leaf_runs

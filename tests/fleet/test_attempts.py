@@ -28,7 +28,7 @@ from worldmove.move.messages import (
 )
 from worldmove.move.strategy import Strategy
 from worldmove.state.capture import capture
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 
 ATTEMPT = "00000001-x"
 LAYOUT = Layout.of(capture({"number": 1}).manifest).to_bytes()

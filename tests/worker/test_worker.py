@@ -15,7 +15,7 @@ from worldmove.errors import UserError
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import Gone
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 from worldmove.worker.messages import (
     Acknowledge,
     Alive,

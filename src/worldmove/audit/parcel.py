@@ -21,7 +21,8 @@ from worldmove.state.arena import Arena
 from worldmove.state.capture import Capture
 from worldmove.state.gathering import adopt
 from worldmove.state.landing import materialise
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.layout import Layout
+from worldmove.state.manifest import Manifest
 from worldmove.state.structure import Container, Node, RecordNode, children, leaf_paths
 from worldmove.state.tree import Flat, flatten, rebuild
 

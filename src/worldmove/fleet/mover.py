@@ -32,7 +32,7 @@ from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
 from worldmove.move.strategy import Strategy
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 
 NO_FURTHER = ("cancelled", "worker_gone", "reclaimed", "never_caught_up", "diverged", "internal")
 """Why a try was aborted after which no other is made."""

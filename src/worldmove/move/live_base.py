@@ -16,7 +16,7 @@ from worldmove.move.source_copy import SourceCopy
 from worldmove.move.strategy import Strategy
 from worldmove.move.streaming import tell_finals
 from worldmove.move.told_rows import ToldRows
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 from worldmove.state.rows import min_row_bytes
 
 LONGEST_LOOK_S = 0.05

@@ -8,7 +8,7 @@ from worldmove.move.messages import Offer
 from worldmove.move.shadow_slot import ShadowSlot, Slots
 from worldmove.move.strategy import Strategy, pick
 from worldmove.state.environment import Environment
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 from worldmove.transport.base import Transport
 
 

@@ -6,7 +6,8 @@ from typing import Protocol
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.layout import Layout
+from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement
 
 

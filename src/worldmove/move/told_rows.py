@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from worldmove.errors import WorldMoveError
 from worldmove.move.source_copy import Frozen, SourceCopy
 from worldmove.state.arena_rows import digests_in, look_at
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.layout import Layout
+from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement
 from worldmove.state.row_digests import Digests
 from worldmove.state.row_looks import RowLook

@@ -17,8 +17,9 @@ from worldmove.state.environment import Environment, FieldDifference, collect
 from worldmove.state.extent import Extent
 from worldmove.state.gathering import adopt, gather
 from worldmove.state.landing import landed, materialise
+from worldmove.state.layout import Layout
 from worldmove.state.leaf_record import LeafRecord
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement, check_placement, extents
 from worldmove.state.proof import Mismatch, MoveProof, prove
 from worldmove.state.storage import StorageRecord

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from worldmove.errors import ManifestError
 from worldmove.state.difference import Difference, difference, is_difference
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.layout import Layout
+from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement
 
 

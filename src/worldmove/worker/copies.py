@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from worldmove.errors import EngineFailed, MoveRefused, WorldMoveError
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
 from worldmove.worker.inputs import InputLists

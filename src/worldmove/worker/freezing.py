@@ -15,7 +15,7 @@ from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.gathering import Gathered, begin_gather, gather
 from worldmove.state.kits import kit_of
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 from worldmove.state.placement import Placement, foreseen
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.worker.foreign import engine_asked

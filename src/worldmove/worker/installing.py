@@ -13,7 +13,8 @@ from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.gathering import adopt
 from worldmove.state.landing import Landing, landing
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.layout import Layout
+from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
 from worldmove.state.placement import Placement
 from worldmove.state.preview import Preview

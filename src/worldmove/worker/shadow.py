@@ -10,7 +10,8 @@ from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.known import Known
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.layout import Layout
+from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement
 from worldmove.state.rehearsal import Rehearsal
 from worldmove.transport.base import Blocking

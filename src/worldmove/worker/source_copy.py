@@ -11,7 +11,7 @@ from worldmove.move.source_copy import Aside, Frozen, Resting, WhenReady
 from worldmove.state.arena import AnyArena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import BeginPass
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 from worldmove.state.placement import Placement, in_place_bytes
 from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known

@@ -16,7 +16,7 @@ from worldmove.errors import ArenaFull, EngineFailed, StateRefused
 from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.environment import NO_FIELDS, collect
 from worldmove.state.kits import kit_of
-from worldmove.state.manifest import Layout
+from worldmove.state.layout import Layout
 from worldmove.units import MIB, PAGE_BYTES, round_up
 from worldmove.worker.device_rates import device_rates
 from worldmove.worker.freezing import freeze_in, layout_in

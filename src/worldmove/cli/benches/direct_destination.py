@@ -15,7 +15,8 @@ from worldmove.state.device_window import joined
 from worldmove.state.digest import Pass
 from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
-from worldmove.state.manifest import Layout, Manifest
+from worldmove.state.layout import Layout
+from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement, check_placement, extents, extents_of
 from worldmove.state.preview import Preview, hear
 from worldmove.state.proof import MoveProof
