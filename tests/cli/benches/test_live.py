@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from worldmove.cli.benches.live import LiveAsked, LiveRun, replayed_all, run_live, together
+from worldmove.cli.benches.live import LiveRun, replayed_all, run_live, together
+from worldmove.cli.benches.live_asked import LiveAsked
 from worldmove.cli.benches.live_blocks import Segment, late, of_segments, parted
 from worldmove.cli.benches.live_found import LiveFound
 from worldmove.cli.benches.player import Seen

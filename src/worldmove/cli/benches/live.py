@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from worldmove.cli.benches.found import Report
+from worldmove.cli.benches.live_asked import LiveAsked
 from worldmove.cli.benches.live_blocks import Segment, Span
 from worldmove.cli.benches.player import Seen, playing
 from worldmove.cli.benches.served import Served, served
@@ -40,31 +41,8 @@ SETTLE_BLOCKS = 4
 """What every world plays before the first segment: windows fill, and nothing is new any more."""
 TRIES_PER_MOVE = 3
 """More refusals than this for each move asked for end the run."""
-
 NOT_OVER = {"equal": False, "num_blocks": 0, "num_states": 0, "num_moves": 0, "why": "took longer than it may"}
 Stage = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveAsked:
-    """What a run is to be. A segment has so many moves; one without any follows each."""
-
-    moves: int
-    every: int
-    """Blocks between two moves."""
-    segment: int
-    residents: int
-    after: int
-    """Blocks played on after the last move."""
-    control: float = 1.0
-    """For each block of a segment with moves, so many in the one without that follows."""
-    strategy: str | None = None
-    sessions: int = 1
-    """Worlds that are moved, at once."""
-    within_s: float = float("inf")
-    """No segment of moves begins later than this, from the first on: what is missing then is a goal missed."""
-    replay_s: float = 1e6
-    """How long records may be computed anew: what is not over then is a goal missed, and the rest is kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
