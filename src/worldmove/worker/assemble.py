@@ -10,6 +10,7 @@ from worldmove.move.host import Host
 from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.environment import Environment
 from worldmove.state.kits import kit_of
+from worldmove.state.memory import MemoryKit
 from worldmove.transport.base import Blocking, Transport
 from worldmove.worker.background import Background
 from worldmove.worker.config import WorkerConfig
@@ -68,52 +69,27 @@ class Edges:
 
 def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Assembly:
     """Make the slots and wire the parts. Runs inside the event loop."""
+    worker, incarnation = config.worker, config.incarnation
     arena_bytes = config.arena_bytes or warm.arena_bytes
-    kit = kit_of(engine.spec.device)
-    names = (f"{config.worker}-slot-{number}" for number in range(config.num_slots))
-    arenas = tuple(new_arena(arena_bytes, name, kit) for name in names)
-    pool = SlotPool(arenas)
-    tools = Tools(
-        engine=engine,
-        turns=Turns(edges.engine_thread, spare_thread=edges.spare_thread),
-        courtesy=Courtesy(engine.spec.period_s),
-        copying=edges.copy_thread,
-        send=edges.send,
-        clock=edges.clock,
-        meter=Meter(warm.rates),
-        check_blocks=config.check_blocks,
-        on_their_way=OnTheirWay(),
-        taking=edges.taking,
-    )
+    arenas = _arenas(config, arena_bytes, kit_of(engine.spec.device))
+    pool, tools = SlotPool(arenas), _tools(config, engine, warm, edges)
     background = Background(edges.on_failure)
     containment = Containment(background, send=edges.send, on_fault=edges.on_fault)
-    copies = CopyTable(
-        pool, tools, background, containment, worker=config.worker, incarnation=config.incarnation, log=edges.log
-    )
-    ledger = LinkLedger(
-        worker=config.worker, incarnation=config.incarnation, send=edges.send, answer_s=config.ledger_answer_s
-    )
+    copies = CopyTable(pool, tools, background, containment, worker=worker, incarnation=incarnation, log=edges.log)
+    ledger = LinkLedger(worker=worker, incarnation=incarnation, send=edges.send, answer_s=config.ledger_answer_s)
     host = _host(config, warm, edges, ledger)
     drivers = Drivers(
         host=host, copies=copies, tools=tools, background=background, containment=containment, log=edges.log
     )
-    keeper = Keeper(
-        host=host,
-        pool=pool,
-        tools=tools,
-        table=copies.kept,
-        copies=copies,
-        play=lambda copy, next_block: drivers.play(copy, retired_at=next_block, waits_for_failover=True),
-    )
     protecting = Protecting(
         copies=copies,
-        keeper=keeper,
+        keeper=_keeper(host, pool, tools, copies, drivers),
         snapshots=Snapshots(host=host, copies=copies),
         background=background,
         containment=containment,
         send=edges.send,
     )
-    worker = Worker(
+    whole = Worker(
         identity=_identity(config, warm, edges),
         pool=pool,
         tools=tools,
@@ -125,7 +101,39 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         containment=containment,
         on_shutdown=edges.on_shutdown,
     )
-    return Assembly(worker=worker, background=background, arenas=arenas, arena_bytes=arena_bytes, log=edges.log)
+    return Assembly(worker=whole, background=background, arenas=arenas, arena_bytes=arena_bytes, log=edges.log)
+
+
+def _arenas(config: WorkerConfig, size: int, kit: MemoryKit | None) -> tuple[AnyArena, ...]:
+    return tuple(new_arena(size, f"{config.worker}-slot-{number}", kit) for number in range(config.num_slots))
+
+
+def _tools(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Tools:
+    """Return what the copies share."""
+    return Tools(
+        engine=engine,
+        turns=Turns(edges.engine_thread, spare_thread=edges.spare_thread),
+        courtesy=Courtesy(engine.spec.period_s),
+        copying=edges.copy_thread,
+        send=edges.send,
+        clock=edges.clock,
+        meter=Meter(warm.rates),
+        check_blocks=config.check_blocks,
+        on_their_way=OnTheirWay(),
+        taking=edges.taking,
+    )
+
+
+def _keeper(host: Host, pool: SlotPool, tools: Tools, copies: CopyTable, drivers: Drivers) -> Keeper:
+    """Return who keeps other workers' snapshots: what it revives is played as a copy that a failover may take."""
+    return Keeper(
+        host=host,
+        pool=pool,
+        tools=tools,
+        table=copies.kept,
+        copies=copies,
+        play=lambda copy, next_block: drivers.play(copy, retired_at=next_block, waits_for_failover=True),
+    )
 
 
 def _identity(config: WorkerConfig, warm: WarmUp, edges: Edges) -> Identity:

@@ -14,10 +14,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import structlog
+from structlog.typing import FilteringBoundLogger
 
 from worldmove.errors import MessageError, WorldMoveError
 from worldmove.state.kits import kit_of
@@ -81,30 +83,40 @@ class _Threads:
         self._profile.write()
 
 
+class _Ending:
+    """How the process comes to its end: told to, or because something failed."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        self.reached = asyncio.Event()
+        self.has_failed = False
+        self.leave: Callable[[], None] | None = None
+        """What to do at a first signal, once there is something to leave and somebody to say so to."""
+        self._log = log
+
+    def at_a_signal(self, uplink: Uplink) -> None:
+        """Leave, at the first one, if that can be; end at once at any other."""
+        if self.leave is not None and uplink.connection is not None:
+            leave, self.leave = self.leave, None
+            leave()
+        else:
+            self.reached.set()
+
+    def failed(self, task: str, error: BaseException) -> None:
+        """Something failed without which there is no worker."""
+        self._log.error("task_failed", task=task, exc_info=error)
+        self.has_failed = True
+        self.reached.set()
+
+    def faulted(self, task: str, error: BaseException) -> None:
+        """One session's conduct failed: nothing else ends."""
+        self._log.error("session_failed", task=task, exc_info=error)
+
+
 async def serve(config: WorkerConfig) -> int:
     """Build the engine, say hello, and serve until told to end. Returns the exit status."""
     log = structlog.get_logger().bind(worker=config.worker, incarnation=config.incarnation)
-    stop = asyncio.Event()
-    failed: list[BaseException] = []
-    uplink = Uplink()
-    leaving: list[Callable[[], None]] = []  # what to do at a signal, once there is something to leave
-
-    def told_to_end() -> None:
-        if leaving and uplink.connection is not None:
-            leaving.pop()()
-        else:
-            stop.set()
-
-    _at_a_signal(told_to_end)
-
-    def on_failure(task: str, error: BaseException) -> None:
-        log.error("task_failed", task=task, exc_info=error)
-        failed.append(error)
-        stop.set()
-
-    def on_fault(task: str, error: BaseException) -> None:
-        log.error("session_failed", task=task, exc_info=error)
-
+    uplink, ending = Uplink(), _Ending(log)
+    _at_a_signal(partial(ending.at_a_signal, uplink))
     profile = Profile(config.profile and f"{config.profile}/{config.worker}-{config.incarnation}.json")
     threads = _Threads(profile)
     engine = await threads.engine(lambda: build_engine(config.engine, config.num_threads))
@@ -113,9 +125,27 @@ async def serve(config: WorkerConfig) -> int:
     if kit is not None:
         sys.setswitchinterval(DEVICE_SWITCH_INTERVAL_S)
     transports = await _transports(config, threads.copy, kit)
-    rates = await _rates(config, transports, kit)
-    warm = replace(warm, rates={**warm.rates, **rates})
-    edges = Edges(
+    warm = replace(warm, rates={**warm.rates, **await _rates(config, transports, kit)})
+    edges = _edges(threads, transports, uplink, ending, profile.hearing(log.info))
+    assembly = assemble(config, engine, warm, edges)
+    _settle()
+    profile.start()
+    log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
+    ending.leave = lambda: _ignored(assembly.background.start("leave", assembly.worker.leave(config.leave_s)))
+    assembly.background.start("link", stay_linked(config, assembly, uplink, ending.reached.set))
+    await ending.reached.wait()
+    await assembly.background.stop()
+    await transports.close()
+    threads.close()
+    log.info("worker_ended", clean=not ending.has_failed)
+    return int(ending.has_failed)
+
+
+def _edges(
+    threads: _Threads, transports: LocalTransports, uplink: Uplink, ending: _Ending, log: Callable[..., None]
+) -> Edges:
+    """Return what the worker is given of the world outside."""
+    return Edges(
         engine_thread=threads.engine,
         spare_thread=threads.spare,
         copy_thread=threads.copy,
@@ -123,25 +153,13 @@ async def serve(config: WorkerConfig) -> int:
         send=uplink.send,
         clock=time.perf_counter,
         pid=os.getpid(),
-        log=profile.hearing(log.info),
-        on_failure=on_failure,
-        on_fault=on_fault,
-        on_shutdown=stop.set,
+        log=log,
+        on_failure=ending.failed,
+        on_fault=ending.faulted,
+        on_shutdown=ending.reached.set,
         taking=threads.pictures,
         birth=birth_of(os.getpid()) or "",
     )
-    assembly = assemble(config, engine, warm, edges)
-    _settle()
-    profile.start()
-    log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
-    leaving.append(lambda: _ignored(assembly.background.start("leave", assembly.worker.leave(config.leave_s))))
-    assembly.background.start("link", stay_linked(config, assembly, uplink, stop.set))
-    await stop.wait()
-    await assembly.background.stop()
-    await transports.close()
-    threads.close()
-    log.info("worker_ended", clean=not failed)
-    return 1 if failed else 0
 
 
 async def _transports(config: WorkerConfig, copy_thread: OneThread, kit: MemoryKit | None) -> LocalTransports:
