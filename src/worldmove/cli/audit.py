@@ -18,6 +18,18 @@ HELP = epilog(
 HEADER = ("VERDICT", "PATH", "KIND", "SIZE(bytes)", "WHY")
 
 
+Engine = Annotated[str, typer.Argument(metavar="MODULE:ENGINE", help="An engine, or what makes one.")]
+Blocks = Annotated[int, typer.Option("--blocks", min=1, help="Blocks to go on for, restored.")]
+Before = Annotated[int, typer.Option("--before", min=1, help="Blocks before the export; so many that windows roll.")]
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="SECONDS", min=1, max=10**6, help="How long one playing may take.")
+]
+Allow = Annotated[
+    list[str] | None, typer.Option("--allow", metavar="PATH", help="A place that is no state. Repeatable.")
+]
+Leaves = Annotated[bool, typer.Option(help="Restore without each leaf in turn: one block or more for each.")]
+
+
 def add(app: typer.Typer) -> None:
     """Add this command."""
     app.command("audit", epilog=HELP)(audit_engine)
@@ -25,20 +37,13 @@ def add(app: typer.Typer) -> None:
 
 def audit_engine(
     context: typer.Context,
-    engine: Annotated[str, typer.Argument(metavar="MODULE:ENGINE", help="An engine, or what makes one.")],
+    engine: Engine,
     *,
-    blocks: Annotated[int, typer.Option("--blocks", min=1, help="Blocks to go on for, restored.")] = BLOCKS,
-    before: Annotated[
-        int, typer.Option("--before", min=1, help="Blocks before the export; so many that windows roll.")
-    ] = BEFORE,
-    limit: Annotated[
-        int,
-        typer.Option("--limit", metavar="SECONDS", min=1, max=10**6, help="How long one playing may take."),
-    ] = LIMIT_S,
-    allow: Annotated[
-        list[str] | None, typer.Option("--allow", metavar="PATH", help="A place that is no state. Repeatable.")
-    ] = None,
-    leaves: Annotated[bool, typer.Option(help="Restore without each leaf in turn: one block or more for each.")] = True,
+    blocks: Blocks = BLOCKS,
+    before: Before = BEFORE,
+    limit: Limit = LIMIT_S,
+    allow: Allow = None,
+    leaves: Leaves = True,
     as_json: Json = False,
 ) -> int:
     """Find what an engine's state lacks.

@@ -52,18 +52,9 @@ def record(
         if not now:
             output.note(f"Recording {session}; Ctrl-C ends it.")
         found = record_to(to, pieces)
-    output.document(
-        "record",
-        {
-            "session": session,
-            "file": str(to),
-            "num_blocks": found.num_blocks,
-            "num_moves": found.num_moves,
-            "num_states": found.num_states,
-            "num_bytes": found.num_bytes,
-            "ended": found.why,
-        },
-    )
+    counts = {"num_blocks": found.num_blocks, "num_moves": found.num_moves, "num_states": found.num_states}
+    fields = {"session": session, "file": str(to), **counts, "num_bytes": found.num_bytes, "ended": found.why}
+    output.document("record", fields)
     output.text(f"{to}: {found.num_blocks} blocks, {found.num_moves} moves, {bytes_text(found.num_bytes)}")
 
 

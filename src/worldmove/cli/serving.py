@@ -62,24 +62,20 @@ def demo(
     worldmove demo
     worldmove demo --port 9000 --no-browser
     """
-    _start(
-        context,
-        Start(
-            host=host,
-            port=port,
-            workers=workers,
-            gpus=gpus_named(gpus),
-            engine=engine,
-            threads=threads,
-            slots=slots,
-            keep_s=keep_s,
-            patience_s=patience_s,
-            transport=transport.value,
-            protect_every=protect,
-        ),
-        as_json=as_json,
-        browser=browser,
+    told = Start(
+        host=host,
+        port=port,
+        workers=workers,
+        gpus=gpus_named(gpus),
+        engine=engine,
+        threads=threads,
+        slots=slots,
+        keep_s=keep_s,
+        patience_s=patience_s,
+        transport=transport.value,
+        protect_every=protect,
     )
+    _start(context, told, as_json=as_json, browser=browser)
 
 
 def serve(
@@ -107,25 +103,21 @@ def serve(
     worldmove serve --port 9000 --workers 3
     worldmove serve --protect 8
     """
-    _start(
-        context,
-        Start(
-            host=host,
-            port=port,
-            workers=workers,
-            gpus=gpus_named(gpus),
-            engine=engine,
-            threads=threads,
-            slots=slots,
-            keep_s=keep_s,
-            patience_s=patience_s,
-            state=state or default_folder(port, os.environ),
-            transport=transport.value,
-            protect_every=protect,
-        ),
-        as_json=as_json,
-        browser=browser,
+    told = Start(
+        host=host,
+        port=port,
+        workers=workers,
+        gpus=gpus_named(gpus),
+        engine=engine,
+        threads=threads,
+        slots=slots,
+        keep_s=keep_s,
+        patience_s=patience_s,
+        state=state or default_folder(port, os.environ),
+        transport=transport.value,
+        protect_every=protect,
     )
+    _start(context, told, as_json=as_json, browser=browser)
 
 
 def _start(context: typer.Context, told: Start, *, as_json: bool, browser: bool) -> None:

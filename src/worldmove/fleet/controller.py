@@ -91,29 +91,36 @@ class Controller:
             background=background,
             log=ports.log,
         )
-        self._workforce = Workforce(
+        self._workforce = self._staffed(config, switchboard)
+        self._inheritance = self._inherited()
+        self._leaves_workers = False
+
+    def _staffed(self, config: FleetConfig, switchboard: Switchboard) -> Workforce:
+        return Workforce(
             config=config,
-            hosts=ports.hosts,
-            workers=books.workers,
-            notes=books.notes,
-            background=background,
+            hosts=self._ports.hosts,
+            workers=self._books.workers,
+            notes=self._books.notes,
+            background=self._background,
             on_message=switchboard.heard,
             on_gone=self._gone,
-            log=ports.log,
+            log=self._ports.log,
         )
-        self._inheritance = Inheritance(
+
+    def _inherited(self) -> Inheritance:
+        books = self._books
+        return Inheritance(
             workers=books.workers,
             sessions=books.sessions,
             desk=books.desk,
             notes=books.notes,
             history=books.history,
             gateway=books.gateway,
-            background=background,
+            background=self._background,
             containment=books.containment,
             on_resumed=self._resumed,
-            log=ports.log,
+            log=self._ports.log,
         )
-        self._leaves_workers = False
 
     # what the gateway asks
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from worldmove.errors import ManifestError
 from worldmove.move.attempt import Attempt
@@ -47,13 +48,10 @@ class HeldState:
         """
         self.base = rows_of(manifest, placement, row_bytes)
         """The rows of the base."""
-        self.is_followed = np.zeros(len(self.base), dtype=bool)
+        self.is_followed = _rows_under(followed if following is not None else (), self.base, manifest, placement)
         """The rows of the base that are not brought over before the boundary, since they will be computed here."""
         self.followed_bytes = 0
         """What was computed here for the block in hand, and is what it is to be."""
-        for path in followed if following is not None else ():
-            for which in final_rows(self.base, manifest, placement, path):
-                self.is_followed[which] = True
         self._following = following
         self._laid: tuple[int | None, tuple[int, ...]] = (None, ())
         """Before which block, and into which storages, what was computed here was copied."""
@@ -214,3 +212,11 @@ class HeldState:
         if wanted is not held.rows or wanted is not self._rest.rows:
             return None
         return np.union1d(said.changed, self._lacking)
+
+
+def _rows_under(paths: Sequence[str], base: Rows, manifest: Manifest, placement: Placement) -> NDArray[np.bool_]:
+    under = np.zeros(len(base), dtype=bool)
+    for path in paths:
+        for which in final_rows(base, manifest, placement, path):
+            under[which] = True
+    return under

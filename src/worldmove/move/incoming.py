@@ -93,14 +93,7 @@ class Incoming:
             self._rounds = Rounds(attempt=attempt, offer=offer, reception=reception, fetching=fetching, config=precopy)
         if offer.strategy == Strategy.REPLAY.value:
             self._follower = Follower(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
-            self._meeting = Meeting(
-                attempt=attempt,
-                follower=self._follower,
-                at_most_s=transfer_s,
-                begin=self._begin,
-                prove=self._prove,
-                stands=self._tell_landed,
-            )
+            self._meeting = self._meeting_of(self._follower)
         self._boundary = Word[Boundary](offer.lease_s, "the session was not frozen in time")
         self._proof = Word[Proof](offer.lease_s, "the source's proof did not come in time")
         self._near: asyncio.Queue[Meet] = asyncio.Queue()
@@ -108,6 +101,16 @@ class Incoming:
         self._preview: Preview | None = None
         self._reserved = False
         self._landed = False
+
+    def _meeting_of(self, follower: Follower) -> Meeting:
+        return Meeting(
+            attempt=self._attempt,
+            follower=follower,
+            at_most_s=self._transfer_s,
+            begin=self._begin,
+            prove=self._prove,
+            stands=self._tell_landed,
+        )
 
     # what the driver's filter lets through
 

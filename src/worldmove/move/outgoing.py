@@ -60,9 +60,7 @@ class Outgoing:
         self.landed = asyncio.Event()
         """Set when the destination has said so."""
         self.ready = asyncio.Event()
-        """Set when the destination has said that it computes nothing else; or, as a follower, that it stands digested
-        where it is met.
-        """
+        """Set when it computes nothing else, as it says; or, as a follower, stands digested where it is met."""
         self.num_proofs = 0
         """How often the proof was sent."""
         self._copy = copy

@@ -90,7 +90,11 @@ class Source:
         self._inquiry = Inquiry(host=host, session=session, copy=copy, inbox=inbox, boundary=retired_at)
         self._log = PhaseLog(host, side="source", session=session)
         self._why = Hint()
-        self._effects: Mapping[SourceEffect, Callable[[], Awaitable[SourceEvent]]] = {
+        self._effects = self._carried_out()
+
+    def _carried_out(self) -> Mapping[SourceEffect, Callable[[], Awaitable[SourceEvent]]]:
+        """Return what carries each effect of the table out."""
+        return {
             SourceEffect.FREEZE: self._freeze,
             SourceEffect.SUPERSEDE: self._supersede,
             SourceEffect.THAW_UNASKED: self._thaw_unasked,

@@ -7,6 +7,7 @@ from worldmove.errors import UserError, WorldMoveError
 from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionView, WorkerView
+from worldmove.move.report import PhaseTime
 from worldmove.serve import http_models as body
 from worldmove.serve.live import Live
 from worldmove.serve.planning import expectation_body
@@ -79,15 +80,7 @@ def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
         expected=None if report.expected is None else expectation_body(report.expected),
         gap_ms=milliseconds(report.gap_s),
         missed_frames=missed_frames(report, frame_period_s),
-        phases=[
-            body.Phase(
-                side=phase.side,
-                name=phase.name,
-                start_ms=round(phase.start_s * 1000, 3),
-                end_ms=round(phase.end_s * 1000, 3),
-            )
-            for phase in report.phases
-        ],
+        phases=[_phase_body(phase) for phase in report.phases],
         num_bytes=report.num_bytes or None,
         num_parts=report.num_leaves or None,
         num_groups=report.num_groups or None,
@@ -99,6 +92,15 @@ def move_body(report: MoveReport, frame_period_s: float) -> body.Move:
         source_digest=report.source_digest,
         destination_digest=report.destination_digest,
         proof=proof(report),
+    )
+
+
+def _phase_body(phase: PhaseTime) -> body.Phase:
+    return body.Phase(
+        side=phase.side,
+        name=phase.name,
+        start_ms=round(phase.start_s * 1000, 3),
+        end_ms=round(phase.end_s * 1000, 3),
     )
 
 

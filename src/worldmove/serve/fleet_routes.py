@@ -10,8 +10,8 @@ from worldmove.serve.parts import Parts
 
 def add_fleet(app: FastAPI, parts: Parts) -> None:
     """Workers, moves, health and counters are shown."""
-    fleet, live = parts.gateway.fleet, parts.gateway.config.live
-    frame_period_s = 1 / live.spec.frames_per_s
+    fleet = parts.gateway.fleet
+    frame_period_s = 1 / parts.gateway.config.live.spec.frames_per_s
 
     @app.get("/api/workers")
     async def workers() -> body.Workers:
@@ -36,18 +36,23 @@ def add_fleet(app: FastAPI, parts: Parts) -> None:
     @app.get("/healthz")
     async def health() -> body.Health:
         """Say that the server answers, and what it serves."""
-        return body.Health(
-            status="ok",
-            ledger="ok" if fleet.ledger_failure is None else str(fleet.ledger_failure),
-            version=__version__,
-            server_life=live.server_life,
-            engine=live.spec.name,
-            preset=live.spec.preset,
-            weights_sha256=live.spec.weights_sha256,
-            num_sessions=len(parts.gateway.lives),
-        )
+        return _health(parts)
 
     @app.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Show the counters in Prometheus' text format."""
         return Response(parts.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _health(parts: Parts) -> body.Health:
+    fleet, live = parts.gateway.fleet, parts.gateway.config.live
+    return body.Health(
+        status="ok",
+        ledger="ok" if fleet.ledger_failure is None else str(fleet.ledger_failure),
+        version=__version__,
+        server_life=live.server_life,
+        engine=live.spec.name,
+        preset=live.spec.preset,
+        weights_sha256=live.spec.weights_sha256,
+        num_sessions=len(parts.gateway.lives),
+    )

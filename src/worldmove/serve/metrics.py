@@ -22,25 +22,16 @@ class Metrics:
         self._late = Counter(
             "worldmove_blocks_late", "Deadline misses: blocks shown after they were due.", registry=registry
         )
-        self._lateness = Histogram(
-            "worldmove_block_lateness_seconds",
-            "How late a block was at the gateway that was due; 0 is on time.",
-            registry=registry,
-            buckets=SECONDS,
+        self._lateness = self._times(
+            "worldmove_block_lateness_seconds", "How late a block was at the gateway that was due; 0 is on time."
         )
-        self._compute = Histogram(
-            "worldmove_block_compute_seconds",
-            "What the engine took for a block that was shown.",
-            registry=registry,
-            buckets=SECONDS,
+        self._compute = self._times(
+            "worldmove_block_compute_seconds", "What the engine took for a block that was shown."
         )
         self._dropped = Counter("worldmove_blocks_dropped", "Blocks not shown.", ["why"], registry=registry)
         self._checks = Counter("worldmove_checks", "Check blocks compared.", ["equal"], registry=registry)
-        self._gap = Histogram(
-            "worldmove_move_gap_seconds",
-            "Largest delay of a block against its due time in a committed move.",
-            registry=registry,
-            buckets=SECONDS,
+        self._gap = self._times(
+            "worldmove_move_gap_seconds", "Largest delay of a block against its due time in a committed move."
         )
         self._limited = Counter(
             "worldmove_clients_limited", "Times that a client reached a limit.", ["limit"], registry=registry
@@ -56,6 +47,9 @@ class Metrics:
         )
         for equal in ("true", "false"):
             self._checks.labels(equal=equal)
+
+    def _times(self, name: str, text: str) -> Histogram:
+        return Histogram(name, text, registry=self.registry, buckets=SECONDS)
 
     def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
         """Show a number that is read whenever somebody looks."""

@@ -97,6 +97,22 @@ def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
     state.manifest.prepared()
     steps, order, nodes = _program(tree)
     values = tuple([nodes[at] for at in order])
+    form = _form_of(state, steps, order, len(nodes), values)
+    return Known(
+        capture=state,
+        types=types,
+        form=form,
+        values=values,
+        value_types=tuple(map(type, values)),
+        begins=begins_of(form.held, [values[i] for i in form.arrays.places]),
+        addresses=state.addresses,
+    )
+
+
+def _form_of(
+    state: Capture, steps: Sequence[Step], order: Sequence[int], num_nodes: int, values: Sequence[Any]
+) -> Form:
+    """Return how a tree of these values is walked, and what is read of it where."""
     leaves = [leaf.content for leaf in state.manifest.leaves]
     tensors, arrays, generators = (
         tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, kind))
@@ -107,9 +123,9 @@ def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
     storages = [tensor.untyped_storage() for tensor in live]
     storage_of = [leaves[i].storage for i in (*tensors, *arrays)]  # type: ignore[union-attr]
     placed = [at for at, which in enumerate(storage_of) if which is not None]
-    form = Form(
+    return Form(
         steps=tuple(steps),
-        num_nodes=len(nodes),
+        num_nodes=num_nodes,
         mutable=Pick([at for step in steps if not issubclass(step.kind, tuple) for at in step.of.places]),
         order=Pick(order),
         tensors=Pick(tensors),
@@ -125,15 +141,6 @@ def known_of(state: Capture, tree: Any, types: Mapping[str, type]) -> Known:
         lengths=numbers(storage.num_bytes for storage in state.storages),
         first=numbers(storage_of.index(which) for which in range(len(state.storages))),
         viewed_by=_viewed_by(zip((*tensors, *arrays), storage_of, strict=True), len(state.storages)),
-    )
-    return Known(
-        capture=state,
-        types=types,
-        form=form,
-        values=values,
-        value_types=tuple(map(type, values)),
-        begins=begins_of(storages, [values[i] for i in arrays]),
-        addresses=state.addresses,
     )
 
 
