@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from tests.cli.test_commands import worldmove
+from tests.cli.command import worldmove
 from worldmove.audit.workplace import Workplace
 from worldmove.cli.exits import ExitCode
 

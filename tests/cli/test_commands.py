@@ -1,8 +1,6 @@
 """The command line: every sentence, every exit status, data and notes on their own streams."""
 
 import errno
-import io
-import json
 import os
 import re
 import socket
@@ -10,21 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
-import structlog
 
+from tests.cli.command import Ran, worldmove
 from worldmove import __version__
 from worldmove.cli.acting import BY_CANCELLED
 from worldmove.cli.client import Client
 from worldmove.cli.exits import ExitCode
-from worldmove.cli.main import hoist, run
 from worldmove.fleet.reports import Outcome
 from worldmove.move.strategy import Strategy
 
@@ -34,27 +29,6 @@ ENVIRONMENT = {
     "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
 }
 COMMAND = (sys.executable, "-c", "from worldmove.cli.main import main; main()")
-
-
-@dataclass
-class Ran:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        (line,) = self.out.splitlines()
-        return dict(json.loads(line))
-
-
-def worldmove(*arguments: str) -> Ran:
-    """Run a command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        status = run(hoist(arguments) or ["--help"])
-    structlog.reset_defaults()
-    return Ran(status, out.getvalue(), err.getvalue())
 
 
 def worldmove_process(*arguments: str, **environment: str) -> Ran:

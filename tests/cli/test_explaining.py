@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from tests.cli.test_commands import worldmove
+from tests.cli.command import worldmove
 from tests.serve.test_record_file import HEADER, encoded
 from worldmove.cli.exits import ExitCode
 from worldmove.cli.explaining_others import LEDGER_COLUMNS

@@ -2,11 +2,8 @@
 
 import asyncio
 import hashlib
-import io
-import json
 import re
 from collections.abc import Awaitable, Callable
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +12,10 @@ import httpx
 import msgspec
 import pytest
 
+from tests.cli.command import Ran, worldmove
 from tests.cli.rewriting import entries, rewritten
 from tests.serve.test_server import Client, playing
 from worldmove.cli.exits import ExitCode
-from worldmove.cli.main import hoist, run
 from worldmove.engine.base import KeyChange
 from worldmove.serve.house import House
 from worldmove.serve.record_entries import BlockEntry, Entry, MoveEntry, StateEntry
@@ -31,26 +28,6 @@ ENGINE = "reference:tiny"
 CONFIG = ServerConfig(
     port=0, worker=WorkerConfig(engine=ENGINE, log_level="warning"), rest_after_s=60.0, account_every=4
 )
-
-
-@dataclass
-class Ran:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        (line,) = self.out.splitlines()
-        return dict(json.loads(line))
-
-
-def worldmove(*arguments: str) -> Ran:
-    """Run a command line in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        status = run(hoist(arguments))
-    return Ran(status, out.getvalue(), err.getvalue())
 
 
 @dataclass

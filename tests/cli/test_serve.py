@@ -12,7 +12,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from tests.cli.test_commands import worldmove
+from tests.cli.command import worldmove
 from worldmove.cli.exits import ExitCode
 
 ROOT = Path(__file__).parents[2]

@@ -7,36 +7,15 @@ import msgspec
 import pytest
 
 from tests.fleet.fakes import server_of
+from tests.move.endings import ended
 from worldmove.errors import MoveRefused
 from worldmove.fleet.moving import expectation, report, require, said_of_frames
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.tries import Ending, Plan
 from worldmove.move.admission import admit
 from worldmove.move.measured import Measured
-from worldmove.move.messages import Ended
 from worldmove.move.strategy import Strategy
 from worldmove.serve.follows import FollowBook
-
-
-def ended(side: str, clock: float, *phases: tuple[str, float, float]) -> Ended:
-    return Ended(
-        to="controller",
-        sender="a",
-        incarnation=1,
-        session="s",
-        attempt="00000001-x",
-        epoch=1,
-        side=side,
-        outcome="committed",
-        reason="done",
-        detail="",
-        phases=phases,
-        clock=clock,
-        num_bytes=100,
-        num_leaves=3,
-        num_groups=1,
-        state_digest=f"digest of the {side}",
-    )
 
 
 def plan_over(transport: str, attempt: str = "00000001-x") -> Plan:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.move.faulty_post import every, first
 from tests.move.harness import SESSION, Copy, Fleet, LedgerFault, Outcome, Plays, Worker, reference
 from tests.move.virtual import run
 from worldmove.move.ledger_rules import CloseAttempt, CommitAttempt, Failover, Operation, Reclaim
@@ -58,23 +59,6 @@ async def is_well_again(fleet: Fleet) -> None:
     outcome = await fleet.move("B" if at == "A" else "A")
     assert outcome.outcomes == ("committed", "committed")
     assert await fleet.one_goes_on() != at
-
-
-def first(kind: type, deliveries: tuple[float, ...]) -> Callable[[AnyMoveMessage], tuple[float, ...]]:
-    """A post that treats the first message of a kind as said, and every other one well."""
-    seen: list[AnyMoveMessage] = []
-
-    def fault(message: AnyMoveMessage) -> tuple[float, ...]:
-        if not isinstance(message, kind) or seen:
-            return (0.0005,)
-        seen.append(message)
-        return deliveries
-
-    return fault
-
-
-def every(kind: type, deliveries: tuple[float, ...]) -> Callable[[AnyMoveMessage], tuple[float, ...]]:
-    return lambda message: deliveries if isinstance(message, kind) else (0.0005,)
 
 
 # the post

@@ -21,6 +21,7 @@ from tests.move.decoded import (
     reference,
     with_parts,
 )
+from tests.move.faulty_post import every, first
 from tests.move.harness import SEED, Fleet, World, inputs_of
 from tests.move.rolling import FIRST_BLOCKS, ROW_BYTES
 from tests.move.test_rounds import is_well_again, last, moved, play_a_block_at, tampering
@@ -214,15 +215,7 @@ OF_FOLLOWING = [Component, Handed, Fetched]
 @pytest.mark.parametrize("deliveries", [(), (0.0005, 0.0011, 0.4, 3.0), (0.9,)])
 def test_the_first_message_of_a_kind_is_lost_or_comes_often_or_late(kind: type, deliveries: tuple[float, ...]) -> None:
     async def story(fleet: Fleet, parts: list[Part]) -> None:
-        seen: list[AnyMoveMessage] = []
-
-        def fault(message: AnyMoveMessage) -> tuple[float, ...]:
-            if not isinstance(message, kind) or seen:
-                return (0.0005,)
-            seen.append(message)
-            return deliveries
-
-        fleet.post_fault = fault
+        fleet.post_fault = first(kind, deliveries)
         playing = fleet.play_on()
         await moved(fleet, "A")
         await playing.end()
@@ -235,7 +228,7 @@ def test_the_first_message_of_a_kind_is_lost_or_comes_often_or_late(kind: type, 
 def test_every_message_of_a_kind_is_lost_and_the_move_goes_on_without(kind: type) -> None:
     async def story(fleet: Fleet, parts: list[Part]) -> None:
         fleet.patience_s = 3.0
-        fleet.post_fault = lambda message: () if isinstance(message, kind) else (0.0005,)
+        fleet.post_fault = every(kind, ())
         playing = fleet.play_on()
         if kind is Handed:
             fleet.post_fault = lambda message: {Handed: (), Start: (0.1,)}.get(type(message), (0.0005,))

@@ -2,30 +2,9 @@
 
 import pytest
 
+from tests.move.endings import ended
 from worldmove.move.messages import Ended
 from worldmove.move.report import PhaseTime, merge_phases, pause_s
-
-
-def ended(side: str, clock: float, *phases: tuple[str, float, float]) -> Ended:
-    return Ended(
-        to="controller",
-        sender="A",
-        incarnation=1,
-        session="s",
-        attempt="a",
-        epoch=1,
-        side=side,
-        outcome="committed",
-        reason="done",
-        detail="",
-        phases=phases,
-        clock=clock,
-        num_bytes=0,
-        num_leaves=0,
-        num_groups=0,
-        state_digest="",
-    )
-
 
 SOURCE = ended("source", 100.0, ("freeze", 0.0, 0.002), ("boundary", 0.002, 0.010))
 DESTINATION = ended("destination", 97.0, ("reserve", 0.0, 0.5), ("land", 3.003, 3.009), ("promote", 3.015, 3.016))

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.move.faulty_post import every, first
 from tests.move.harness import BLOCK_S, SEED, Copy, Fleet, Outcome, Plays, World, inputs_of
 from tests.move.rolling import BY, FIRST_BLOCKS, NUM_ROWS, PLACES, ROW_BYTES, STATIC_BYTES, Rolling, install, reference
 from tests.move.toy import Toy
@@ -125,15 +126,7 @@ OF_THE_ROUNDS = [Begin, Base, Ready, Start, Boundary, Landed, Proof]
 @pytest.mark.parametrize("deliveries", [(), (0.0005, 0.0011, 0.4, 7.0), (0.9,)])
 def test_the_first_message_of_a_kind_is_lost_or_comes_often_or_late(kind: type, deliveries: tuple[float, ...]) -> None:
     async def story(fleet: Fleet) -> None:
-        seen: list[AnyMoveMessage] = []
-
-        def fault(message: AnyMoveMessage) -> tuple[float, ...]:
-            if not isinstance(message, kind) or seen:
-                return (0.0005,)
-            seen.append(message)
-            return deliveries
-
-        fleet.post_fault = fault
+        fleet.post_fault = first(kind, deliveries)
         playing = fleet.play_on()
         await moved(fleet, "A")
         await playing.end()
@@ -146,7 +139,7 @@ def test_the_first_message_of_a_kind_is_lost_or_comes_often_or_late(kind: type, 
 def test_every_message_of_a_kind_is_lost(kind: type) -> None:
     async def story(fleet: Fleet) -> None:
         fleet.patience_s = 5.0
-        fleet.post_fault = lambda message: () if isinstance(message, kind) else (0.0005,)
+        fleet.post_fault = every(kind, ())
         playing = fleet.play_on()
         outcome = await fleet.move("A")
         assert "committed" not in outcome.outcomes

@@ -19,27 +19,28 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
     Raises UserError where it cannot be written.
     """
-    part = partial(path)
+    with beside(path) as part, part.open("xb") as file:
+        yield file
+        settle(file)
+
+
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
+    """Give where a file is while it is written: beside its place, so that renaming it in the end is one step.
+
+    Raises UserError where it cannot be written, or the path has no file's name; then there is nothing of it.
+    """
+    if not path.name:
+        raise UserError(f"{path} is no name of a file.", code="cannot_write")
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with part.open("xb") as file:
-            yield file
-            settle(file)
+        yield part
         part.replace(path)
     except OSError as error:
         raise cannot_write(path, error, "nothing was written") from error
     finally:
         with suppress(OSError):  # whatever is wrong with its name was said
             part.unlink()
-
-
-def partial(path: Path) -> Path:
-    """Return where a file is while it is written: beside its place, so that renaming it is one step.
-
-    Raises UserError where the path has no file's name.
-    """
-    if not path.name:
-        raise UserError(f"{path} is no name of a file.", code="cannot_write")
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
 def settle(file: BinaryIO) -> None:

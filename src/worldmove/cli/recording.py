@@ -8,7 +8,7 @@ from io import FileIO
 from pathlib import Path
 
 from worldmove.cli.client import Unreachable
-from worldmove.cli.files import cannot_write, partial, settle
+from worldmove.cli.files import beside, cannot_write, settle
 from worldmove.errors import WorldMoveError
 from worldmove.serve.record_entries import EndEntry
 from worldmove.serve.record_file import Ending, Progress, RecordReader, encode_entry
@@ -29,17 +29,9 @@ def record_to(path: Path, pieces: Iterator[bytes]) -> Progress:
     Raises UserError where it cannot be written, Unreachable where the server went away; what had come by then is
     kept under the file's name. Raises FileRefused, and there is no file, where what comes is no record.
     """
-    part = partial(path)
-    try:
-        with part.open("x+b", buffering=0) as file:
-            stop = _copy(pieces, file)
-            progress = _complete(file, stop.why)
-        part.replace(path)
-    except OSError as error:
-        raise cannot_write(path, error, "nothing was written") from error
-    finally:
-        with suppress(OSError):  # whatever is wrong with its name was said
-            part.unlink()
+    with beside(path) as part, part.open("x+b", buffering=0) as file:
+        stop = _copy(pieces, file)
+        progress = _complete(file, stop.why)
     if isinstance(stop.error, OSError):
         raise cannot_write(path, stop.error, f"it has the first {progress.num_blocks} blocks") from stop.error
     if stop.error is not None:

@@ -69,13 +69,31 @@ class Guard:
         return type("GuardedWebSocket", (_GuardedWebSocket,), {"guard": self})
 
 
-class _GuardedHttp(H11Protocol):
-    guard: Guard
+class _ReadInTime(asyncio.Protocol):
+    """A connection that is cut where its client reads nothing of what is sent for too long."""
 
+    guard: Guard
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _stalled: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        self._stalled = self.loop.call_later(self.guard.limits.request_s, self._cut)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        _cancel(self._stalled)
+        super().resume_writing()
+
+    def _cut(self) -> None:
+        self.guard.refused("unread")
+        self.transport.abort()
+
+
+class _GuardedHttp(_ReadInTime, H11Protocol):
     def __init__(self, *args: Any, **fields: Any) -> None:
         super().__init__(*args, **fields)
         self._timer: asyncio.TimerHandle | None = None
-        self._stalled: asyncio.TimerHandle | None = None
         self._requests = Allowance(self.guard.limits.requests)
         self._turned_away = False
 
@@ -113,14 +131,6 @@ class _GuardedHttp(H11Protocol):
         else:
             self._next_request()
 
-    def pause_writing(self) -> None:
-        self._stalled = self.loop.call_later(self.guard.limits.request_s, self._cut)
-        super().pause_writing()
-
-    def resume_writing(self) -> None:
-        _cancel(self._stalled)
-        super().resume_writing()
-
     def _next_request(self) -> None:
         super().on_response_complete()
         self._look()
@@ -151,17 +161,10 @@ class _GuardedHttp(H11Protocol):
         self.transport.close()
         self.loop.call_later(LAST_WORD_S, _cut_off, self.transport)
 
-    def _cut(self) -> None:
-        self.guard.refused("unread")
-        self.transport.abort()
 
-
-class _GuardedWebSocket(WebSocketsSansIOProtocol):
-    guard: Guard
-
+class _GuardedWebSocket(_ReadInTime, WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **fields: Any) -> None:
         super().__init__(*args, **fields)
-        self._stalled: asyncio.TimerHandle | None = None
         self._control = Allowance(self.guard.limits.control_frames)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -175,14 +178,6 @@ class _GuardedWebSocket(WebSocketsSansIOProtocol):
         finally:
             # What a client never reads would keep a closed connection open for ever.
             self.loop.call_later(LAST_WORD_S, _cut_off, self.transport)
-
-    def pause_writing(self) -> None:
-        self._stalled = self.loop.call_later(self.guard.limits.request_s, self._cut)
-        super().pause_writing()
-
-    def resume_writing(self) -> None:
-        _cancel(self._stalled)
-        super().resume_writing()
 
     def handle_ping(self) -> None:
         if self._allows_control():
@@ -219,10 +214,6 @@ class _GuardedWebSocket(WebSocketsSansIOProtocol):
         self.transport.close()
         self.loop.call_later(LAST_WORD_S, _cut_off, self.transport)
         return False
-
-    def _cut(self) -> None:
-        self.guard.refused("unread")
-        self.transport.abort()
 
 
 def _cut_off(transport: asyncio.Transport) -> None:
