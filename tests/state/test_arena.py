@@ -1,25 +1,19 @@
+"""One slot's memory: what its descriptor allows, its pattern, and when it goes."""
+
 import fcntl
 import gc
 import mmap
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from worldmove.errors import ArenaFull, ManifestError
 from worldmove.state import (
     Arena,
-    Extent,
-    Layout,
     adopt,
     capture,
-    check_placement,
-    extents,
-    gather,
-    landed,
     materialise,
 )
 
@@ -108,94 +102,3 @@ def test_closing_never_takes_memory_from_a_live_tensor() -> None:
 
 def _num_mappings(name: str) -> int:
     return Path("/proc/self/maps").read_text(encoding="utf-8").count(f"memfd:{name}")
-
-
-def _views() -> dict[str, Any]:
-    base = torch.arange(1000, dtype=torch.float32)
-    return {"a": base[100:200], "b": base[150:300], "c": torch.ones(3), "d": base[900:]}
-
-
-def test_what_travels_is_every_used_byte_once_and_no_other() -> None:
-    state = capture(_views())
-    arena = Arena(16384, "extents")
-    at, other = adopt(state, arena)
-    assert extents(state.manifest, (at, other)) == tuple(
-        sorted(
-            [
-                Extent(offset=at + 400, length=800),
-                Extent(offset=at + 3600, length=400),
-                Extent(offset=other, length=12),
-            ],
-            key=lambda extent: extent.offset,
-        )
-    )
-
-
-def test_extents_that_touch_in_the_arena_are_one() -> None:
-    state = capture([torch.zeros(64, dtype=torch.uint8), torch.zeros(64, dtype=torch.uint8)])
-    assert extents(state.manifest, (256, 320)) == (Extent(offset=256, length=128),)
-    assert extents(state.manifest, (256, 321)) == (Extent(offset=256, length=64), Extent(offset=321, length=64))
-    assert extents(capture({"n": 1}).manifest, ()) == ()
-
-
-def test_bytes_between_the_used_ones_are_not_copied() -> None:
-    state = capture(_views())
-    arena = Arena(16384, "between")
-    arena.poison()
-    before = bytes(arena.buffer)
-    at = adopt(state, arena)[0]
-    assert arena.buffer[at : at + 400] == before[at : at + 400]
-    assert arena.buffer[at + 1200 : at + 3600] == before[at + 1200 : at + 3600]
-
-
-@pytest.mark.parametrize("shift", [0, 1, 64, 100, 255])
-def test_every_storages_address_modulo_256_is_kept(shift: int) -> None:
-    memory = np.zeros(5000, dtype=np.uint8)
-    skip = (shift - memory.ctypes.data) % 256
-    state = capture([torch.from_numpy(memory[skip : skip + 1000]), torch.ones(5)])
-    arena = Arena(16384, "alignment")
-    placement = adopt(state, arena)
-    assert placement[0] % 256 == shift
-    copy = capture(materialise(state.manifest, placement, arena))
-    assert [s.address % 256 for s in copy.storages] == [s.address % 256 for s in state.storages]
-
-
-def test_a_state_that_does_not_fit_is_refused_with_its_numbers() -> None:
-    state = capture([torch.zeros(3000, dtype=torch.uint8), torch.zeros(3000, dtype=torch.uint8)])
-    with pytest.raises(ArenaFull) as full:
-        adopt(state, Arena(4096, "small"))
-    assert full.value.needed == 3000
-    assert full.value.available < 3000
-
-
-@pytest.mark.parametrize(
-    ("placement", "why"),
-    [
-        ((0,), "1 places for 2"),
-        ((0, 4000, 8000), "3 places for 2"),
-        ((0, 3999), "overlaps"),
-        ((11, 0), "overlaps"),
-        ((5, 5), "overlaps"),
-        ((-1, 5000), "overlaps"),
-        ((0, 16384 - 11), "ends at 16385"),
-        ((1 << 80, 0), "ends at"),
-    ],
-)
-def test_a_hostile_placement_is_refused(placement: tuple[int, ...], why: str) -> None:
-    manifest = capture(_views()).manifest
-    with pytest.raises(ManifestError, match=why):
-        check_placement(manifest, placement, 16384)
-    with pytest.raises(ManifestError, match=why):
-        materialise(manifest, placement, Arena(16384, "hostile"))
-
-
-def test_what_landed_can_be_read_before_a_tree_is_made() -> None:
-    state = capture(_views())
-    arena = Arena(Layout.of(state.manifest).arena_bytes, "landed")
-    placement = adopt(state, arena)
-    inside = landed(state.manifest, placement, arena)
-    for here, there in zip(state.storages, inside.storages, strict=True):
-        assert [bytes(here.view(extent)) for extent in here.used] == [
-            bytes(there.view(extent)) for extent in there.used
-        ]
-    assert gather(inside, arena) == placement

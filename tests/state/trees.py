@@ -199,3 +199,9 @@ def state_of_every_kind() -> dict[Any, Any]:
         "rng": random.Random(1),
         "numpy": np.random.default_rng(4),
     }
+
+
+def overlapping_views() -> dict[str, Any]:
+    """Tensors over one storage, with what nobody sees in between, and another tensor."""
+    base = torch.arange(1000, dtype=torch.float32)
+    return {"a": base[100:200], "b": base[150:300], "c": torch.ones(3), "d": base[900:]}
