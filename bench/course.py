@@ -67,23 +67,35 @@ class Course:
     edges: list[dict[str, Any]] = field(default_factory=list)
 
 
-async def course(config: CourseConfig, server: ServerConfig, record: Path, stage: Stage) -> Course:
-    """Run it; the moved world's record lies at ``record`` afterwards. Raises UserError."""
+async def course(
+    config: CourseConfig,
+    server: ServerConfig,
+    record: Path,
+    stage: Stage,
+    note: Callable[[Course], None] = lambda found: None,
+) -> Course:
+    """Run it; the moved world's record lies at ``record`` afterwards. ``note`` hears of all after each move.
+
+    Raises UserError.
+    """
     ends_at = time.monotonic() + config.within_s
     async with served(server, stage) as there:
-        run = _Run(there, config, ends_at, stage)
+        run = _Run(there, config, ends_at, stage, note)
         await run.run(record)
         return run.found
 
 
 class _Run:
-    def __init__(self, server: Served, config: CourseConfig, ends_at: float, stage: Stage) -> None:
+    def __init__(
+        self, server: Served, config: CourseConfig, ends_at: float, stage: Stage, note: Callable[[Course], None]
+    ) -> None:
         self.found = Course(period_ms=1000 * server.address.period_s)
         self._server = server
         self._client = Client(server.address.url)
         self._config = config
         self._ends_at = ends_at
         self._stage = stage
+        self._note = note
         self._took: dict[Ask, float] = {}
         """How long the longest move of each way took."""
 
@@ -151,6 +163,7 @@ class _Run:
         span = (begin, time.monotonic())
         made = Made(ask=way, span=span, blocks=(first, self._next_block()), report=report, note=note or {})
         self.found.made.append(made)
+        await asyncio.to_thread(self._note, self.found)
         self._took[way] = max(self._took.get(way, 0.0), span[1] - span[0])
         return made
 

@@ -2,9 +2,10 @@
 
     python -m tests.gpu.wheelhouse run wheelhouse python -m bench.gpu_play --out FOLDER
 
-Each step has a limit of its own and a file in the folder; ``gpu_play.json`` says what became of each. The first needs
-nobody else on the device. With ``--preset matrix-tiny`` all of it is tried without one.
+Each step has a limit of its own and a file in the folder; ``gpu_play.json`` says what became of each, as soon as that
+is known. The first needs nobody else on the device; half of its moves fit into one command, so it is given twice. With ``--preset matrix-tiny`` all of it is tried without one.
 
+    sanity     asked for by --only: 40 s, a move by each strategy, of the small preset and of this one, with its phases
     play       moves over 100, 25, 10 and 1 Gb/s as admission chooses, others between them, and the edges of admission
     verify     the record of it, computed anew on an engine that never moved
     resident   moves by replay to a worker that plays another world
@@ -16,7 +17,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,15 @@ def main() -> None:
     folder = Path(options.out).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     chosen = [step for step in steps(options, folder) if step.name in options.only.split(",")]
-    found = take(chosen, folder, options.budget, time.monotonic)
-    write_json(folder / "gpu_play.json", {"name": "gpu_play", **found})
+
+    def note(found: Mapping[str, Any]) -> None:
+        """Write all that there is by now: whoever ends this command early has that much."""
+        write_json(folder / "gpu_play.json", {"name": "gpu_play", **found})
+        if "verify" in found["results"]:
+            with_replay(folder / f"under_play-{options.label}.json", found["results"]["verify"])
+
+    found = take(chosen, folder, options.budget, time.monotonic, note)
     record_of(options, folder).unlink(missing_ok=True)
-    if "verify" in found["results"]:
-        with_replay(folder / f"under_play-{options.label}.json", found["results"]["verify"])
     sys.exit(any(entry["status"] != 0 for entry in found["steps"].values()))
 
 
@@ -54,14 +59,16 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--links", default=LINKS, help="moves as admission chooses: see bench.under_play")
     options.add_argument("--others", default=OTHERS, help="moves between them")
     options.add_argument("--edges", default="boundary-copy,pre-copy,streaming,replay")
-    options.add_argument("--play-s", type=float, default=400.0, help="no move of the first step ends later than this")
+    options.add_argument("--play-s", type=float, default=170.0, help="no move of the first step ends later than this")
     options.add_argument("--kills", type=int, default=3)
     options.add_argument("--budget", type=float, default=590.0, help="seconds for all of it")
     return options.parse_args(arguments)
 
 
 def with_replay(path: Path, replay: dict[str, Any]) -> None:
-    """Put into the first step's result what the record, computed anew, has come to."""
+    """Put into the first step's result, where it has one, what the record, computed anew, has come to."""
+    if not path.is_file():
+        return
     result = json.loads(path.read_text(encoding="utf-8"))
     result["summary"]["replay"] = replay
     path.write_text(dumped(result), encoding="utf-8")
@@ -78,6 +85,14 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
     play = (sys.executable, "-m", "bench.under_play", "--engine", engine)
     return [
         Step(
+            name="sanity",
+            command=(
+                *(sys.executable, "-m", "bench.sanity", "--engines", f"reference:matrix-tiny,{engine}"),
+                *("--out", f"{folder}/sanity-{options.label}.json"),
+            ),
+            limit_s=90,
+        ),
+        Step(
             name="play",
             command=(
                 *play,
@@ -90,7 +105,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
         Step(
             name="verify",
             command=(*WORLDMOVE, "verify", str(record), "--engine", engine, "--json"),
-            limit_s=200,
+            limit_s=220,
             prints_result=True,
         ),
         Step(

@@ -9,13 +9,14 @@ on an engine that was never moved; with ``--record`` it is kept instead, for ``w
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.course import Course, CourseConfig, course
 from bench.record import Recorder, parser, quiet, require_worker_path
-from bench.under_play_found import samples_of, summary_of
+from bench.under_play_found import move_row, samples_of, summary_of
 from bench.ways import ways_of, woven
 from worldmove.cli.benches.live import replayed
 from worldmove.cli.output import Verbosity
@@ -37,7 +38,7 @@ def main() -> None:
     recorder = Recorder("under_play", options)
     with TemporaryDirectory(prefix="worldmove-bench-") as folder:
         record = Path(options.record or f"{folder}/under_play.record")
-        found = asyncio.run(measure(options, record))
+        found = asyncio.run(measure(options, record, partial(keep, recorder, Path(options.out))))
         replay = None if options.record else replayed(record, options.engine)
     recorder.write({**summary_of(found), "replay": replay}, samples_of(found))
 
@@ -58,7 +59,16 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options.parse_args(arguments)
 
 
-async def measure(options: argparse.Namespace, record: Path) -> Course:
+def keep(recorder: Recorder, out: Path, found: Course) -> None:
+    """Write the moves that there are by now: whoever ends a run early has that much."""
+    recorder.keep(
+        {"moves": len(found.made), "is_whole": False}, {"moves": [move_row(made) for made in found.made]}, out
+    )
+
+
+async def measure(
+    options: argparse.Namespace, record: Path, note: Callable[[Course], None] = lambda found: None
+) -> Course:
     """Run it."""
     config = CourseConfig(
         ways=woven(ways_of(options.ways)),
@@ -68,7 +78,11 @@ async def measure(options: argparse.Namespace, record: Path) -> Course:
         apart=options.apart,
         within_s=options.within_s,
     )
-    return await course(config, server_of(options), record, lambda text: print(text, file=sys.stderr, flush=True))
+
+    def tell(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    return await course(config, server_of(options), record, tell, note)
 
 
 def server_of(options: argparse.Namespace) -> ServerConfig:

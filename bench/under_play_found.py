@@ -18,7 +18,10 @@ def move_row(made: Made) -> dict[str, Any]:
     """Return a move as one row of samples; its phases in ms from the freeze."""
     report = made.report
     expected = report["expected"] or {}
-    told = ("outcome", "reason", "strategy", "transport", "num_bytes", "moved_bytes", "pulled_bytes", "proof")
+    told = (
+        *("outcome", "reason", "strategy", "transport", "proof", "num_bytes"),
+        *("in_place_bytes", "moved_bytes", "pulled_bytes", "followed_bytes", "plain"),
+    )
     return {
         "asked": made.ask.strategy or "any",
         "link": made.ask.link,

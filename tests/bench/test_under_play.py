@@ -1,5 +1,6 @@
 """Moves under play: how they are asked for, where admission's edge is looked for, and what is said of them."""
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from bench.course import Course, Made
 from bench.edges import least_mbit, link_of
 from bench.figures_play import edges, resident, under_play
 from bench.gpu_play import options_of, record_of, steps, with_replay
-from bench.record import dumped
+from bench.record import Recorder, dumped
+from bench.sanity import said
+from bench.under_play import keep
 from bench.under_play_found import move_row, residents_of, samples_of, summary_of
 from bench.ways import Ask, ways_of, woven
 from worldmove.cli.benches.live_blocks import Segment
@@ -69,6 +72,9 @@ def report(**changes: Any) -> dict[str, Any]:
         "num_bytes": 10,
         "moved_bytes": 0,
         "pulled_bytes": 0,
+        "in_place_bytes": 10,
+        "followed_bytes": 0,
+        "plain": "",
         "proof": "checked 3/3",
         "expected": {"pause_ms": 9.0, "before_ms": 100.0, "terms": {"freeze": 9.0}},
         "pause_ms": 8.0,
@@ -142,7 +148,8 @@ def test_the_steps_of_one_gpu_command_leave_room_in_their_limits(tmp_path: Any) 
     made = {step.name: step for step in steps(options, tmp_path)}
     assert options.budget < 600
     assert made["play"].limit_s > options.play_s
-    assert "island" not in options.only.split(",")
+    assert not {"island", "sanity"} & set(options.only.split(","))
+    assert made["play"].limit_s + made["verify"].limit_s < 600
     assert all(step.limit_s < 600 for step in made.values())
     assert str(record_of(options, tmp_path)) in made["verify"].command
 
@@ -187,4 +194,24 @@ def test_what_the_record_came_to_is_put_into_the_result(tmp_path: Path) -> None:
     path = tmp_path / "under_play-here.json"
     path.write_text(dumped({"summary": {"replay": None, "moves": 3}, "samples": {"moves": []}}), encoding="utf-8")
     with_replay(path, {"equal": True})
+    with_replay(tmp_path / "under_play-nowhere.json", {"equal": True})
     assert json.loads(path.read_text(encoding="utf-8"))["summary"] == {"replay": {"equal": True}, "moves": 3}
+
+
+def test_what_is_kept_of_a_run_that_is_ended_early_are_its_moves(tmp_path: Path) -> None:
+    out = tmp_path / "under_play-here.json"
+    keep(Recorder("under_play", argparse.Namespace(out=str(out))), out, a_course(one(), one(followed_bytes=4)))
+    kept = json.loads(out.read_text(encoding="utf-8"))
+    assert kept["summary"] == {"moves": 2, "is_whole": False}
+    assert [row["followed_bytes"] for row in kept["samples"]["moves"]] == [0, 4]
+
+
+def test_a_move_is_said_with_its_phases_in_their_order() -> None:
+    phases = [
+        {"side": "destination", "name": "land", "start_ms": 2.0, "end_ms": 3.5},
+        {"side": "source", "name": "freeze", "start_ms": 0.0, "end_ms": 1.0},
+    ]
+    lines = said(move_row(one(phases=phases))).splitlines()
+    assert lines[0].startswith("any 1gbit: outcome committed, reason done, pause_ms 8.0")
+    assert [line.split()[0] for line in lines[2:]] == ["source.freeze", "destination.land"]
+    assert lines[3].split()[1:] == ["2.0", "3.5", "1.5"]

@@ -24,6 +24,8 @@ from worldmove.state.memory import Part
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
+A_WORKERS = 8
+"""Streams, beside the kit's: an engine has one."""
 MANY = 400
 """Pulls of 256 MiB: 40 ms and more, on one GPU as between two."""
 
@@ -85,7 +87,7 @@ class Opener:
 
 
 def compute_on(streams: Sequence[torch.cuda.Stream]) -> None:
-    """Do what a resident does, on whichever of the device's queues these have."""
+    """Do what a resident does, on whichever of the device's queues these have: ``gate_queues`` counts them."""
     for stream in streams:
         with torch.cuda.stream(stream):
             assert int(torch.ones(1 << 16, device="cuda").sum()) == 1 << 16
@@ -97,7 +99,7 @@ def test_a_pass_behind_a_gate_reads_what_is_there_when_it_is_opened_and_holds_up
     plan, other = planned(kit, arena), kit.plan([[Part(arena.address, MIB)]])
     before = kit.fingerprints(plan, TABLE.key)
     small = kit.fingerprints(other, TABLE.key)
-    streams = [torch.cuda.current_stream(), *(torch.cuda.Stream() for _ in range(64))]
+    streams = [torch.cuda.current_stream(), *(torch.cuda.Stream() for _ in range(A_WORKERS))]
     compute_on(streams)  # kernels are loaded and memory is taken: both wait for all that a device does
     pending = kit.begin_fingerprints(plan, TABLE.key, latch)
     begun = time.monotonic()
