@@ -3,7 +3,8 @@
     python -m tests.gpu.wheelhouse run wheelhouse python -m bench.gpu_play --out FOLDER
 
 Each step has a limit of its own and a file in the folder; ``gpu_play.json`` says what became of each, as soon as that
-is known. The first needs nobody else on the device; half of its moves fit into one command, so it is given twice. With ``--preset matrix-tiny`` all of it is tried without one.
+is known. The first needs nobody else on the device; half of its moves fit into one command, so it is given twice. With
+``--preset matrix-tiny`` all of it is tried without one.
 
     sanity     asked for by --only: 40 s, a move by each strategy, of the small preset and of this one, with its phases
     play       moves over 100, 25, 10 and 1 Gb/s as admission chooses, others between them, and the edges of admission
