@@ -51,7 +51,7 @@ def said(row: dict[str, Any]) -> str:
     """Say one variant in a line."""
     name = f"{row['queues']:>2} queues, {row['maker']:4}, {row['count']:2} streams: "
     if "why" in row:
-        return name + row["why"]
+        return f"{name}{row['why']}"
     return name + f"{len(row['held_up'])} held up {row['held_up']}, {row['held_up_after']} once it is open"
 
 

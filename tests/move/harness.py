@@ -165,7 +165,7 @@ class Copy:
         self.stops_before = block
         tell(block)
 
-    async def settle(self, ready: WhenReady | None = None) -> None:
+    async def settle(self, ready: WhenReady | None = None, *, brings: bool = False) -> None:
         if ready is not None and self.worker.fleet.waits_for_ready_s:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.worker.fleet.waits_for_ready_s):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.move import virtual
 from tests.worker.bench_worker import bench
 from tests.worker.device_engine import WIDTH, DeviceEngine, World
 from tests.worker.test_device_move import ARENA_BYTES, peer
@@ -18,7 +19,7 @@ from worldmove.move.source_copy import Frozen, Resting
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.leaf import TensorLeaf
 from worldmove.state.manifest import Manifest
-from worldmove.worker.messages import Open
+from worldmove.worker.messages import Acknowledge, BlockDone, Open
 from worldmove.worker.source_copy import SourceOfMove
 
 
@@ -107,3 +108,52 @@ def _of(path: str, manifest: Manifest) -> int:
     assert isinstance(leaf, TensorLeaf)
     assert leaf.storage is not None
     return leaf.storage
+
+
+@pytest.mark.parametrize(("brings", "takes"), [(True, 0.8), (True, 5.0), (False, 5.0)])
+def test_at_the_last_boundary_what_comes_over_is_waited_for_until_the_list_is_here(
+    *, brings: bool, takes: float
+) -> None:
+    """At the others it would take until after the list. Where nothing comes over, the engine is taken at once."""
+
+    async def run() -> tuple[list[int], bool, float]:
+        def acknowledge(message: Any) -> None:
+            if isinstance(message, BlockDone):
+                done = Acknowledge(session="s-1", epoch=1, block=message.block, server_life=1)
+                asyncio.get_running_loop().call_soon(trial.worker.take, done)
+
+        trial = bench(DeviceEngine(), arena_bytes=ARENA_BYTES, send=acknowledge)
+        trial.worker.take(Open(session="s-1", epoch=1, seed=5))
+        await trial.settle()
+        copy = trial.worker.copies.get("s-1")
+        assert copy is not None
+        period_s = trial.engine.spec.period_s
+        source = SourceOfMove(copy, trial.worker.tools, trial.worker.copies.snapshot)
+        asked: list[int] = []
+
+        async def ready() -> None:
+            asked.append(copy.next_block)
+            await asyncio.sleep((takes if len(asked) == 2 else 5.0) * period_s)
+
+        async def play() -> None:
+            for block in range(8):
+                lists.append(asyncio.get_running_loop().time())
+                trial.inputs(block)
+                await asyncio.sleep(period_s)
+
+        lists: list[float] = []
+        playing = asyncio.create_task(play())
+        await asyncio.sleep(0.1 * period_s)
+        await source.settle(ready, brings=brings)
+        stood_s = asyncio.get_running_loop().time() - lists[-1]
+        is_still_asked = source._to_ask is not None
+        source._calm.end()
+        playing.cancel()
+        copy.play_on()
+        await trial.background.stop()
+        return asked, is_still_asked, stood_s / period_s
+
+    asked, is_still_asked, stood = virtual.run(run())
+    assert is_still_asked is not brings
+    assert asked == ([2, 3] if brings else [2])
+    assert stood == pytest.approx({0.8: 0.8, 5.0: 0.0 if brings else stood}[takes], abs=0.05)

@@ -23,8 +23,12 @@ from worldmove.state.arena_rows import held_in, move_in
 from worldmove.state.held import Holding
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement, check_placement, extents_of
-from worldmove.state.rows import Numbers, Rows, final_rows, rolled_from, rows_of
+from worldmove.state.rows import Numbers, Rows, batches, final_rows, rolled_from, rows_of
 from worldmove.state.runs import Runs
+
+BATCH_BYTES = 16 << 20
+"""Of what is final, so much is pulled and looked at in one go: each takes a few turns of threads and of a device, and
+word of a rest waits for the end of one."""
 
 
 class HeldState:
@@ -70,6 +74,8 @@ class HeldState:
         """The rows that were held otherwise than was said at rest, once that was brought over; None is not known."""
         self._rest_bytes = 0
         """Of the rows that were said then."""
+        self._num_rests = 0
+        """How often it was said at rest what it is to be."""
         self._alone = asyncio.Lock()
         """Held by whoever writes to the slot."""
 
@@ -98,6 +104,7 @@ class HeldState:
             said = await self._attempt.host.blocking(lambda: self._said_at(meet))
             if said is None:
                 return False
+            self._num_rests += 1
             self._rest, self._lacking = said, None
             with self._attempt.times.phase("rest"):
                 held = await self._hold(said)
@@ -106,13 +113,17 @@ class HeldState:
         return True
 
     async def bring_final(self, path: str, is_over: asyncio.Event) -> None:
-        """Pull what is final under a path, leaf by leaf, until ``is_over``: the boundary knows the rest."""
+        """Pull what is final under a path, some leaves at a time, until ``is_over``: the boundary knows the rest.
+
+        So does word of what it is at rest: that comes after what is final of the same block, and brings all of it.
+        """
         if self._held is None:
             return
-        for which in final_rows(self._held.rows, self._manifest, self._placement, path):
-            if is_over.is_set():
-                return
+        num_rests, rows = self._num_rests, self._held.rows
+        for which in batches(final_rows(rows, self._manifest, self._placement, path), rows.lengths, BATCH_BYTES):
             async with self._alone:
+                if is_over.is_set() or self._num_rests != num_rests:
+                    return
                 await self._bring(which)
 
     async def difference(self, boundary: Boundary, manifest: Manifest, placement: Placement) -> Difference:

@@ -23,7 +23,7 @@ from worldmove.move.proof_fields import fields_of
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.second_pass import SecondPass
 from worldmove.move.source_copy import Frozen, SourceCopy
-from worldmove.move.streaming import tell_finals, tell_handed
+from worldmove.move.streaming import tell_final, tell_finals, tell_handed
 from worldmove.move.told_rows import Said, ToldRows
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
@@ -87,7 +87,8 @@ class Outgoing:
         telling = asyncio.create_task(self._tell_finals()) if self._is_streamed else None
         try:
             with self.attempt.times.phase("settle"):
-                await self._copy.settle(self._follower_ready if self.is_followed else self._destination_ready)
+                ready = self._follower_ready if self.is_followed else self._destination_ready
+                await self._copy.settle(ready, brings=self._rows is not None)
         finally:
             if telling is not None:
                 telling.cancel()
@@ -178,6 +179,8 @@ class Outgoing:
         if self._rows is not None:
             with self.attempt.times.phase("rows_at_rest"):
                 said = await self._rows.at_rest()
+        if self._is_streamed:
+            tell_final(self.attempt, self._copy)  # what is told after the rest is of a later block
         if self._hands:
             tell_handed(self.attempt, self._copy)
         self.attempt.send(self.attempt.peer, Meet, block=block, rows=said.rows, placement=said.placement)

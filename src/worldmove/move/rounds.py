@@ -122,8 +122,10 @@ class Rounds:
 
     async def rest(self, meet: Meet) -> None:
         """The session stands still, as is said there: hold all of that. What comes of it is looked at anew."""
-        if self._state is not None and await self._state.take_rest(meet) and self._finals is not None:
-            self._finals.clear()  # they came with everything else
+        if self._finals is not None:
+            self._finals.clear()  # they come with everything else; what is said from now on is of a later block
+        if self._state is not None:
+            await self._state.take_rest(meet)
 
     async def bring(self, boundary: Boundary, manifest: Manifest, placement: Placement) -> Sequence[Extent]:
         """Move what has moved, and return what is to be pulled. Raises ManifestError."""

@@ -136,12 +136,13 @@ class SourceCopy(Protocol):
         """
         ...
 
-    async def settle(self, ready: WhenReady | None = None) -> None:
+    async def settle(self, ready: WhenReady | None = None, *, brings: bool = False) -> None:
         """Come to stand before a block: ``freeze`` follows, or ``thaw``. Nobody waits for the session meanwhile.
 
         Before the next one at which both ends are quiet (``ready``) before its list is here; if there is none among the
         next few, before the last of them. Where it is met, before that block alone: ``ready`` is waited for until its
-        list is here. Raises StateRefused where the copy is being freed.
+        list is here. So it is before the last of them where what differs comes over until then (``brings``): what has
+        not come would come in the pause. Raises StateRefused where the copy is being freed.
         """
         ...
 

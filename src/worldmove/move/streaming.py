@@ -21,10 +21,15 @@ async def tell_finals(attempt: Attempt, copy: SourceCopy, hands: Callable[[], bo
     while True:
         if hands():
             tell_handed(attempt, copy)
-        paths = [path for path in copy.finals() if can_be_said(path)][:MOST_PATHS]
-        if paths:
-            attempt.send(attempt.peer, Final, paths=tuple(dict.fromkeys(paths)))
+        tell_final(attempt, copy)
         await asyncio.sleep(EVERY_S)
+
+
+def tell_final(attempt: Attempt, copy: SourceCopy) -> None:
+    """Tell what is final by now."""
+    paths = [path for path in copy.finals() if can_be_said(path)][:MOST_PATHS]
+    if paths:
+        attempt.send(attempt.peer, Final, paths=tuple(dict.fromkeys(paths)))
 
 
 def tell_handed(attempt: Attempt, copy: SourceCopy) -> None:

@@ -185,6 +185,20 @@ def final_rows(rows: Rows, manifest: Manifest, placement: Sequence[int], path: s
             yield np.concatenate([_NO_NUMBERS, *leaf_rows(rows, view, placement)])
 
 
+def batches(parts: Iterator[Numbers], lengths: Numbers, num_bytes: int) -> Iterator[Numbers]:
+    """Yield parts joined until they are so many bytes, the last ones fewer. ``lengths``: of each row, by its number."""
+    waiting: list[Numbers] = []
+    waiting_bytes = 0
+    for part in parts:
+        waiting.append(part)
+        waiting_bytes += int(lengths[part].sum())
+        if waiting_bytes >= num_bytes:
+            yield np.unique(np.concatenate(waiting))
+            waiting, waiting_bytes = [], 0
+    if waiting:
+        yield np.unique(np.concatenate(waiting))
+
+
 def row_starts(view: View, min_row_bytes: int = MIN_ROW_BYTES) -> Numbers:
     """Return where a view's rows begin inside its storage, in no order; more than once where they coincide."""
     if 0 in view.shape:

@@ -29,6 +29,19 @@ MOST_HANDED = 64
 """Blocks whose handing on waits to be told; of more the oldest is lost, and with it whoever steps on them."""
 
 
+class Asking:
+    """Whether the other end was asked at this boundary whether it is quiet."""
+
+    def __init__(self, ready: WhenReady | None) -> None:
+        self.is_asked = False
+        self._ready = ready
+
+    async def ask(self) -> None:
+        if self._ready is not None:
+            self.is_asked = True
+            await self._ready()
+
+
 class SourceOfMove:
     """Orders one copy about on behalf of a move's source.
 
@@ -117,12 +130,12 @@ class SourceOfMove:
                 if not copy.step.is_there:
                     self._stop_before(copy.next_block, tell)  # it has come to rest: it is met where it stands
 
-    async def settle(self, ready: WhenReady | None = None) -> None:
+    async def settle(self, ready: WhenReady | None = None, *, brings: bool = False) -> None:
         """Come to stand before a block; what is held back for that goes on where it fails."""
         self._calm.begin()
         try:
             await self._until_its_own()
-            self._to_ask = await self._come_to_rest(ready)
+            self._to_ask = await self._come_to_rest(ready, brings=brings)
         except BaseException:
             self._calm.end()
             raise
@@ -231,17 +244,19 @@ class SourceOfMove:
         self._calm.end()
         self._copy.end()
 
-    async def _come_to_rest(self, ready: WhenReady | None) -> WhenReady | None:
+    async def _come_to_rest(self, ready: WhenReady | None, *, brings: bool) -> WhenReady | None:
         """Play no further than a boundary, at a quiet moment: nobody waits for the session, its next list is not here.
 
         Where the list comes first, it is played, and the next boundary tried. The last is taken as it comes: who was
         not asked then is returned, to be waited for with the engine taken. The only one at which it is met is taken
-        when its follower stands there too, or its list is here.
+        when its follower stands there too, or its list is here; and so is the last one where what differs comes over
+        before it: asked with the engine taken, the other end would begin with that anew.
         """
         copy, period_s = self._copy, self._tools.engine.spec.period_s
         now = asyncio.get_running_loop().time
         try_until, over_at = now() + min(PATIENCE * period_s, PATIENCE_S), now() + PATIENCE_S
         is_met = copy.stops_before is not None
+        waits, asking = is_met or brings, Asking(ready)
         if not is_met:
             await next_boundary(copy, period_s)
         with suppress(TimeoutError):
@@ -250,11 +265,12 @@ class SourceOfMove:
                     self._require_live()
                     copy.stop_before(copy.next_block)
                     is_last = is_met or now() >= try_until
-                    if await self._calm.come(None if is_last and not is_met else ready) or is_last:
-                        return ready if is_last and not is_met else None
+                    asking.is_asked = False
+                    if await self._calm.come(asking.ask if waits or not is_last else None) or is_last:
+                        return ready if is_last and not is_met and not asking.is_asked else None
                     copy.play_on()
                     await boundary_after(copy, period_s)
-        return None if is_met else ready
+        return None if is_met or (brings and asking.is_asked) else ready
 
     async def _until_its_own(self) -> None:
         """While a copy replays, its state is of a block that was shown already."""
