@@ -103,6 +103,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
             ),
             limit_s=options.play_s + 260,
             prints_result=True,
+            needs_s=options.play_s + options.replay_s + 80,
         ),
         Step(
             name="links",
@@ -112,6 +113,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
                 *("--record", f"{folder}/links.record", "--out", f"{folder}/links.json"),
             ),
             limit_s=options.links_s + 90,
+            needs_s=options.links_s + 45,
         ),
         Step(
             name="alike",

@@ -102,6 +102,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
                 *("--out", f"{folder}/under_play-{options.label}.json"),
             ),
             limit_s=options.play_s + 60,
+            needs_s=options.play_s + 45,
         ),
         Step(
             name="verify",

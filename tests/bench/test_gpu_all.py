@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,9 @@ def test_what_no_time_is_left_for_is_not_begun(tmp_path: Path) -> None:
     instants = iter([0.0, 11.0, 12.0, 13.0])
     found = take([a_step("tests", "raise SystemExit(1)")], tmp_path, 10.0, lambda: next(instants))
     assert found["steps"] == {"tests": {"status": None, "why": "no time was left"}}
+    instants = iter([0.0, 4.0, 5.0, 6.0])
+    long = replace(a_step("play", "raise SystemExit(1)"), needs_s=7.0)
+    assert take([long], tmp_path, 10.0, lambda: next(instants))["steps"]["play"]["why"] == "no time was left"
 
 
 def test_the_limits_of_what_one_call_takes_are_within_ten_minutes_but_for_the_live_loop(tmp_path: Path) -> None:

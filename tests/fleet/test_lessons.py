@@ -121,3 +121,20 @@ def test_rows_that_were_digested_before_the_pause_cost_it_nothing() -> None:
     found = of(Strategy.PRE_COPY, replace(told, phases=early))
     assert found.row_rate is not None
     assert found.num_bytes / found.row_rate < 1e-6
+
+
+def test_until_a_strategy_has_moved_this_way_its_rates_are_those_of_the_other_way_and_then_of_one_like_it() -> None:
+    """And never those between two other workers."""
+
+    def slower(factor: float, **changes: Any) -> MoveReport:
+        told = with_rows(moved(**{**ROWED, **changes}))
+        return replace(told, num_bytes=int(told.num_bytes / factor))
+
+    back, like = slower(2, source="b", destination="a"), slower(4, strategy="streaming")
+    others = slower(8, source="c", destination="b")
+    assert of(Strategy.PRE_COPY, others).row_rate == FAST.row_rate
+    assert of(Strategy.PRE_COPY, others, like).row_rate == pytest.approx(100e6 / 4 / 0.010)
+    assert of(Strategy.PRE_COPY, others, like, back).row_rate == pytest.approx(100e6 / 2 / 0.010)
+    assert of(Strategy.PRE_COPY, others, like, back, slower(1)).row_rate == pytest.approx(100e6 / 0.010)
+    assert hashes(of(Strategy.PRE_COPY, moved(), like))[0] == pytest.approx(HASHES[0] / 4)
+    assert hashes(of(Strategy.REPLAY, others, back))[0] == pytest.approx(HASHES[0] / 2)

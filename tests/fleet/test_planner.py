@@ -86,9 +86,11 @@ def test_before_any_move_the_warm_ups_say_how_long_a_freeze_and_an_install_take(
         knows(server, "b", rates=rates(freeze_s=0.5, install_s=0.03))
 
     fixed = measured(planned(prepare=told)).fixed
-    assert (fixed.freeze_s, fixed.install_s, fixed.num_moves) == (0.02, 0.03, 0)
+    assert (fixed.freeze_s, fixed.install_s, fixed.num_moves, fixed.is_measured) == (0.02, 0.03, 0, True)
     assert "warm-ups" in fixed.of
-    assert measured(planned(prepare=known)).fixed == Fixed()
+    assert measured(planned(prepare=known)).fixed == Fixed(
+        commit_s=0.0
+    )  # as the ledger has taken for its last operation
 
 
 def test_what_nobody_has_measured_is_not_known() -> None:

@@ -135,3 +135,17 @@ def test_what_is_left_is_that_of_moves_over_a_path_that_was_as_fast() -> None:
 def test_how_long_a_landing_took_over_a_slower_path_is_no_part_of_one_over_this() -> None:
     assert copied(*[moved(1e8, "throttled-1gbit-tcp")] * 3).land_s == 0.0
     assert copied(*[moved(1e8, "throttled-1gbit-tcp")] * 3, moved(0.5e9)).land_s == pytest.approx(0.1)
+
+
+def test_before_its_first_move_a_strategy_goes_by_one_whose_pause_goes_the_same_way() -> None:
+    found = of(Strategy.STREAMING, with_rows(moved(**ROWED)), moved(), start=Fixed(install_s=0.9))
+    assert (found.install_s, found.reconcile_s, found.left_bytes) == (pytest.approx(0.005), pytest.approx(0.002), 0)
+    assert found.of == "median of 1 move by pre-copy, whose pause goes the same way"
+    assert of(Strategy.REPLAY, with_rows(moved(**ROWED)), start=Fixed(install_s=0.9)).install_s == 0.9
+
+
+def test_a_freeze_to_start_with_is_one_more_of_those_that_others_have_measured() -> None:
+    """A worker's very first takes longer than any other."""
+    warmed_up = Fixed(freeze_s=0.001, is_measured=True)
+    assert of(Strategy.REPLAY, moved(), start=warmed_up).freeze_s == pytest.approx(0.002)
+    assert of(Strategy.REPLAY, moved(), start=Fixed(freeze_s=0.001)).freeze_s == pytest.approx(0.003)

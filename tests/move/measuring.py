@@ -22,6 +22,7 @@ FAST = Measured(
     utilisation=0.2,
     num_slots_free=2,
     num_source_slots_free=1,
+    fixed=Fixed(num_moves=1),
 )
 
 FIXED = (

@@ -307,3 +307,14 @@ def test_what_is_told_of_rows_grows_with_the_state_and_shrinks_with_none() -> No
     assert (same["boundary"], same["reconcile"]) == pytest.approx((0.002, 0.003))
     assert (twice["boundary"], twice["reconcile"]) == pytest.approx((0.004, 0.006))
     assert (half["boundary"], half["reconcile"]) == pytest.approx((0.002, 0.003))
+
+
+def test_before_any_move_half_of_the_time_until_somebody_waits_is_counted_on_for_what_differs_to_come() -> None:
+    slow = replace(FAST, path_rate=100e6, horizon_s=0.1)
+    first = admit(replace(slow, fixed=Fixed()), Strategy.PRE_COPY)
+    assert times(first)["land"] == pytest.approx(0.06 - 0.05)
+    assert (first.before[-1].name, first.before[-1].seconds, first.at_risk_s) == ("rest", 0.05, 0.05)
+    wide = admit(replace(slow, path_rate=1e9, fixed=Fixed()), Strategy.PRE_COPY)
+    assert [times(wide)[name] for name in ("reconcile", "moves", "land")] == [0.0, 0.0, 0.0]
+    assert wide.at_risk_s == pytest.approx(0.006)
+    assert admit(FAST, Strategy.REPLAY).at_risk_s == admit(FAST).at_risk_s == 0.0

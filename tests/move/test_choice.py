@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from tests.move.measuring import FAST, anything
 from worldmove.move.choice import NEAR_S, NEAR_SHARE, choose
-from worldmove.move.measured import Measured
+from worldmove.move.measured import Fixed, Measured
 from worldmove.move.reckoning import RECKONERS
 from worldmove.move.strategy import WIRED, Strategy
 
@@ -80,3 +80,16 @@ def test_the_order_of_the_verdicts_is_that_of_the_strategies() -> None:
 @pytest.mark.parametrize("strategy", ALL)
 def test_each_verdict_can_be_asked_for(strategy: Strategy) -> None:
     assert choose(alike(FAST), offered=ALL).of(strategy).strategy is strategy
+
+
+def test_what_has_much_to_bring_over_at_rest_is_not_taken_for_one_that_brings_nothing() -> None:
+    """Cut short, it would pause for as long as the rest of that takes."""
+    fixed = Fixed(rest_s=0.2, reconcile_s=0.0, num_moves=8)
+    rested = replace(LARGE, path_rate=4e9, horizon_s=0.5, fixed=fixed)
+    streaming = {strategy: replace(rested, new_bytes=0) for strategy in ALL} | {Strategy.PRE_COPY: rested}
+    found = choose({**streaming, Strategy.BOUNDARY_COPY: replace(rested, path_rate=None)}, offered=ALL)
+    pre_copy, replay = found.of(Strategy.PRE_COPY), found.of(Strategy.REPLAY)
+    assert pre_copy.expected_s < replay.expected_s + NEAR_S < pre_copy.expected_s + pre_copy.at_risk_s
+    assert found.strategy is Strategy.REPLAY
+    alone = choose(alike(replace(rested, num_source_slots_free=0)), offered=(Strategy.PRE_COPY, Strategy.REPLAY))
+    assert alone.strategy is Strategy.PRE_COPY

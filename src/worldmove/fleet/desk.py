@@ -43,6 +43,8 @@ class LedgerDesk:
         self._stale: dict[str, None] = {}
         """Sessions whose rows an operation may have changed or not."""
         self._on_asked = on_asked
+        self.took_s: float | None = None
+        """What the ledger took for the last operation that it has done; None before the first."""
         self._lock = asyncio.Lock()
         self._rows: dict[str, Row] = {}
         self._closed: dict[str, int] = {}
@@ -112,8 +114,10 @@ class LedgerDesk:
         async with self._lock:
             if self._failure is not None:
                 raise self._failure
+            begun = asyncio.get_running_loop().time()
             if not await self._ledger.create(row):
                 return False
+            self.took_s = asyncio.get_running_loop().time() - begun
             self._rows[row.session] = row
         self._on_row(None, row)
         return True
@@ -191,7 +195,8 @@ class LedgerDesk:
             self.fail(operation.session, error)
             self._on_asked(operation, None, clock() - begun)
             return None  # silence, for whoever asked: it may or may not have been done
-        self._on_asked(operation, answer, clock() - begun)
+        self.took_s = clock() - begun
+        self._on_asked(operation, answer, self.took_s)
         if new is not None:
             self._rows[operation.session] = new
         return answer

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
@@ -114,16 +115,24 @@ class Planner:
             environment_differs=_differs(source, destination),
             same_worker=source.name == destination.name,
             ledger_healthy=self._desk.failure is None,
-            fixed=_to_start_with(here, there),
+            fixed=_to_start_with(here, there, self._desk.took_s),
         )
 
 
-def _to_start_with(here: dict[str, float], there: dict[str, float]) -> Fixed:
-    """Return what is reckoned with before any move: how the two workers' own warm-ups have frozen and installed."""
+def _to_start_with(here: dict[str, float], there: dict[str, float], ledger_s: float | None) -> Fixed:
+    """Return what is reckoned with before any move: how the two workers' own warm-ups have frozen and installed.
+
+    ``ledger_s``: what the ledger took for its last operation, as a commit is one.
+    """
+    start = Fixed() if ledger_s is None else Fixed(commit_s=ledger_s)
     if "freeze_s" not in here or "install_s" not in there:
-        return Fixed()
-    return Fixed(
-        freeze_s=here["freeze_s"], install_s=there["install_s"], of="to start with: as it took in the workers' warm-ups"
+        return start
+    return replace(
+        start,
+        freeze_s=here["freeze_s"],
+        install_s=there["install_s"],
+        is_measured=True,
+        of="to start with: as it took in the workers' warm-ups",
     )
 
 

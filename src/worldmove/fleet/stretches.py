@@ -46,22 +46,30 @@ def fixed(
 ) -> Fixed:
     """Return the parts that follow no rate, of moves by this strategy between these two; where they are few, any two.
 
-    Where there was none they are ``start``, with the freeze and the commit of moves by other strategies.
+    Where there was none they are those of moves by a strategy whose pause goes the same way; where there was none of
+    those either ``start``, with the freeze and the commit of moves by other strategies.
     """
     told = [report for report in reports if counts(report, now)]
-    alike = _accounts([report for report in told if report.strategy == strategy.value])
-    here = [found for found in alike if between(route, found[0])]
-    parts = here if len(here) >= ENOUGH else alike
+    own = _accounts([report for report in told if report.strategy == strategy.value])
+    here = [found for found in own if between(route, found[0])]
+    parts = here if len(here) >= ENOUGH else own
     if parts:
         return _learned(route, strategy, parts[-NUM_LAST:], pace)
+    alike = {each.value for each in strategy.alike}
+    parts = _accounts([report for report in told if report.strategy in alike])
+    if parts:
+        found = _learned(route, strategy, parts[-NUM_LAST:], pace)
+        return replace(found, left_bytes=0, of=f"{found.of} by {parts[-1][0].strategy}, whose pause goes the same way")
     start, others = start or Fixed(), _accounts(told)
     others = [found for found in others if between(route, found[0])] or others
     if not others:
         return start
     accounts = [account for _, account in others[-NUM_LAST:]]
+    frozen = [account.frozen for account in accounts]
     return replace(
         start,
-        freeze_s=median(account.frozen for account in accounts),
+        # What was measured to start with is one more: a worker's very first freeze takes longer than any other.
+        freeze_s=median([start.freeze_s, *frozen] if start.is_measured else frozen),
         commit_s=median(account.allowed - account.proven for account in accounts),
         of=f"freeze and commit of {_moves_text(len(accounts))} by other strategies; else {start.of}",
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import fsum
 
 from worldmove.move.measured import Measured, unknown
-from worldmove.move.reckoning import RECKONERS
+from worldmove.move.reckoning import RECKONERS, REST_TERM
 from worldmove.move.strategy import Strategy
 from worldmove.move.terms import Term, size_text
 from worldmove.units import seconds_text
@@ -43,6 +43,11 @@ class Verdict:
     def before_s(self) -> float:
         """How long the session is expected to be played on before its pause."""
         return _sum(self.before)
+
+    @property
+    def at_risk_s(self) -> float:
+        """By how much the pause would be longer, had its session no time to rest before the freeze."""
+        return _sum([term for term in self.before if term.name == REST_TERM])
 
     @property
     def slack_s(self) -> float | None:

@@ -1,7 +1,8 @@
 """Which strategy a move gets: of those that are admitted the one with the least pause. Pure.
 
 Rounds and replay cost the two workers time for their other worlds, so what a strategy saves has to be worth it: of
-those whose pauses are nearly equal, the first in the order of ``Strategy`` is taken.
+those whose pauses are nearly equal, the first in the order of ``Strategy`` is taken. Nearly equal is none that counts
+on much coming over while its session rests: where the rest is cut short, that comes in the pause.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,10 +47,11 @@ def choose(
 
 
 def _best(admitted: Sequence[Verdict]) -> Verdict:
-    """Return the first whose pause is nearly the least."""
-    least_s = min(verdict.expected_s for verdict in admitted)
-    near_s = least_s + max(NEAR_S, NEAR_SHARE * least_s)
-    return next(verdict for verdict in admitted if verdict.expected_s <= near_s)
+    """Return the first whose pause is nearly the least, and would be with less of a rest before it, too."""
+    least = min(admitted, key=lambda verdict: verdict.expected_s)
+    near_s = max(NEAR_S, NEAR_SHARE * least.expected_s)
+    near = [verdict for verdict in admitted if verdict.expected_s <= least.expected_s + near_s]
+    return next((verdict for verdict in near if verdict.at_risk_s <= near_s), least)
 
 
 def _nearest(rejected: Sequence[Verdict]) -> Verdict:

@@ -70,6 +70,8 @@ class Fixed:
     """By how much one in ten of these moves took longer than their median, whatever its bytes."""
     num_moves: int = 0
     """How many moves they are of; 0: none yet, and these are the values to start with."""
+    is_measured: bool = False
+    """Whether values to start with are such that the two workers have measured before their first move."""
     of: str = TO_START_WITH
     """Whose they are, in a few words."""
 

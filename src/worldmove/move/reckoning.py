@@ -40,6 +40,8 @@ from worldmove.units import seconds_text
 
 FOLLOW = "follow"
 """The term of what is computed at the destination while the session is played: a plan that has it says so."""
+REST_TERM = "rest"
+"""The term of what comes over while a session stands still before its freeze."""
 REST = 0.5
 """The share of the horizon that a session is counted on to stand still before its freeze."""
 
@@ -82,7 +84,7 @@ def _boundary_copy(measured: Measured) -> Reckoning:
 
 def _pre_copy(measured: Measured) -> Reckoning:
     rounds, made = _rounds(measured)
-    before = (base(measured), rows(measured), *rounds)
+    before = (base(measured), rows(measured), *rounds, _rest(measured, made))
     return Reckoning(before, _difference(measured, made))
 
 
@@ -118,16 +120,27 @@ def _difference(measured: Measured, made: float) -> Way:
     digested = rows(measured)
     way.take(digested.name, digested.seconds, digested.how)
     way.take("boundary", fixed.boundary_s * larger, "its way, with the digests of rows that have changed")
-    if fixed.reconcile_s is None:
+    left = _left(measured, made)
+    if fixed.reconcile_s is not None:
+        way.take("reconcile", fixed.reconcile_s * larger, "every row looked for")
+    elif left > 0:
         way.take("reconcile", digested.seconds, "every row looked for; as long as digesting them, to start with")
     else:
-        way.take("reconcile", fixed.reconcile_s * larger, "every row looked for")
-    moved = max(0.0, measured.rate("dirty_bytes") - measured.rate("new_bytes"))
+        way.take("reconcile", 0.0, "nothing to be looked for: all of it came before")
+    # What lies elsewhere is moved before anything is pulled: at rest, where there is any.
+    moved = 0.0 if rest_s(measured) > 0 else max(0.0, measured.rate("dirty_bytes") - measured.rate("new_bytes"))
     move_rate = measured.move_rate or measured.rate("copy_rate")
     way.take("moves", moved / move_rate, f"{size_text(moved)} that lie elsewhere over there")
-    arrive(way, measured, way.at_s, _left(measured, made))
+    arrive(way, measured, way.at_s, left)
     commit(way, measured)
     return way
+
+
+def _rest(measured: Measured, made: float) -> Term:
+    """Return what is counted on to come over while a session stands still before its freeze."""
+    brought_s = min(made / measured.rate("path_rate"), rest_s(measured))
+    brought = size_text(brought_s * measured.rate("path_rate"))
+    return Term(REST_TERM, brought_s, f"{brought} before the freeze, while nobody waits: else in the pause")
 
 
 def _left(measured: Measured, made: float) -> float:
@@ -141,10 +154,13 @@ def _left(measured: Measured, made: float) -> float:
 
 
 def rest_s(measured: Measured) -> float:
-    """Return how long a session is counted on to stand still before its freeze, for what differs to come over."""
+    """Return how long a session is counted on to stand still before its freeze, for what differs to come over.
+
+    Where no move has measured it, for half of the time until somebody waits, as after moves for which that was enough.
+    """
     fixed = measured.fixed
     waits_s = min(measured.rate("horizon_s"), measured.still_s)  # where nobody waits, its ends do
-    return max(fixed.rest_s, REST * waits_s if fixed.is_rested else 0.0)
+    return max(fixed.rest_s, REST * waits_s if fixed.is_rested or not fixed.num_moves else 0.0)
 
 
 # streaming
@@ -172,7 +188,7 @@ def _streaming(measured: Measured) -> Reckoning:
     late = max(0.0, measured.rate("new_bytes") - followed - final.num_bytes)
     in_time = measured.rate("path_rate") * final.window_s
     made = late + max(float(final.last_bytes), final.num_bytes - in_time)
-    return Reckoning(before, _difference(measured, made))
+    return Reckoning((*before, _rest(measured, made)), _difference(measured, made))
 
 
 def _followed_bytes(measured: Measured) -> int:

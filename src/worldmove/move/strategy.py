@@ -27,6 +27,11 @@ class Strategy(Enum):
         """Whether what has changed is pulled again and again before the boundary, and found there by its content."""
         return self in (Strategy.PRE_COPY, Strategy.STREAMING)
 
+    @property
+    def alike(self) -> "tuple[Strategy, ...]":
+        """Those whose pauses go the same way, this one included: what one has measured there says something of both."""
+        return (Strategy.PRE_COPY, Strategy.STREAMING) if self.has_rounds else (self,)
+
 
 WIRED: tuple[Strategy, ...] = tuple(Strategy)
 """Those that both drivers carry out: one that is added here is admitted, chosen, offered and taken everywhere."""

@@ -16,7 +16,7 @@ from worldmove.engine.base import Engine, Follows, Streams
 from worldmove.errors import StateRefused
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
-from worldmove.state.arena_rows import held_in
+from worldmove.state.arena_rows import held_in, look_at
 from worldmove.state.capture import capture
 from worldmove.state.digest import state_digest
 from worldmove.state.held import Holding
@@ -43,7 +43,7 @@ class Look:
     rows: Rows
     held: Holding
     took_s: float
-    """Of digesting, and of making ready to find them."""
+    """Of digesting them again, as a source does in its pause."""
 
 
 def habits(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[], float]) -> dict[str, float]:
@@ -109,8 +109,9 @@ def look(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[],
     """Copy a session's state aside and digest its rows. Raises StateRefused."""
     manifest, placement = copy_aside_in(engine, session, aside)
     rows = rows_of(manifest, placement, min_row_bytes(manifest.num_bytes))
+    held, seen = held_in(aside, rows), look_at(aside, rows)
     begin = clock()
-    held = held_in(aside, rows)
+    seen.changes()
     took_s = max(clock() - begin, 1e-9)
     return Look(manifest=manifest, placement=placement, rows=rows, held=held, took_s=took_s)
 
