@@ -173,7 +173,12 @@ class Copy:
 
     async def rest(self) -> Resting:
         captured = self.world.capture()
-        return Resting(block=self.world.block, manifest=captured.manifest, placement=gather(captured, self.arena))
+        return Resting(
+            block=self.world.block,
+            manifest=captured.manifest,
+            placement=gather(captured, self.arena),
+            rolled=self.worker.fleet.rolled,
+        )
 
     async def freeze(
         self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None

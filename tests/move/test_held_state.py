@@ -24,7 +24,7 @@ class Slot:
     """What a held state needs of its attempt and of its path; what is pulled is what the source has."""
 
     def __init__(self) -> None:
-        tree = {"caches": [torch.zeros(1024) for _ in range(8)]}
+        tree = {"caches": [torch.zeros(4, 256) for _ in range(8)]}
         self.source = capture(tree, {})
         self.arena = Arena(1 << 16, "t")
         self.placement = tuple(index * 8192 for index in range(len(self.source.manifest.storages)))
@@ -48,9 +48,9 @@ class Slot:
             attempt=made, arena=self.arena, fetching=made, manifest=manifest, placement=self.placement, row_bytes=1024
         )
 
-    def rest(self, block: int) -> Meet:
+    def rest(self, block: int, **rolled: tuple[int, int, int]) -> Meet:
         rows = digests_in(self.arena, rows_of(self.source.manifest, self.placement, 1024)).tobytes()
-        return Meet(**HEAD, block=block, rows=rows)
+        return Meet(**HEAD, block=block, rows=rows, rolled=rolled)
 
 
 @pytest.mark.parametrize(("batch_bytes", "num_pulls"), [(1, 8), (8192, 4), (1 << 20, 1)])
@@ -91,3 +91,21 @@ def test_what_is_final_comes_over_no_more_once_all_of_it_has_come_at_rest(monkey
     assert virtual.run(run(slot)) == 0
     slot.arena.close()
     assert len(slot.pulled) < 4
+
+
+def test_of_a_leaf_that_is_rolled_as_before_its_rest_only_what_is_new_comes_over_and_once() -> None:
+    """What is final twice of a block is moved once: the second time all of it comes."""
+
+    async def run(slot: Slot) -> None:
+        held, said = slot.held(), {f"caches[{number}]": (0, 1, 0) for number in range(7)}
+        await held.look(held.base)
+        assert await held.take_rest(slot.rest(5, **said))
+        for _ in range(2):
+            await held.bring_final("caches", asyncio.Event())
+        assert await held.take_rest(slot.rest(6))
+        await held.bring_final("caches", asyncio.Event())
+
+    slot = Slot()
+    virtual.run(run(slot))
+    slot.arena.close()
+    assert [each.num_bytes for each in slot.pulled] == [7 * 1024 + 4096, 8 * 4096, 8 * 4096]

@@ -88,6 +88,9 @@ class Meet(MoveMessage, frozen=True, kw_only=True, tag="meet"):
     """The digest of each row of the base as it is now, as ``Boundary`` has them: the session stands still."""
     placement: Placement = ()
     """Where these rows lie now; empty where it is as the base has said."""
+    rolled: Rolls = msgspec.field(default_factory=dict)
+    """What the last block has rolled, as ``Boundary`` has it: the next one is expected to roll as much, and no row is
+    believed to have been."""
 
 
 class Still(MoveMessage, frozen=True, kw_only=True, tag="still"):

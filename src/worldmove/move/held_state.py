@@ -15,6 +15,7 @@ from worldmove.errors import ManifestError
 from worldmove.move.attempt import Attempt
 from worldmove.move.fetching import Fetching
 from worldmove.move.following import Following
+from worldmove.move.foreseen import batches, foreseen
 from worldmove.move.messages import Boundary, Meet
 from worldmove.move.reconcile import Difference, nothing, reconcile
 from worldmove.move.said_rows import BoundarySaid, RestSaid, said_at_boundary, said_at_rest, unsaid
@@ -23,10 +24,10 @@ from worldmove.state.arena_rows import held_in, move_in
 from worldmove.state.held import Holding
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement, check_placement, extents_of
-from worldmove.state.rows import Numbers, Rows, batches, final_rows, rolled_from, rows_of
+from worldmove.state.rows import LeafRows, Numbers, Rows, final_leaves, final_rows, rolled_from, rows_of
 from worldmove.state.runs import Runs
 
-BATCH_BYTES = 16 << 20
+BATCH_BYTES = 64 << 20
 """Of what is final, so much is pulled and looked at in one go: each takes a few turns of threads and of a device, and
 word of a rest waits for the end of one."""
 
@@ -76,6 +77,8 @@ class HeldState:
         """Of the rows that were said then."""
         self._num_rests = 0
         """How often it was said at rest what it is to be."""
+        self._rolls: dict[str, tuple[int, int, int]] = {}
+        """What is expected of leaves that were brought over at rest, in the block that comes next."""
         self._alone = asyncio.Lock()
         """Held by whoever writes to the slot."""
 
@@ -105,11 +108,12 @@ class HeldState:
             if said is None:
                 return False
             self._num_rests += 1
-            self._rest, self._lacking = said, None
+            self._rest, self._lacking, self._rolls = said, None, {}
             with self._attempt.times.phase("rest"):
                 held = await self._hold(said)
                 self._lacking = await self._attempt.host.blocking(lambda: held.unlike(said.digests))
                 self._rest_bytes = said.rows.num_bytes
+            self._rolls = dict(meet.rolled)
         return True
 
     async def bring_final(self, path: str, is_over: asyncio.Event) -> None:
@@ -120,11 +124,11 @@ class HeldState:
         if self._held is None:
             return
         num_rests, rows = self._num_rests, self._held.rows
-        for which in batches(final_rows(rows, self._manifest, self._placement, path), rows.lengths, BATCH_BYTES):
+        for leaves in batches(final_leaves(rows, self._manifest, self._placement, path), rows, BATCH_BYTES):
             async with self._alone:
                 if is_over.is_set() or self._num_rests != num_rests:
                     return
-                await self._bring(which)
+                await self._bring(leaves)
 
     async def difference(self, boundary: Boundary, manifest: Manifest, placement: Placement) -> Difference:
         """Return how what is held becomes what is frozen. Raises ManifestError, or StateRefused for too many rows."""
@@ -174,12 +178,16 @@ class HeldState:
             return 0
         return pulls.num_shared(Runs.of(extents_of(manifest, placement, laid)))
 
-    async def _bring(self, which: Numbers) -> None:
-        held = await self._fresh()
-        rows = held.rows.some(which)
+    async def _bring(self, leaves: Sequence[LeafRows]) -> None:
+        """Have what leaves have become: what is expected to have been rolled is moved, once, and the rest pulled."""
+        held, blocking, arena = await self._fresh(), self._attempt.host.blocking, self._arena
+        rolls = {leaf.path: self._rolls.pop(leaf.path) for leaf in leaves if leaf.path in self._rolls}
+        found = await blocking(partial(foreseen, held.rows, leaves, rolls, arena.size))
         self._is_stale, self._lacking = True, None
-        await self._fetching.pull(rows.extents(np.ones(len(rows), dtype=bool)))
-        await self._attempt.host.blocking(partial(held.look_again, which))
+        if len(found.moves):
+            await blocking(lambda: move_in(arena, found.moves))
+        await self._fetching.pull(found.pulls)
+        await blocking(partial(held.look_again, found.which))
         self._is_stale = False
 
     async def _fresh(self) -> Holding:

@@ -183,7 +183,8 @@ class Outgoing:
             tell_final(self.attempt, self._copy)  # what is told after the rest is of a later block
         if self._hands:
             tell_handed(self.attempt, self._copy)
-        self.attempt.send(self.attempt.peer, Meet, block=block, rows=said.rows, placement=said.placement)
+        rolled = dict(said.rolled) if self._is_streamed else {}  # others are told of no leaf of the next block
+        self.attempt.send(self.attempt.peer, Meet, block=block, rows=said.rows, placement=said.placement, rolled=rolled)
         await self.ready.wait()
 
     async def _follower_ready(self) -> None:

@@ -69,7 +69,7 @@ def reconcile(
     if len(wanted) != len(digests):
         raise ValueError(f"{len(digests)} digests of {len(wanted)} rows")
     found = held.look_for(wanted, digests, came_from, which)
-    moves, dropped = _ordered(found.elsewhere, spare_at, max_spare_bytes)
+    moves, dropped = ordered(found.elsewhere, spare_at, max_spare_bytes)
     pulls, moved = found.nowhere, found.elsewhere
     if len(dropped):
         runs = [np.stack((each.offsets, each.ends), axis=1) for each in (pulls, _at(moved, dropped))]
@@ -88,7 +88,7 @@ def _at(moved: Moved, which: Numbers) -> Runs:
     return Runs(moved.destinations[which], moved.lengths[which])
 
 
-def _ordered(runs: Moved, spare_at: int, max_spare_bytes: int) -> tuple[Moves, Numbers]:
+def ordered(runs: Moved, spare_at: int, max_spare_bytes: int) -> tuple[Moves, Numbers]:
     """Order runs whose destinations ascend and are disjoint. Return the moves, and which runs are none after all."""
     sources, destinations, lengths = runs
     num = len(sources)

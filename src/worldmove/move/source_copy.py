@@ -44,6 +44,8 @@ class Resting:
     """The next block."""
     manifest: Manifest
     placement: Placement
+    rolled: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    """As of ``Frozen``."""
 
 
 class Aside(Protocol):

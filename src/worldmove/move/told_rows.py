@@ -4,7 +4,8 @@ At rest everything is brought to where it will be pulled from, as a freeze bring
 block lies elsewhere until then. So if nobody writes between the rest and the freeze, the boundary has nothing to tell.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from worldmove.errors import WorldMoveError
 from worldmove.move.source_copy import Frozen, SourceCopy
@@ -26,6 +27,8 @@ class Said:
     changed: bytes | None = None
     placement: Placement = ()
     """Where the leaves lie, where that is not as the base has said."""
+    rolled: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
+    """What the last block has rolled."""
 
 
 class ToldRows:
@@ -72,7 +75,8 @@ class ToldRows:
             return Said()
         said = await self._blocking(lambda: _bytes(look.digests()))
         self._at_rest = rest.block, look
-        return Said(rows=said, placement=() if rest.placement == self._places else rest.placement)
+        placement = () if rest.placement == self._places else rest.placement
+        return Said(rows=said, placement=placement, rolled=rest.rolled)
 
     async def at_boundary(self, frozen: Frozen, *, is_heard: bool) -> Said:
         """Return the digests of the rows that have changed since the rest, or of all.

@@ -159,9 +159,8 @@ def rolled_from(
         axis, block, sink = told
         if axis >= len(view.shape) or sink + block >= view.shape[axis]:
             continue
-        step = abs(view.stride[axis] * item_bytes(view) if isinstance(view, TensorLeaf) else view.strides[axis])
         for which in leaf_rows(rows, view, placement):
-            found[which] = rows.offsets[which] + block * step
+            found[which] = rows.offsets[which] + block * step_of(view, axis)
     return found
 
 
@@ -175,28 +174,34 @@ def leaf_rows(rows: Rows, view: View, placement: Sequence[int]) -> Iterator[Numb
         yield np.arange(begin, end, dtype=np.int64)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeafRows:
+    """A leaf, and the numbers of the rows that begin in it, run by run."""
+
+    path: str
+    view: View
+    which: Numbers
+
+
 def final_rows(rows: Rows, manifest: Manifest, placement: Sequence[int], path: str) -> Iterator[Numbers]:
     """Yield, leaf by leaf, the numbers of the rows that begin in the leaves under a path: a leaf's or a container's."""
+    return (leaf.which for leaf in final_leaves(rows, manifest, placement, path))
+
+
+def final_leaves(rows: Rows, manifest: Manifest, placement: Sequence[int], path: str) -> Iterator[LeafRows]:
+    """Yield the leaves under a path, a leaf's or a container's, with their rows."""
     for leaf in manifest.leaves:
         view = leaf.content
         if not isinstance(view, TensorLeaf | ArrayLeaf) or view.storage is None:
             continue
         if leaf.path == path or (leaf.path.startswith(path) and leaf.path[len(path)] in ".["):
-            yield np.concatenate([_NO_NUMBERS, *leaf_rows(rows, view, placement)])
+            which = np.concatenate([_NO_NUMBERS, *leaf_rows(rows, view, placement)])
+            yield LeafRows(path=leaf.path, view=view, which=which)
 
 
-def batches(parts: Iterator[Numbers], lengths: Numbers, num_bytes: int) -> Iterator[Numbers]:
-    """Yield parts joined until they are so many bytes, the last ones fewer. ``lengths``: of each row, by its number."""
-    waiting: list[Numbers] = []
-    waiting_bytes = 0
-    for part in parts:
-        waiting.append(part)
-        waiting_bytes += int(lengths[part].sum())
-        if waiting_bytes >= num_bytes:
-            yield np.unique(np.concatenate(waiting))
-            waiting, waiting_bytes = [], 0
-    if waiting:
-        yield np.unique(np.concatenate(waiting))
+def step_of(view: View, axis: int) -> int:
+    """Return how many bytes lie between two numbers along an axis."""
+    return abs(view.stride[axis] * item_bytes(view) if isinstance(view, TensorLeaf) else view.strides[axis])
 
 
 def row_starts(view: View, min_row_bytes: int = MIN_ROW_BYTES) -> Numbers:

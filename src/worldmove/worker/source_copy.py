@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
@@ -18,7 +18,7 @@ from worldmove.state.recapture import Known
 from worldmove.transport.base import Blocking
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
 from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
-from worldmove.worker.freezing import Still, freeze_in, layout_in, quiesced_in, rest_in
+from worldmove.worker.freezing import Still, freeze_in, layout_in, quiesced_in, rest_in, rolled_in
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
@@ -143,15 +143,16 @@ class SourceOfMove:
     async def rest(self) -> Resting:
         """Bring into the arena what has left it, while it stands still."""
         async with self._at_hand() as engine_thread:
-            known, placement = await engine_thread(self._bring_home)
-        return Resting(block=self._copy.next_block, manifest=known.capture.manifest, placement=placement)
+            known, placement, rolled = await engine_thread(self._bring_home)
+        manifest = known.capture.manifest
+        return Resting(block=self._copy.next_block, manifest=manifest, placement=placement, rolled=rolled)
 
-    def _bring_home(self) -> tuple[Known, Placement]:
+    def _bring_home(self) -> tuple[Known, Placement, Mapping[str, tuple[int, int, int]]]:
         """In the engine's thread: whoever is cancelled meanwhile has still spent what was known, and knows it anew."""
         copy = self._copy
         found = rest_in(self._tools.engine, copy.engine_session, copy.slot.arena, self._known)
         self._known = found[0]
-        return found
+        return *found, rolled_in(self._tools.engine, copy.engine_session)
 
     async def freeze(
         self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None
