@@ -281,9 +281,9 @@ def test_a_landing_that_begins_ahead_of_the_freezes_end_costs_only_what_comes_af
 def test_what_comes_over_while_a_session_stands_still_is_not_left_but_for_what_never_did() -> None:
     slow = replace(FAST, path_rate=100e6, horizon_s=1.0)
     assert times(admit(slow, Strategy.PRE_COPY))["land"] == pytest.approx(0.06)
-    rested = replace(slow, fixed=Fixed(rest_s=0.03, left_bytes=1_000_000))
+    rested = replace(slow, fixed=Fixed(num_moves=1, rest_s=0.03, left_bytes=1_000_000))
     assert times(admit(rested, Strategy.PRE_COPY))["land"] == pytest.approx(0.03)
-    always = replace(slow, fixed=Fixed(rest_s=0.03, is_rested=True, left_bytes=1_000_000))
+    always = replace(slow, fixed=Fixed(num_moves=1, rest_s=0.03, is_rested=True, left_bytes=1_000_000))
     assert times(admit(always, Strategy.PRE_COPY))["land"] == pytest.approx(0.01)
     assert times(admit(replace(always, horizon_s=0.1), Strategy.PRE_COPY))["land"] == pytest.approx(0.01)
     assert times(admit(replace(always, horizon_s=0.08), Strategy.PRE_COPY))["land"] == pytest.approx(0.02)

@@ -84,7 +84,7 @@ def _boundary_copy(measured: Measured) -> Reckoning:
 
 def _pre_copy(measured: Measured) -> Reckoning:
     rounds, made = _rounds(measured)
-    before = (base(measured), rows(measured), *rounds, _rest(measured, made))
+    before = (base(measured), rows(measured), *rounds, *_rest(measured, made))
     return Reckoning(before, _difference(measured, made))
 
 
@@ -136,11 +136,13 @@ def _difference(measured: Measured, made: float) -> Way:
     return way
 
 
-def _rest(measured: Measured, made: float) -> Term:
-    """Return what is counted on to come over while a session stands still before its freeze."""
+def _rest(measured: Measured, made: float) -> tuple[Term, ...]:
+    """Return what is counted on to come over while a session stands still before its freeze, if anything is."""
     brought_s = min(made / measured.rate("path_rate"), rest_s(measured))
+    if brought_s <= 0:
+        return ()
     brought = size_text(brought_s * measured.rate("path_rate"))
-    return Term(REST_TERM, brought_s, f"{brought} before the freeze, while nobody waits: else in the pause")
+    return (Term(REST_TERM, brought_s, f"{brought} before the freeze, while nobody waits: else in the pause"),)
 
 
 def _left(measured: Measured, made: float) -> float:
@@ -188,7 +190,7 @@ def _streaming(measured: Measured) -> Reckoning:
     late = max(0.0, measured.rate("new_bytes") - followed - final.num_bytes)
     in_time = measured.rate("path_rate") * final.window_s
     made = late + max(float(final.last_bytes), final.num_bytes - in_time)
-    return Reckoning((*before, _rest(measured, made)), _difference(measured, made))
+    return Reckoning((*before, *_rest(measured, made)), _difference(measured, made))
 
 
 def _followed_bytes(measured: Measured) -> int:
