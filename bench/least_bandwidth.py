@@ -117,6 +117,7 @@ def measured_of(scope: str, folder: Path = RESULTS) -> Measured:
             freeze_s=start["destination land"],
             install_s=start["destination verify"] - landed,
             commit_s=told["pause_ms"]["median"] / 1e3 - verified,
+            is_rested=True,
             num_moves=10,
             of="median of 10 moves",
         ),
