@@ -91,7 +91,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
                 *(sys.executable, "-m", "bench.sanity", "--engines", f"reference:matrix-tiny,{engine}"),
                 *("--out", f"{folder}/sanity-{options.label}.json"),
             ),
-            limit_s=90,
+            limit_s=150,
         ),
         Step(
             name="play",

@@ -44,7 +44,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser("sanity", __doc__)
     options.add_argument("--engines", default=ENGINES, help="with commas")
     options.add_argument("--ways", default=WAYS, help="as of bench.under_play")
-    options.add_argument("--within-s", type=float, default=28.0, help="of each engine: no move ends later")
+    options.add_argument("--within-s", type=float, default=60.0, help="of each engine: no move ends later")
     return options.parse_args(arguments)
 
 
