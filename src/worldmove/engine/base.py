@@ -159,6 +159,23 @@ class InstallsUnread(Protocol):
 
 
 @runtime_checkable
+class TakesValues(Protocol[StreamedT_contra]):
+    """An engine that may be given a state ahead, over memory that is still to be written, and its values later.
+
+    So that all but these is done before a move's pause. What it says wrongly costs the move in hand, and nothing else:
+    the session's state is resolved after that, and compared.
+    """
+
+    def take_values(self, session: StreamedT_contra, state: Tree) -> None:
+        """Let a fresh session that was installed of this state, and not played, have its values as they are now.
+
+        All that is neither tensor nor array: those are the same objects as they were. Reads no byte of them, and begins
+        no work. Raises StateRefused.
+        """
+        ...
+
+
+@runtime_checkable
 class Streams(Protocol[StreamedT_contra]):
     """An engine that says during a step which leaves are final: they may be carried off while the rest is computed.
 

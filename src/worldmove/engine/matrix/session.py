@@ -1,5 +1,6 @@
 """A session of the matrix engine, and its state as a tree."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,13 +80,27 @@ def adopt(config: MatrixConfig, tree: Tree, device: torch.device, likeness: Like
         parts = _checked(config, *held, device)
         if tensors is not None and likeness is not None:
             likeness.learn(tensors)
+    generator, frame, stand = _values(config, fields, device)
     return Session(
-        caches=parts[0],
-        features=parts[1],
-        conditioning=parts[2],
-        generator=_generator(fields["generator"], device),
-        frame=whole(fields["frame"], "frame", step=config.frames_per_block),
-        stand=Stand(
+        caches=parts[0], features=parts[1], conditioning=parts[2], generator=generator, frame=frame, stand=stand
+    )
+
+
+def take_values(config: MatrixConfig, session: Session, tree: Tree, device: torch.device) -> None:
+    """Let a session that was adopted of this tree have what is no tensor of it as it is now. Raises StateRefused."""
+    fields = mapping(tree, FIELDS, "")
+    for index, (own, given) in enumerate(zip(session.caches[CROSS], fields[LATENTS][CROSS], strict=True)):
+        own["is_init"] = _flag(given["is_init"], f"{LATENTS}.{CROSS}[{index}]")
+    session.generator, session.frame, session.stand = _values(config, fields, device)
+
+
+def _values(
+    config: MatrixConfig, fields: Mapping[str, Any], device: torch.device
+) -> tuple[torch.Generator, int, Stand]:
+    return (
+        _generator(fields["generator"], device),
+        whole(fields["frame"], "frame", step=config.frames_per_block),
+        Stand(
             held=held_of(fields["held"], KEYS),
             number=whole(fields["number"], "number"),
             pose=pose_of(fields["pose"]),
@@ -143,10 +158,16 @@ def _rolling_cache(dtype: torch.dtype, shape: tuple[int, ...], value: Any, path:
 
 def _cross_cache(dtype: torch.dtype, shape: tuple[int, ...], value: Any, path: str, device: torch.device) -> Cache:
     leaves = mapping(value, ("k", "v", "is_init"), path)
-    require(type(leaves["is_init"]) is bool, f"{path}.is_init", "it must be True or False")
+    flag = _flag(leaves["is_init"], path)
     cache: Cache = {name: _tensor(leaves[name], shape, dtype, f"{path}.{name}", device) for name in ("k", "v")}
-    cache["is_init"] = leaves["is_init"]
+    cache["is_init"] = flag
     return cache
+
+
+def _flag(value: Any, path: str) -> bool:
+    require(type(value) is bool, f"{path}.is_init", "it must be True or False")
+    flag: bool = value
+    return flag
 
 
 def _features(config: MatrixConfig, value: Any, device: torch.device) -> Features:
