@@ -25,7 +25,7 @@ from worldmove.engine.base import Tree
 from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.config import MatrixConfig
 from worldmove.engine.matrix.likeness import Likeness
-from worldmove.engine.matrix.session import Session, adopt, export, new_session
+from worldmove.engine.matrix.session import Session, adopt, export, new_session, take_values
 from worldmove.state import wmf1
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
@@ -40,7 +40,7 @@ from worldmove.state.memory import Behind, Part, Pieces, Shifts
 from worldmove.state.placement import Placement, extents, foreseen
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
-from worldmove.state.recapture import Known, recapture, remember
+from worldmove.state.recapture import Known, recapture, recapture_begun, remember
 from worldmove.state.rehearsal import Rehearsal, rehearse
 from worldmove.state.ways_to_copy import ways_to_copy
 from worldmove.units import round_up
@@ -238,14 +238,14 @@ def one_move(bench: Bench, times: Times) -> None:
         raise RuntimeError("the state is too large to be told ahead")
     offered = Preview.of(layout)
     rehearsal = rehearse(preview.manifest, preview.places, bench.destination, {})
+    rehearsal.session = adopt(bench.config, rehearsal.built, torch.device("cpu"), bench.likeness)
     prepare_key(bench.kit, NONCE, layout.digest)
     bench.step()
     captured, placement, first = _leave(bench, times, known, layout.digest)
     told = times.of("told", lambda: tell(offered, captured.manifest, placement))
     manifest, placement = times.of("heard", lambda: hear(preview, *told))
     times.of("pull", lambda: _pull(bench, extents(manifest, placement)))
-    installed = _arrive(bench, times, rehearsal, manifest, placement)
-    ours = times.of("verify", lambda: _proof(installed, layout.digest))
+    _, ours = _arrive(bench, times, rehearsal, manifest, placement, layout.digest)
     second = times.of("second pass", lambda: _proof(captured, layout.digest))
     times.of("compare", lambda: (first.compare(second, manifest), ours.compare(second, manifest)))
 
@@ -271,13 +271,24 @@ def _pull(bench: Bench, wanted: tuple[Extent, ...]) -> None:
     window.close()
 
 
-def _arrive(bench: Bench, times: Times, rehearsal: Rehearsal, manifest: Manifest, placement: Placement) -> Capture:
+def _arrive(
+    bench: Bench, times: Times, rehearsal: Rehearsal, manifest: Manifest, placement: Placement, digest: bytes
+) -> tuple[Capture, MoveProof]:
     tree = times.of("build", lambda: rehearsal.tree(manifest, placement, {}))
     if tree is None:
         raise RuntimeError("the rehearsal did not foresee where the state lies")
-    session = times.of("adopt", lambda: adopt(bench.config, tree, torch.device("cpu"), bench.likeness))
-    again = times.of("state there", lambda: export(session))
-    return times.of("recapture there", lambda: recapture(rehearsal.known, again).capture)  # type: ignore[no-any-return]
+    times.of("take values", lambda: take_values(bench.config, rehearsal.session, tree, torch.device("cpu")))
+    begun: list[Pass] = []
+
+    def begin(capture: Capture) -> Pass:
+        begun.append(times.of("verify", lambda: Pass(capture, DIGESTER, NONCE, digest)))
+        return begun[0]
+
+    captured, _ = times.of(
+        "resolve beside the pass", lambda: recapture_begun(rehearsal.known, lambda: export(rehearsal.session), begin)
+    )
+    proof = times.of("prove", lambda: _proof(captured, digest, begun[0]))
+    return captured, proof
 
 
 def _proof(captured: Capture, layout_digest: bytes, begun: Pass | None = None) -> MoveProof:

@@ -22,7 +22,7 @@ from worldmove.errors import StateRefused
 from worldmove.state import array
 from worldmove.state.amended import amended
 from worldmove.state.capture import Capture, DeviceStorage, Reader, Storage, capture, storage_at
-from worldmove.state.digest import carried_over
+from worldmove.state.digest import BeginPass, Pass, carried_over
 from worldmove.state.known import Form, Known, Step, begins_of, items_of, keys_of, known_of
 from worldmove.state.leaf import ArrayLeaf, Leaf
 from worldmove.state.leaf_record import LeafRecord
@@ -31,7 +31,7 @@ from worldmove.state.memory import MemoryKit
 from worldmove.state.tensor_facts import are_bare, are_equal, lie_as_before, numbers
 from worldmove.state.tree import NO_TYPES
 
-__all__ = ["Early", "Known", "exchanged", "recapture", "remember"]
+__all__ = ["Early", "Known", "exchanged", "recapture", "recapture_begun", "remember"]
 
 T = TypeVar("T")
 Early = Callable[[Capture], None]
@@ -58,6 +58,23 @@ def recapture(known: Known, tree: Any, early: Early | None = None) -> Known:
             early(again.capture)
         found = _asked(again.found)
     return remember(tree, types, kit) if found is None else found
+
+
+def recapture_begun(known: Known, state: Callable[[], Any], begin: BeginPass) -> tuple[Capture, Pass]:
+    """Begin a pass over the memory that is known, and resolve the state meanwhile: the device reads beside it.
+
+    The pass is of the capture that is returned: where its memory turns out to be another, it is begun anew.
+    """
+    before = known.capture
+    begun, lent = begin(before), [*before.plans]
+    before.plans.clear()  # what the device is reading by is not changed
+    captured = recapture(known, state()).capture
+    is_same = captured.manifest.storages is before.manifest.storages
+    if is_same and np.array_equal(captured.addresses, before.addresses):
+        captured.plans[:] = lent
+        return captured, begun
+    begun.joined()
+    return captured, begin(captured)
 
 
 def exchanged(known: Known, manifest: Manifest, values: Mapping[int, Any]) -> Known:

@@ -45,6 +45,8 @@ class Rehearsal:
     """Of each leaf."""
     known: Known
     """Of the tree as it is now."""
+    session: Any = None
+    """What an engine has made of the tree ahead, where it takes values later."""
 
     @property
     def built(self) -> Any:

@@ -77,11 +77,13 @@ def freeze_in(
     is_pulled: bool = True,
     begin: BeginPass | None = None,
     when_still: Callable[[], None] = lambda: None,
+    says_rolled: bool = True,
 ) -> Still:
     """Quiesce a session, resolve its state, and bring into the arena what has left it, if that is to be pulled.
 
     ``begin`` begins a pass: as soon as it is known where everything lies, while the values are still read.
-    ``when_still`` is called before that, once nothing writes what lies in the slot.
+    ``when_still`` is called before that, once nothing writes what lies in the slot. ``says_rolled``: whether anybody
+    wants to know what the engine has rolled.
     """
     freezing = _Freezing(arena if is_pulled else None, begin)
     with engine_asked("give away its state"):
@@ -91,7 +93,7 @@ def freeze_in(
             captured = captured_of(engine, session)
         else:
             captured = recapture(known, engine.state(session), freezing.found).capture
-    return freezing.still(captured, rolled_in(engine, session) if is_pulled else {})
+    return freezing.still(captured, rolled_in(engine, session) if is_pulled and says_rolled else {})
 
 
 class _Freezing:

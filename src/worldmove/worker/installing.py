@@ -7,7 +7,7 @@ arena, and installed. So a session that was never moved plays from the same kind
 from dataclasses import dataclass
 from typing import Any
 
-from worldmove.engine.base import Engine, InstallsUnread, Tree
+from worldmove.engine.base import Engine, InstallsUnread, TakesValues, Tree
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
@@ -18,7 +18,7 @@ from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import build
 from worldmove.state.placement import Placement
 from worldmove.state.preview import Preview
-from worldmove.state.recapture import Known, recapture
+from worldmove.state.recapture import Known, recapture, recapture_begun
 from worldmove.state.rehearsal import Rehearsal, rehearse
 from worldmove.worker.foreign import engine_asked
 from worldmove.worker.states import captured_of, known_in
@@ -44,6 +44,8 @@ class Built:
     landing: Landing
     known: Known | None = None
     """What was resolved of it before it was there."""
+    session: Any = None
+    """What was made ahead of the same tree, with values that may have changed since; None where nothing was."""
 
 
 def tree_in(
@@ -53,7 +55,7 @@ def tree_in(
     with engine_asked("be given its state"):
         tree = None if rehearsal is None else rehearsal.tree(manifest, placement, engine.state_types)
         if rehearsal is not None and tree is not None:
-            return Built(tree=tree, landing=rehearsal.landing, known=rehearsal.known)
+            return Built(tree=tree, landing=rehearsal.landing, known=rehearsal.known, session=rehearsal.session)
         state = landing(manifest, placement, arena)
         return Built(tree=build(state.capture, engine.state_types), landing=state)
 
@@ -64,12 +66,19 @@ def rehearse_in(engine: Engine[Any], layout: Layout, arena: AnyArena) -> Rehears
     if preview is None:
         return None
     with engine_asked("be given its state"):
-        return rehearse(preview.manifest, preview.places, arena, engine.state_types)
+        rehearsal = rehearse(preview.manifest, preview.places, arena, engine.state_types)
+        if isinstance(engine, TakesValues) and _reads_nothing(engine, rehearsal.landing):
+            rehearsal.session = engine.install(rehearsal.built)
+        return rehearsal
 
 
 def installs_ahead(engine: Engine[Any], built: Built) -> bool:
     """Say whether a tree may be installed while its bytes are landing: nobody reads one of them until they have."""
-    return isinstance(engine, InstallsUnread) and engine.installs_unread and not built.landing.staged
+    return _reads_nothing(engine, built.landing)
+
+
+def _reads_nothing(engine: Engine[Any], landing: Landing) -> bool:
+    return isinstance(engine, InstallsUnread) and engine.installs_unread and not landing.staged
 
 
 def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
@@ -78,12 +87,31 @@ def install_tree(engine: Engine[Any], built: Built) -> tuple[Any, Capture]:
     They may still be landing where ``installs_ahead`` says so.
     """
     with engine_asked("install"):
-        built.landing.settle()
-        session = engine.install(built.tree)
-        engine.quiesce(session)
+        session = _installed(engine, built)
         if built.known is None:
             return session, captured_of(engine, session)
         return session, recapture(built.known, engine.state(session)).capture
+
+
+def install_begun(engine: Engine[Any], built: Built, begin: BeginPass) -> tuple[Any, Capture, Pass]:
+    """Do what ``install_tree`` does, and begin a pass over it: of what was known ahead, before it is resolved."""
+    with engine_asked("install"):
+        session = _installed(engine, built)
+        if built.known is None:
+            captured = captured_of(engine, session)
+            return session, captured, begin(captured)
+        return session, *recapture_begun(built.known, lambda: engine.state(session), begin)
+
+
+def _installed(engine: Engine[Any], built: Built) -> Any:
+    built.landing.settle()
+    if built.session is not None and isinstance(engine, TakesValues):
+        session = built.session
+        engine.take_values(session, built.tree)
+    else:
+        session = engine.install(built.tree)
+    engine.quiesce(session)
+    return session
 
 
 def install_known(engine: Engine[Any], built: Built) -> tuple[Any, Known]:
@@ -109,5 +137,4 @@ def install_landing(
     built = tree_in(engine, manifest, placement, arena, rehearsal)
     if not installs_ahead(engine, built):
         return built
-    session, captured = install_tree(engine, built)
-    return session, captured, begin(captured)
+    return install_begun(engine, built, begin)

@@ -181,7 +181,16 @@ class SourceOfMove:
             asked_at = asyncio.get_running_loop().time()
             known, self._known = self._known, None
             session, arena = self._copy.engine_session, self._copy.slot.arena
-            job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=is_pulled, begin=begin)
+            job = partial(
+                freeze_in,
+                self._tools.engine,
+                session,
+                arena,
+                known,
+                is_pulled=is_pulled,
+                begin=begin,
+                says_rolled=when_still is None,  # else no row is told
+            )
             if when_still is None or not (self._lies_in_slot and isinstance(arena, DeviceArena)):
                 still = await engine_thread(job)
             else:

@@ -21,7 +21,7 @@ from worldmove.state.placement import Placement, check_placement, extents, exten
 from worldmove.state.preview import Preview, hear
 from worldmove.state.proof import MoveProof
 from worldmove.state.rehearsal import Rehearsal
-from worldmove.worker.installing import install_tree, installs_ahead, rehearse_in, tree_in
+from worldmove.worker.installing import install_begun, installs_ahead, rehearse_in, tree_in
 from worldmove.worker.states import DIGESTER
 
 
@@ -106,9 +106,9 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
     clock.mark("built")
     if not (arrival.is_started and installs_ahead(end.engine, built)):
         arrival.landed()
-    _, captured = install_tree(end.engine, built)
+    begin = partial(Pass, digester=DIGESTER, nonce=offered.nonce, layout_digest=offered.digest)
+    _, captured, begun = install_begun(end.engine, built, begin)
     clock.mark("installed")
-    begun = Pass(captured, DIGESTER, offered.nonce, offered.digest)
     ours = proof_of(captured, offered.nonce, offered.digest, number, begun)
     clock.mark("verified")
     arrival.landed()  # for the window, and for what no device orders

@@ -50,7 +50,7 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
         if is_early:
             end.peer.send(STILL)
 
-    still = freeze_in(end.engine, session, end.arena, known, begin=begin, when_still=when_still)
+    still = freeze_in(end.engine, session, end.arena, known, begin=begin, when_still=when_still, says_rolled=False)
     captured = still.capture
     clock.mark("frozen")
     end.peer.send((*tell(preview, captured.manifest, still.placement), still.moved))

@@ -16,7 +16,16 @@ from worldmove.engine.matrix.handing import packed, unpacked
 from worldmove.engine.matrix.likeness import Likeness
 from worldmove.engine.matrix.presets import Preset
 from worldmove.engine.matrix.projection import draw_projection, project
-from worldmove.engine.matrix.session import DECODER, LATENTS, Session, adopt, export, new_session, overwrite, take_values
+from worldmove.engine.matrix.session import (
+    DECODER,
+    LATENTS,
+    Session,
+    adopt,
+    export,
+    new_session,
+    overwrite,
+    take_values,
+)
 from worldmove.engine.matrix.sizes import Size, num_bytes, size_of
 from worldmove.engine.matrix.transformer import Transformer, places_of
 from worldmove.engine.matrix.weights import Draw, Linear, draw_weights, name_of
