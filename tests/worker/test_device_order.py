@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.worker.device_engine import DeviceEngine, World
+from tests.worker.device_engine import WIDTH, DeviceEngine, World
 from tests.worker.test_device_move import ARENA_BYTES, peer
 from tests.worker.test_move_between_workers import HEAD, Pair
 from worldmove.engine.base import Block, KeyChange
@@ -43,9 +43,11 @@ class Aligned(DeviceEngine):
         return block
 
 
-def moved(trial: Callable[[Pair], Any], *, loses: Callable[[Any], bool] = never) -> None:
+def moved(
+    trial: Callable[[Pair], Any], *, loses: Callable[[Any], bool] = never, engine: type[DeviceEngine] = Aligned
+) -> None:
     async def run() -> None:
-        pair = Pair(engines=(Aligned(), Aligned()), transports={"path": peer()}, arena_bytes=ARENA_BYTES, loses=loses)
+        pair = Pair(engines=(engine(), engine()), transports={"path": peer()}, arena_bytes=ARENA_BYTES, loses=loses)
         try:
             await pair.open_on_a(4)
             await trial(pair)
@@ -237,7 +239,7 @@ async def say_still(pair: Pair) -> None:
 
 
 LIES: dict[str, tuple[Callable[[tuple[int, ...]], tuple[int, ...]], tuple[str, str]]] = {
-    "it keeps quiet about what has moved": (lambda moved: (), ("aborted", "mismatch")),
+    "it keeps quiet about what has moved": (lambda moved: (), ("aborted", "engine_wrote")),
     "it speaks of what there is not": (lambda moved: (*moved, 4096), ("aborted", "bad_manifest")),
     "it says it twice": (lambda moved: (*moved, *moved), ("committed", "done")),
 }
@@ -278,7 +280,68 @@ def test_a_slot_that_is_said_to_be_still_and_is_not_is_not_installed() -> None:
         pair.acknowledge("a", 4)
         pair.start()
         found: Ended = await pair.hears(Ended)
-        assert (found.outcome, found.reason) == ("aborted", "mismatch")
+        assert (found.outcome, found.reason) == ("aborted", "engine_wrote")
         assert pair.benches["b"].of(BlockDone) == []
+
+    moved(trial)
+
+
+class Flushes(Aligned):
+    """It writes the window's last row when it is asked for its state after a step: it has not come to rest before."""
+
+    owes = False
+
+    def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
+        self.owes = True
+        return super().step(session, changes)
+
+    def state(self, session: World) -> Any:
+        if self.owes:
+            session.window[-1] = session.rebound[:WIDTH] * 0.5
+        self.owes = False
+        return super().state(session)
+
+
+def test_an_engine_that_writes_after_it_has_come_to_rest_is_blamed_and_then_moved_without_its_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def moves(pair: Pair, block: int) -> tuple[str, str]:
+        await pair.open_attempt("path")
+        pair.benches["a"].inputs(block)
+        await pair.benches["a"].rest()
+        pair.acknowledge("a", block)
+        if not pair.benches["a"].of(Still):
+            await say_still(pair)  # as the source will, and is heard before its engine is asked for its state
+        pair.start()
+        found: Ended = await pair.hears(Ended, 2 if block == 4 else 1)
+        return found.outcome, found.reason
+
+    async def trial(pair: Pair) -> None:
+        assert await moves(pair, 4) == ("aborted", "engine_wrote")
+        said = [each for each in pair.heard if isinstance(each, Ended)]
+        assert {each.reason for each in said} == {"engine_wrote"}
+        assert all("window" in each.detail for each in said)
+        assert pair.benches["b"].of(BlockDone) == []
+        await pair.settle()
+        pair.heard.clear()
+        monkeypatch.setitem(HEAD, "attempt", "00000002-x")
+        assert await moves(pair, 5) == ("committed", "done")
+        assert len(pair.benches["a"].of(Still)) == 1
+
+    moved(trial, engine=Flushes)
+
+
+def test_a_path_that_lies_about_what_it_pulls_before_the_boundary_too_is_blamed_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = DeviceWindow.start_copy
+
+    def lies(window: DeviceWindow, source: int, extents: Sequence[Extent]) -> Any:
+        return real(window, source, [extent for extent in extents if extent.length < 100_000])
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(DeviceWindow, "start_copy", lies)
+        assert await ended(pair) == ("aborted", "mismatch")
+        assert len(pair.benches["a"].of(Still)) == 1
 
     moved(trial)

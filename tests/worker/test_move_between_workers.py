@@ -134,7 +134,8 @@ class Pair:
         """Conduct the move until the ledger has opened it."""
         await self.offer(transport)
         await self.hears(Reserved)
-        opened = OpenAttempt(session="s-1", attempt=ATTEMPT, epoch=1, destination="b", destination_incarnation=1)
+        about = {"session": "s-1", "attempt": HEAD["attempt"], "epoch": 1}
+        opened = OpenAttempt(destination="b", destination_incarnation=1, **about)  # type: ignore[arg-type]
         await self.ledger.ask(opened, self.facts)
 
     async def offer(self, transport: str) -> None:

@@ -6,7 +6,8 @@
     verify     digest every group of that state                         beside the source's second pass
 
 Where copies start at once (``move.arrival``), the order of the last three is the device's: no thread waits between
-them. The bytes are pulled once.
+them. The bytes are pulled once; where some were pulled before the boundary and others are there than were frozen, once
+more, to tell who is to blame: by then the attempt has failed, and nothing of it is played.
 """
 
 import asyncio
@@ -26,10 +27,14 @@ from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass
 from worldmove.state.extent import Extent
 from worldmove.state.gate import number_of
+from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement, check_placement, extents, extents_of
 from worldmove.state.preview import hear
 from worldmove.state.proof import MoveProof
+
+AGAIN_S = 0.25
+"""So long a second reading may take: whoever plays waits for it."""
 
 
 class Bringing:
@@ -60,6 +65,7 @@ class Bringing:
         self._prove = prove
         self._landed = landed
         self._still = asyncio.Event()
+        self._has_begun = False
         self._open = partial(arrival_in, self._slot.arena, self._channel, number_of(offer.nonce))
         self._is_prompt = is_prompt(self._slot.arena, self._channel)
         self._arrival = self._open() if self._is_prompt and rounds is None else None
@@ -96,6 +102,24 @@ class Bringing:
         if self._arrival is not None:
             self._arrival.abandon()
 
+    async def read_again(self, manifest: Manifest, placement: Placement, block: int) -> MoveProof | None:
+        """Bring all of it once more, of an attempt that has failed; return the digests of it as it lies there.
+
+        None where nothing was pulled before the boundary, or it cannot be had.
+        """
+        if not self._has_begun:
+            return None
+        try:
+            async with asyncio.timeout(AGAIN_S):
+                again = self._arrival = self._open()
+                await again.start(extents(manifest, placement))
+                await again.landed(AGAIN_S)
+                capture = await self._attempt.host.blocking(partial(landed, manifest, placement, self._slot.arena))
+                return await self._prove(capture, block, None)
+        except (TransportError, TimeoutError):
+            self.abandon()
+            return None
+
     async def _arrived(
         self, arrival: Arrival, wanted: Sequence[Extent], manifest: Manifest, placement: Placement, block: int
     ) -> tuple[Capture, MoveProof]:
@@ -126,8 +150,9 @@ class Bringing:
             self.brought = self._rounds.brought
             return wanted
         self.brought = Brought(pulled_bytes=manifest.num_bytes)
-        preview, has_begun = self._preview, self._arrival is not None and self._arrival.has_begun
-        if not has_begun or preview is None or placement != preview.places:
+        preview = self._preview
+        self._has_begun = self._arrival is not None and self._arrival.has_begun
+        if not self._has_begun or preview is None or placement != preview.places:
             return extents(manifest, placement)
         is_foretold = manifest.storages == preview.manifest.storages
         return extents_of(manifest, placement, boundary.moved) if is_foretold else extents(manifest, placement)

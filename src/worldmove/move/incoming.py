@@ -157,7 +157,7 @@ class Incoming:
         block, capture, ours = await brought
         with times.phase("wait_proof"):
             proof = await self._proof.heard()
-        self._compare(ours, proof, capture)
+        await self._compare(ours, proof, capture)
         self.verified = Verified(block=block, capture=capture, num_groups=ours.num_groups)
 
     async def take_state_digest(self) -> None:
@@ -277,7 +277,7 @@ class Incoming:
             begun=begun,
         )
 
-    def _compare(self, ours: MoveProof, proof: Proof, capture: Capture) -> None:
+    async def _compare(self, ours: MoveProof, proof: Proof, capture: Capture) -> None:
         if self._meeting is not None:
             self._meeting.require_met(proof.block)
         differences = ours.compare(said_by(proof), capture.manifest)
@@ -287,7 +287,20 @@ class Incoming:
         if self._meeting is not None:
             self._require_same(capture)
             what = "came out otherwise where they were computed a second time"
+        elif await self._reads_as_proven(proof):
+            what = "were written by the engine after it had come to rest, or read wrongly once"
+            said = say_damage(differences, ours.num_groups, what)
+            raise GaveUpError(DestinationEvent.MISMATCH, "engine_wrote", said)
         self._give_up(say_damage(differences, ours.num_groups, what))
+
+    async def _reads_as_proven(self, proof: Proof) -> bool:
+        """Whether what was begun to be read before the boundary is as the source has proven it when it is read anew."""
+        bringing, boundary = self._bringing, self._boundary.said
+        if bringing is None or boundary is None:
+            return False
+        manifest, placement = hear(self._preview, boundary.manifest, boundary.placement)
+        again = await bringing.read_again(manifest, placement, proof.block)
+        return again is not None and not again.compare(said_by(proof), manifest)
 
     def _give_up(self, said: str) -> NoReturn:
         """What is installed is not what was frozen: a path lied, or an engine does not repeat itself."""

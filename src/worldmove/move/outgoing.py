@@ -48,12 +48,13 @@ class Outgoing:
         rows: ToldRows | None = None,
         is_streamed: bool = False,
         hands: bool = False,
+        says_still: bool = True,
     ) -> None:
         """``is_followed``: the destination computes the state from a snapshot, and nothing is pulled.
 
         ``rows``: it holds some of the state, and is told what its rows are.
         ``is_streamed``: until the freeze it is told which leaves are final; ``hands``: and what blocks hand to a
-        component that it steps.
+        component that it steps. ``says_still``: it may pull what it knows to be there before the boundary.
         """
         self.attempt = attempt
         self.is_followed = is_followed
@@ -69,6 +70,7 @@ class Outgoing:
         self._resend_s = resend_s
         self._rows = rows
         self._is_streamed = is_streamed
+        self._may_say_still = says_still and not is_followed and rows is None
         self._said_still = False
         self._hands = hands
         self._frozen: Frozen | None = None
@@ -161,7 +163,7 @@ class Outgoing:
     async def _freeze(self) -> Frozen:
         times = self.attempt.times
         asked = self.attempt.host.clock()
-        still = None if self.is_followed or self._rows is not None else self._say_still
+        still = self._say_still if self._may_say_still else None
         frozen = await self._copy.freeze(is_pulled=not self.is_followed, begin=self._begin, still=still)
         stopped = asked if frozen.stopped_at is None else frozen.stopped_at
         times.begin_at(stopped)

@@ -40,6 +40,8 @@ class Undertaking:
         self._ground: Groundwork | LiveBase | None = None
         self._exports = Exports(host=host, copy=copy)
         self._out: Outgoing | None = None
+        self._comes_to_rest = True
+        """Not any more, once its memory was another than it was when its engine had said that nothing writes it."""
 
     @property
     def attempt(self) -> Attempt | None:
@@ -104,6 +106,7 @@ class Undertaking:
             nonce=start.nonce,
             layout_digest=export.layout_digest,
             resend_s=self._resend_s,
+            says_still=self._comes_to_rest,
         )
         return True
 
@@ -135,6 +138,8 @@ class Undertaking:
 
     def tell(self, outcome: str, why: Hint) -> None:
         """Tell the controller what became of the attempt, if there is one."""
+        if why.reason == "engine_wrote":
+            self._comes_to_rest = False
         if self._out is not None:
             self._out.tell(outcome, why.reason, why.detail)
         elif self._ground is not None:
