@@ -24,11 +24,11 @@ from tests.move.decoded import (
 from tests.move.faulty_post import every, first
 from tests.move.harness import SEED, Fleet, World, inputs_of
 from tests.move.rolling import FIRST_BLOCKS, ROW_BYTES
-from tests.move.test_rounds import is_well_again, last, moved, play_a_block_at, tampering
+from tests.move.test_rounds import is_well_again, last, moved, play_a_block_at, slow, tampering
 from tests.move.virtual import run
 from worldmove.errors import StateRefused
 from worldmove.move import following
-from worldmove.move.messages import AnyMoveMessage, Component, Fetched, Handed, Ready, Start
+from worldmove.move.messages import AnyMoveMessage, Boundary, Component, Fetched, Handed, Ready, Start
 
 Story = Callable[[Fleet, list[Part]], Coroutine[Any, Any, None]]
 
@@ -370,3 +370,61 @@ def test_what_a_component_left_half_laid_is_taken_for_nothing_else(monkeypatch: 
         assert len(laid) == 2
 
     tell(story, step=forgets, world=replace(WORLD, followed=(DECODER, "keys")))
+
+
+# what the pause bears
+
+
+def raises(part: dict[str, Any], handed: bytes) -> None:
+    raise StateRefused("", "this decoder is broken")
+
+
+HALF = DECODER_BYTES // 2
+IN_PLACE_BYTES = FEATURE_BYTES
+"""Of what it remembers, so much is written in place, and seen to change in rounds."""
+
+
+async def tried(fleet: Fleet, most: int) -> Any:
+    """Try to move a world of which no more than ``most`` may be left."""
+    fleet.affordable_bytes = most
+    outcome = await fleet.move("A")
+    end = last(outcome)
+    assert end.pulled_bytes <= most, end.plain
+    return end
+
+
+def test_a_component_that_cannot_be_followed_is_brought_over_before_the_pause() -> None:
+    async def story(fleet: Fleet, parts: list[Part]) -> None:
+        fleet.beside = no_memory
+        end = await tried(fleet, HALF)
+        assert (end.outcome, end.reason) == ("committed", "done")
+        assert "many" in why_not(fleet)[0]
+
+    tell(story)
+
+
+def test_a_component_that_cannot_be_followed_and_changes_faster_than_the_pause_bears_ends_the_move_before_it() -> None:
+    async def story(fleet: Fleet, parts: list[Part]) -> None:
+        fleet.beside = no_memory
+        frozen: list[AnyMoveMessage] = []
+        fleet.on_post = lambda message: frozen.append(message) if isinstance(message, Boundary) else None
+        playing = fleet.play_on()
+        end = await tried(fleet, IN_PLACE_BYTES)
+        assert (end.outcome, end.reason, frozen) == ("aborted", "does_not_converge", [])
+        await playing.end()
+
+    tell(story, slow())
+
+
+def test_a_component_that_fails_once_the_move_is_ready_ends_it_where_the_pause_does_not_bear_it() -> None:
+    async def story(fleet: Fleet, parts: list[Part]) -> None:
+        fleet.waits_for_ready_s = 0.0
+        play_a_block_at(Ready, fleet)
+        end = await tried(fleet, HALF)
+        assert (end.outcome, end.reason) == ("aborted", "does_not_converge")
+        assert end.detail.startswith("what was to be computed there was not: ")
+        await fleet.settled()
+        fleet.affordable_bytes = None
+        await is_well_again(fleet)
+
+    tell(story, step=raises)

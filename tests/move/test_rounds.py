@@ -335,23 +335,27 @@ def test_rounds_that_there_is_no_time_for_end_the_attempt() -> None:
     tell(story)
 
 
-def test_a_world_that_changes_faster_than_may_be_left_for_the_end_stays_where_it_is() -> None:
+def slow(takes_s: float = BLOCK_S) -> dict[str, Any]:
+    """A path on which each pull takes so long."""
     paths = tampering()
     connect = paths["loopback"].connect
 
-    async def slow(ticket: bytes) -> LoopbackChannel:
+    async def dragging_from(ticket: bytes) -> LoopbackChannel:
         channel: LoopbackChannel = await connect(ticket)
         pull = channel.pull
 
         async def dragging(extents: Any, into: memoryview) -> None:
-            await asyncio.sleep(BLOCK_S)
+            await asyncio.sleep(takes_s)
             await pull(extents, into)
 
         channel.pull = dragging  # type: ignore[method-assign]
         return channel
 
-    paths["loopback"].connect = slow
+    paths["loopback"].connect = dragging_from
+    return paths
 
+
+def test_a_world_that_changes_faster_than_may_be_left_for_the_end_stays_where_it_is() -> None:
     async def story(fleet: Fleet) -> None:
         fleet.affordable_bytes = 0
         playing = fleet.play_on()
@@ -362,7 +366,7 @@ def test_a_world_that_changes_faster_than_may_be_left_for_the_end_stays_where_it
         await moved(fleet, "A")
         await playing.end()
 
-    tell(story, transports=paths)
+    tell(story, transports=slow())
 
 
 def test_of_a_world_that_rests_nothing_is_left_so_it_is_moved_whatever_may_be() -> None:

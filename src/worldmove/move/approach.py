@@ -54,6 +54,17 @@ class Approach:
                 return
             await self._round(now)
 
+    def include(self, which: Mask) -> None:
+        """Bring over what was left out until now. ``run`` follows; what changes of it shows in the rounds to come."""
+        lengths = self._state.base.lengths
+        self._changing, self._held = self._changing | which, None
+        self._seen = replace(
+            self._seen,
+            state_bytes=self._seen.state_bytes + int(lengths[which].sum()),
+            changing_bytes=int(lengths[self._changing].sum()),
+            new_bytes_per_s=None,
+        )
+
     async def _round(self, now: float) -> None:
         rows = self._state.base
         num_bytes = int(rows.lengths[self._changing].sum())

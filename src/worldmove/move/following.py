@@ -90,12 +90,14 @@ class Following:
         except (GaveUpError, WorldMoveError) as error:
             self._end(str(error))
 
-    async def drawn_level(self, within_s: float) -> None:
-        """Return once it has stepped all that was handed on by now; or it is over, or so is the time."""
+    async def drawn_level(self, within_s: float) -> bool:
+        """Return once it has stepped all that was handed on by now; or it is over, or so is the time: False then."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 while not self.is_over and (self.next_block is None or self._waiting):
                     await self._turned()
+                return not self.is_over
+        return False
 
     async def lay(self, whole: Manifest, placement: Placement) -> tuple[int, ...]:
         """Copy it to where the whole state has it in the slot. Return which of that state's storages it has filled.

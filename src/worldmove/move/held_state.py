@@ -21,7 +21,7 @@ from worldmove.move.reconcile import Difference, nothing, reconcile
 from worldmove.move.said_rows import BoundarySaid, RestSaid, said_at_boundary, said_at_rest, unsaid
 from worldmove.state.arena import AnyArena
 from worldmove.state.arena_rows import held_in, move_in
-from worldmove.state.held import Holding
+from worldmove.state.held import Holding, Mask
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement, check_placement, extents_of
 from worldmove.state.rows import LeafRows, Numbers, Rows, final_leaves, final_rows, rolled_from, rows_of
@@ -86,6 +86,11 @@ class HeldState:
     def is_looked_at(self) -> bool:
         """Whether something was brought over, and digested."""
         return self._held is not None
+
+    def pull_followed(self) -> Mask:
+        """Nothing is computed here any more: return the rows of the base that were left out for it."""
+        which, self.is_followed = self.is_followed, np.zeros(len(self.base), dtype=bool)
+        return which
 
     async def pull(self, wanted: Runs) -> None:
         """Bring some of the base over, as it is now."""

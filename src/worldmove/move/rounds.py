@@ -31,6 +31,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement, check_placement, extents
 from worldmove.state.preview import Preview
+from worldmove.units import bytes_text
 
 READY_S = 0.5
 """Silence after which it says again that it is ready."""
@@ -69,7 +70,10 @@ class Rounds:
         self._finals: Finals | None = None
         """None until rounds are over: by then a block's are told anew, and before that they are of no use."""
         self._state: HeldState | None = None
+        self._rounds: Approach | None = None
         self._plain = ""
+        self._is_followed = False
+        """Whether the source has said that some of it could be computed here."""
         self._following: Following | None = None
         if offer.strategy == Strategy.STREAMING.value:
             self._following = Following(attempt=attempt, offer=offer, reception=reception, fetching=fetching)
@@ -128,16 +132,19 @@ class Rounds:
             await self._state.take_rest(meet)
 
     async def bring(self, boundary: Boundary, manifest: Manifest, placement: Placement) -> Sequence[Extent]:
-        """Move what has moved, and return what is to be pulled. Raises ManifestError."""
+        """Move what has moved, and return what is to be pulled. Raises ManifestError, GaveUpError."""
         state = self._state
         plain = self._plain or boundary.plain or ("" if state is None else state.unsaid(boundary))
         if state is None or boundary.row_bytes is None or plain:
+            self._require_affordable(manifest.num_bytes, plain)
             self.brought = Brought(pulled_bytes=manifest.num_bytes, plain=plain)
             return extents(manifest, placement)
         with self._attempt.times.phase("reconcile"):
             found = await state.difference(boundary, manifest, placement)
         if self._following is not None:
             self._following.halt()
+        if self._is_followed:
+            self._require_affordable(found.pulled_bytes, "what was to be computed there was not")
         with self._attempt.times.phase("moves"):
             if len(found.moves):
                 await self._attempt.host.blocking(lambda: move_in(self._arena, found.moves))
@@ -159,6 +166,13 @@ class Rounds:
         if self._fetch is not None:
             await self._fetch.release()
 
+    def _require_affordable(self, num_bytes: int, why: str) -> None:
+        """Raise GaveUpError where unforeseen more is to be pulled in the pause than that bears: let it be played on."""
+        most = self._offer.affordable_bytes
+        if most is not None and num_bytes > most:
+            said = f"{why}: {bytes_text(num_bytes)} would be left, and {bytes_text(most)} fit into the pause"
+            raise GaveUpError(DestinationEvent.ABANDON, "does_not_converge", said)
+
     async def _approach(self, base: Base) -> None:
         """Pull round after round, for as long as it pays."""
         offered = Preview.of(self._layout)
@@ -167,6 +181,7 @@ class Rounds:
         if base.row_bytes is None:
             raise ManifestError("it does not say how finely it is to be looked at")
         self.preview = Preview(manifest=manifest.prepared(), places=base.placement)
+        self._is_followed = self._following is not None and bool(base.followed)
         self._fetch = Fetching(
             attempt=self._attempt,
             transport=self._transport,
@@ -190,20 +205,30 @@ class Rounds:
         except StateRefused as error:
             self._plain = str(error)  # then all of it comes at the boundary
             return
-        await Approach(
+        self._rounds = Approach(
             state=state,
             clock=self._attempt.host.clock,
             ends_at=self._ends_at,
             affordable_bytes=self._offer.affordable_bytes,
             config=self._config,
-        ).run()
+        )
+        await self._rounds.run()
         self._finals = Finals(manifest.paths())
 
     async def _draw_level(self, base: Base) -> None:
-        """Wait for what is to be computed here, if there is something, as long as there is time."""
-        if self._following is not None and base.followed:
-            left_s = self._ends_at - self._attempt.host.clock() - self._config.reserve_s
-            await self._following.drawn_level(left_s)
+        """Wait for what is to be computed here, if there is something, as long as there is time.
+
+        Where nothing comes of it, it is brought over like the rest: in the pause it may be more than that bears.
+        """
+        if self._following is None or not base.followed:
+            return
+        left_s = self._ends_at - self._attempt.host.clock() - self._config.reserve_s
+        is_level = await self._following.drawn_level(left_s)
+        if not is_level and self._rounds is not None and self._state is not None:
+            self._following.halt()
+            self._rounds.include(self._state.pull_followed())
+            with self._attempt.times.phase("rounds"):
+                await self._rounds.run()
 
     async def _say_ready(self) -> None:
         """Say so again and again, and bring over what is final meanwhile, one leaf after the other."""
