@@ -16,6 +16,7 @@ from tests.gpu.other_process import SIZE, WORDS
 from worldmove.errors import TransportError
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
+from worldmove.state.memory import Part
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,6 +114,21 @@ def test_a_source_killed_in_the_middle_of_many_pulls_leaves_this_process_and_its
     window.close()
     assert torch.equal(neighbour, torch.arange(1 << 20, device="cuda"))
     assert torch.equal(words_of(kit, arena), torch.arange(WORDS, device="cuda") * 3 + 1)
+    mapped.release()
+
+
+@pytest.mark.parametrize("more", [4 << 20, 64 << 20, 1 << 40])
+def test_a_handle_of_less_memory_than_is_said_is_refused_and_the_kit_works_on(
+    kit: Any, source: Source, more: int
+) -> None:
+    with pytest.raises(TransportError, match="the source's memory has"):
+        kit.open(source.handle, SIZE + more)
+    own = kit.allocate(1 << 20)
+    with pytest.raises(TransportError, match="the source's memory has"):
+        kit.open(kit.export(own), (1 << 20) + more)
+    own.release()
+    mapped = kit.open(source.handle, SIZE)
+    assert kit.read(Part(mapped.address, 8)).view("<i8")[0] == 1
     mapped.release()
 
 

@@ -50,7 +50,8 @@ class Driver(ModuleType):
                 if isinstance(answer, Exception):
                     raise answer
                 return answer, None
-            return (Status.CUDA_SUCCESS, answer(*arguments)) if answer else (Status.CUDA_SUCCESS,)
+            found = answer(*arguments) if answer else ()
+            return (Status.CUDA_SUCCESS, *found) if isinstance(found, tuple) else (Status.CUDA_SUCCESS, found)
 
         function.__name__ = name
         return function
@@ -117,7 +118,28 @@ def test_a_handle_has_64_bytes_however_it_came(fake: Driver, ours: Any) -> None:
     fake.answers["cuIpcGetMemHandle"] = lambda address: SimpleNamespace(reserved=bytes(range(64)))
     fake.answers["cuIpcOpenMemHandle"] = lambda handle, flags: len(handle.reserved) * 1000 + flags
     assert ours.export(0, 4096) == bytes(range(64))
-    assert [ours.open_handle(0, handle) for handle in (b"", bytes(64), bytes(90))] == [64001] * 3
+    fake.answers["cuMemGetAddressRange"] = lambda address: (address, 100)
+    assert [ours.open_handle(0, handle, 100) for handle in (b"", bytes(64), bytes(90))] == [64001] * 3
+
+
+@pytest.mark.parametrize(("begins_before", "num_bytes"), [(0, 101), (1, 100), (0, 1 << 49)])
+def test_a_handle_of_less_memory_than_is_said_is_refused_and_unmapped(
+    fake: Driver, ours: Any, begins_before: int, num_bytes: int
+) -> None:
+    fake.answers["cuIpcOpenMemHandle"] = lambda handle, flags: 4096
+    fake.answers["cuMemGetAddressRange"] = lambda address: (address - begins_before, 100)
+    with pytest.raises(TransportError, match=f"has {100 - begins_before} bytes, not {num_bytes}"):
+        ours.open_handle(1, bytes(64), num_bytes)
+    assert fake.calls[-1] == (101, "cuIpcCloseMemHandle", 4096)
+    assert fake.contexts == [7]
+
+
+def test_a_handle_of_memory_whose_size_cannot_be_asked_is_unmapped_too(fake: Driver, ours: Any) -> None:
+    fake.answers["cuIpcOpenMemHandle"] = lambda handle, flags: 4096
+    fake.answers["cuMemGetAddressRange"] = Status.CUDA_ERROR_OUT_OF_MEMORY
+    with pytest.raises(TransportError, match="cuMemGetAddressRange"):
+        ours.open_handle(1, bytes(64), 1)
+    assert fake.calls[-1] == (101, "cuIpcCloseMemHandle", 4096)
 
 
 def test_a_refusal_is_an_error_with_the_drivers_word_and_leaves_no_context_behind(fake: Driver, ours: Any) -> None:

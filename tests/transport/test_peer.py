@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
 import pytest
 
 from tests.worker.bench_worker import inline
+from worldmove.errors import TransportError
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.kit_double import DoubleKit
 from worldmove.state.memory import DeviceMemory, Part
 from worldmove.transport.loopback import Loopback
-from worldmove.transport.peer import Peer
+from worldmove.transport.peer import Card, Peer
 
 T = TypeVar("T")
 
@@ -82,5 +84,22 @@ def test_who_is_cancelled_while_it_connects_leaves_nothing_mapped_or_pinned(at: 
         with pytest.raises(asyncio.CancelledError):
             await connecting[0]
         assert (own, kit.num_mapped, kit.num_pinned) == (1, 0, 0)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("more", [1, 1 << 16, 1 << 40])
+def test_a_card_that_says_more_than_the_memory_has_is_refused_before_a_byte_is_read(more: int) -> None:
+    async def main() -> None:
+        kit = Counting()
+        peer = Peer(kit=kit, cards=Loopback(blocking=inline, tokens=lambda: bytes(32)), blocking=inline)
+        ticket = await peer.export_device(DeviceArena(1 << 16, "source", kit))
+        page = peer._exports[ticket][0].buffer
+        card = msgspec.msgpack.decode(bytes(page[2 : 2 + int.from_bytes(page[:2], "little")]), type=Card)
+        said = msgspec.msgpack.encode(msgspec.structs.replace(card, size=card.size + more))
+        page[: len(said) + 2] = len(said).to_bytes(2, "little") + said
+        with pytest.raises(TransportError, match=f"has {card.size} bytes, not {card.size + more}"):
+            await peer.connect(ticket)
+        assert kit.num_mapped == 0
 
     asyncio.run(main())

@@ -64,12 +64,25 @@ def export(device: int, address: int) -> bytes:
         return bytes(call(driver.cuIpcGetMemHandle, address).reserved)
 
 
-def open_handle(device: int, handle: bytes) -> int:
-    """Map another process's allocation, and enable access where it lies on another device. Raises DriverError."""
+def open_handle(device: int, handle: bytes, num_bytes: int) -> int:
+    """Map another process's allocation, and enable access where it lies on another device.
+
+    Raises DriverError; TransportError where it is not as large as is said: whoever reads past its end reads what is
+    another's, or loses the device for all.
+    """
     given = driver.CUipcMemHandle()
     given.reserved = handle.ljust(IPC_BYTES, b"\0")[:IPC_BYTES]
     with InContext(device):
-        return int(call(driver.cuIpcOpenMemHandle, given, int(_LAZY_PEER_ACCESS)))
+        address = int(call(driver.cuIpcOpenMemHandle, given, int(_LAZY_PEER_ACCESS)))
+        try:
+            base, size = asked(driver.cuMemGetAddressRange, address)
+            room = int(base) + int(size) - address
+            if room < num_bytes:
+                raise TransportError(f"the source's memory has {room} bytes, not {num_bytes}")
+        except BaseException:
+            call(driver.cuIpcCloseMemHandle, address)
+            raise
+    return address
 
 
 def close_handle(device: int, address: int) -> None:
@@ -122,13 +135,19 @@ def version() -> int:
 
 def call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
     """Call the driver; return what it gives beside its status. Raises DriverError, TransportError without a driver."""
+    found = asked(function, *arguments)
+    return found[0] if found else None
+
+
+def asked(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> list[Any]:
+    """Do what ``call`` does, and return all that it gives."""
     try:
         status, *found = function(*arguments)
     except RuntimeError as error:
         raise TransportError(f"there is no CUDA driver here: {error}") from error
     if int(status):
         raise DriverError(function.__name__, status)
-    return found[0] if found else None
+    return found
 
 
 @cache

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import torch
 
-from worldmove.errors import ArenaFull
+from worldmove.errors import ArenaFull, TransportError
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_device import CudaDevice
 from worldmove.state.cuda_pending import finished
@@ -46,10 +46,13 @@ class CudaMemory(CudaDevice):
 
     def open(self, handle: bytes, num_bytes: int) -> DeviceMemory:
         """Map another process's allocation and read its first and last byte. Raises TransportError."""
-        if handle in self._own:  # the driver maps no memory into the process that it is of
-            return replace(self._own[handle], release=lambda: None)
+        own = self._own.get(handle)
+        if own is not None:  # the driver maps no memory into the process that it is of
+            if own.num_bytes < num_bytes:
+                raise TransportError(f"the source's memory has {own.num_bytes} bytes, not {num_bytes}")
+            return replace(own, release=lambda: None)
         with self.standing.none():
-            address = cuda_driver.open_handle(self._index, handle)
+            address = cuda_driver.open_handle(self._index, handle, num_bytes)
         memory = self._held(address, num_bytes, cuda_driver.close_handle)
         try:
             for offset in (0, num_bytes - 1):

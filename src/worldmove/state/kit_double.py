@@ -117,8 +117,9 @@ class DoubleKit:
         try:
             descriptor = os.open(handle, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                if os.fstat(descriptor).st_size != num_bytes:
-                    raise TransportError(f"the source's memory has not {num_bytes} bytes")
+                found = os.fstat(descriptor).st_size
+                if found < num_bytes:
+                    raise TransportError(f"the source's memory has {found} bytes, not {num_bytes}")
                 mapping = mmap.mmap(descriptor, num_bytes, prot=mmap.PROT_READ)
             finally:
                 os.close(descriptor)

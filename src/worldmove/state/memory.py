@@ -135,7 +135,10 @@ class MemoryKit(Protocol):
         ...
 
     def open(self, handle: bytes, num_bytes: int) -> DeviceMemory:
-        """Map another process's allocation, and see that it can be read. Raises TransportError."""
+        """Map another process's allocation, and see that it can be read. Raises TransportError.
+
+        How large it is is asked of the device and not believed: where it has fewer bytes than that, it is refused.
+        """
         ...
 
     def poison(self, part: Part) -> None:
