@@ -139,6 +139,9 @@ class Copy:
     def hush(self) -> None:
         """Nobody listens."""
 
+    def hush_handed(self) -> None:
+        """Nobody listens."""
+
     @property
     def followed(self) -> tuple[str, ...]:
         return self.worker.fleet.world.followed

@@ -9,14 +9,17 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.worker.test_move_between_workers import Pair
+from tests.worker.test_move_between_workers import HEAD, Pair
 from worldmove.engine.matrix import MatrixEngine
 from worldmove.engine.matrix.presets import tiny
+from worldmove.errors import MoveRefused
+from worldmove.move.following import Following
 from worldmove.move.ledger_row import Facts
-from worldmove.move.messages import Ended, Ready
+from worldmove.move.messages import Ended, Handed, Ready
 from worldmove.state.arena import AnyArena, Arena, new_arena
 from worldmove.worker import component
 from worldmove.worker.shadow import Shadow
+from worldmove.worker.source_copy import SourceOfMove
 from worldmove.worker.threads import OneThread
 
 T = TypeVar("T")
@@ -159,3 +162,77 @@ def test_room_is_made_beside_the_loop_and_given_back_where_the_move_ends_meanwhi
     thread = OneThread("copy")
     asyncio.run(run(thread))
     thread.close()
+
+
+# what is handed on is kept for nobody
+
+
+def test_once_it_is_frozen_a_session_hands_nothing_on_any_more_also_in_its_check_blocks() -> None:
+    async def trial(pair: Pair, there: Decoding) -> None:
+        end = await moved_after(pair, 3)
+        assert end.followed_bytes > 0
+        source = pair.benches["a"].worker.copies.get("s-1")
+        assert source is not None
+        for name in ("a", "b"):
+            pair.benches[name].inputs(4, 5)
+        pair.facts = Facts(owner="b", incarnation=1, epoch=2, owner_gone=False, next_block=6)
+        pair.acknowledge("b", 5)
+        pair.acknowledge("a", 5)
+        for _ in range(1000):
+            if pair.benches["a"].checks():
+                break
+            await asyncio.sleep(0.005)
+        assert pair.benches["a"].checks()[0] == 4
+        assert (source.handed, source.finals) == (None, None)
+
+    streamed(trial)
+
+
+def test_where_no_copy_can_be_laid_aside_nothing_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none(self: SourceOfMove) -> Any:
+        raise MoveRefused("no_slot", "every slot is taken")
+
+    async def trial(pair: Pair, there: Decoding) -> None:
+        source = pair.benches["a"].worker.copies.get("s-1")
+        assert source is not None
+        assert source.handed is None
+        assert source.finals is not None
+        assert (await moved_after(pair, 3, 4)).outcome == "committed"
+
+    monkeypatch.setattr(SourceOfMove, "component", none)
+    streamed(trial)
+
+
+def test_what_was_handed_on_is_let_go_of_as_it_is_stepped_and_all_of_it_at_the_boundary(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    most = [0]
+    kept: list[Following] = []
+    took, halts = Following.take, Following.halt
+
+    def noted(self: Following, message: Any) -> None:
+        took(self, message)
+        most[0] = max(most[0], len(self._waiting))
+
+    def halted(self: Following) -> None:
+        halts(self)
+        kept.append(self)
+
+    async def trial(pair: Pair, there: Decoding) -> None:
+        head = HEAD | {"sender": "a", "incarnation": 1}
+        ahead = Handed(to="b", block=8, data=b"of a block that never comes", **head)  # type: ignore[arg-type]
+        start = pair.start
+
+        def started() -> None:
+            pair.benches["b"].worker.take(ahead)
+            start()
+
+        monkeypatch.setattr(pair, "start", started)
+        end = await moved_after(pair, 3, 4, 5, 6)
+        assert (end.outcome, end.followed_bytes > 0) == ("committed", True)
+        assert most[0] <= 3
+        assert kept[0]._waiting == {}
+
+    monkeypatch.setattr(Following, "take", noted)
+    monkeypatch.setattr(Following, "halt", halted)
+    streamed(trial)

@@ -80,6 +80,7 @@ class ComponentGround:
 
     def _give_up(self, why: str) -> None:
         self.hands, self._why_not = False, why or "it cannot be copied aside"
+        self._copy.hush_handed()
         self._say_none()
 
     def _say_none(self) -> None:

@@ -132,8 +132,9 @@ class Following:
         return not self.is_over and self.next_block == block
 
     def halt(self) -> None:
-        """Begin no further step."""
+        """Begin no further step, and keep nothing for one."""
         self.is_over = True
+        self._waiting.clear()
         self._turn.set()
 
     async def free(self) -> None:
@@ -195,10 +196,8 @@ class Following:
 
     def _end(self, why: str) -> None:
         if not self.is_over:
-            self.is_over = True
-            self._waiting.clear()
             self._attempt.host.log("not_followed", session=self._attempt.session, attempt=self._attempt.id, why=why)
-        self._turn.set()
+        self.halt()
 
 
 def _room(manifest: Manifest, placement: Placement) -> int:

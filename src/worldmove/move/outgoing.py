@@ -100,6 +100,7 @@ class Outgoing:
     async def run(self) -> None:
         """Return when the proof may be sent. Raises GaveUpError(PASSES_DIFFER), StateRefused or ArenaFull."""
         frozen = self._frozen = await self._freeze()
+        self._copy.hush()  # all is told, and the check blocks are nobody's to follow
         async with asyncio.TaskGroup() as beside:
             landing = beside.create_task(self._until_landed(frozen))
             taken = beside.create_task(self._acknowledged(frozen.block))

@@ -114,6 +114,10 @@ class SourceCopy(Protocol):
         """Nobody wants to know any more what is final, or handed on."""
         ...
 
+    def hush_handed(self) -> None:
+        """Nobody wants to know any more what is handed on; what was not told is dropped."""
+        ...
+
     @property
     def followed(self) -> tuple[str, ...]:
         """The paths of what of it could be stepped elsewhere by itself; () where nothing can."""

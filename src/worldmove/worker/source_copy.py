@@ -103,6 +103,9 @@ class SourceOfMove:
     def hush(self) -> None:
         self._copy.finals = self._copy.handed = None
 
+    def hush_handed(self) -> None:
+        self._copy.handed = None
+
     @property
     def followed(self) -> tuple[str, ...]:
         return followed_paths(self._tools.engine)
