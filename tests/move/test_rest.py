@@ -9,8 +9,12 @@ import pytest
 from tests.move.harness import Fleet
 from tests.move.rolling import ROW_BYTES, Rolling
 from tests.move.test_rounds import NEW_BYTES, is_well_again, last, moved, play_a_block_at, tampering, tell
+from worldmove.errors import StateRefused
+from worldmove.move import told_rows
 from worldmove.move.held_state import HeldState
 from worldmove.move.messages import AnyMoveMessage, Base, Boundary, Landed, Meet, Ready
+from worldmove.state.manifest import Manifest
+from worldmove.state.rows import Rows
 
 WORD_BYTES = 8
 FEW_BYTES = 1200
@@ -251,5 +255,29 @@ def test_rows_of_the_rest_that_are_not_those_of_the_base_bring_nothing_over() ->
         end = last(await moved(fleet, "B"))
         assert landed
         assert end.plain or end.pulled_bytes >= NEW_BYTES
+
+    tell(story)
+
+
+def test_a_state_that_has_grown_beyond_what_can_be_looked_at_is_not_looked_at_but_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """When its base was laid out it had few enough rows."""
+    real, known = told_rows.rows_of, list[Manifest]()
+
+    def rows_of(manifest: Manifest, *where: Any) -> Rows:
+        if not known:
+            known.append(manifest)
+        if manifest.storages != known[0].storages or manifest.leaves != known[0].leaves:
+            raise StateRefused("", "it has more rows than there may be")
+        return real(manifest, *where)
+
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet)
+        monkeypatch.setattr(told_rows, "rows_of", rows_of)
+        told = said_by(fleet, Meet)
+        end = last(await moved(fleet, "B"))
+        assert (told[0].rows, end.plain) == (b"", "state cannot be carried: it has more rows than there may be")
+        assert end.pulled_bytes == end.num_bytes
 
     tell(story)

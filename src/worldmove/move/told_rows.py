@@ -68,12 +68,12 @@ class ToldRows:
             return Said()
         try:
             rest = await self._copy.rest()
+            look = await self._blocking(lambda: self._looked(base, rest.manifest, rest.placement))
+            if look is None:
+                return Said()
+            said = await self._blocking(lambda: _bytes(look.digests()))
         except WorldMoveError:
             return Said()  # it is for the freeze to say what is wrong
-        look = await self._blocking(lambda: self._looked(base, rest.manifest, rest.placement))
-        if look is None:
-            return Said()
-        said = await self._blocking(lambda: _bytes(look.digests()))
         self._at_rest = rest.block, look
         placement = () if rest.placement == self._places else rest.placement
         return Said(rows=said, placement=placement, rolled=rest.rolled)
