@@ -44,6 +44,25 @@ def test_every_status_and_close_code_has_a_row_with_its_name(code: ExitCode | Cl
     assert NUMBERS.get(int(code)) == code.name
 
 
+LEDGER_FILES = ("ledger.py", "ledger_faults.py", "ledger_file.py", "ledger_place.py", "notes.py")
+"""Where the sentences about the ledger's file are."""
+
+
+def sentences() -> Iterable[str]:
+    """Yield the fixed words with which each begins, behind the file's name."""
+    folder = Path(__file__).parents[1] / "src" / "worldmove" / "fleet"
+    for name in LEDGER_FILES:
+        text = (folder / name).read_text(encoding="utf-8")
+        yield from re.findall(r'f"(?:\{\w+(?:\.\w+)?(?:\._\w+)?\} )((?:is|was|cannot|does)\b[^{(.]*)', text)
+
+
+def test_every_sentence_about_the_ledgers_file_has_a_row() -> None:
+    said = re.sub(r"[*]|\(.*?\)", "", PAGE)
+    found = [sentence.split(":")[0].strip() for sentence in sentences()]
+    assert len(found) >= 10
+    assert [words for words in found if words not in said] == []
+
+
 def test_every_row_says_what_to_do() -> None:
     assert [row for row in ROWS if any(not cell.strip() for cell in row[2:])] == []
 

@@ -1,6 +1,9 @@
 """The ledger in SQL and its fake: one suite for both, then what only a file can get wrong."""
 
 import asyncio
+import errno
+import os
+import socket
 import sqlite3
 import stat
 import time
@@ -10,10 +13,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import sqlalchemy as sql
 
 from worldmove.errors import LedgerError
+from worldmove.fleet import ledger_place
 from worldmove.fleet.ledger import SCHEMA_VERSION, Durability, LedgerConfig, SqlLedger, open_ledger
 from worldmove.fleet.ledger_memory import MemoryLedger
+from worldmove.fleet.ledger_place import BESIDE
 from worldmove.move.ledger_rules import (
     Answer,
     CloseAttempt,
@@ -265,6 +271,72 @@ def test_a_file_that_is_not_ours_is_refused_in_one_sentence(
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="cannot be opened: No such file or directory"):
         _opened(tmp_path / "nowhere" / "ledger.db")
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+KINDS: dict[str, Callable[[Path], Any]] = {
+    "a folder": Path.mkdir,
+    "a socket": _socket,
+    "a pipe": os.mkfifo,
+    "a link": lambda path: path.symlink_to("nowhere"),
+}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "kind"), [(suffix, kind) for suffix in ("", *BESIDE) for kind in KINDS if suffix or kind != "a link"]
+)
+def test_what_lies_in_the_place_of_a_file_and_is_none_is_named(written: Path, suffix: str, kind: str) -> None:
+    place = written.with_name(written.name + suffix)
+    place.unlink(missing_ok=True)
+    KINDS[kind](place)
+    with pytest.raises(LedgerError) as caught:
+        _opened(written)
+    assert str(caught.value).startswith(f"{place} is {kind}, and not a file: ")
+
+
+def test_a_device_is_no_ledger(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+    with pytest.raises(LedgerError, match="is a device, and not a file"):
+        _opened(path)
+
+
+@pytest.mark.parametrize(
+    ("fails", "sentence"),
+    [
+        (
+            {"open": OSError(errno.EMFILE, "Too many open files")},
+            "ledger.db cannot be opened: Too many open files. Use",
+        ),
+        ({"access": False}, " cannot be written to: check its permissions, or"),
+        ({}, "ledger.db cannot be opened, though it is a file that may be written: use"),
+    ],
+)
+def test_a_file_that_sqlite_cannot_open_is_said_to_lack_what_it_lacks(
+    written: Path, monkeypatch: pytest.MonkeyPatch, fails: dict[str, Any], sentence: str
+) -> None:
+    ledger = _opened(written)
+
+    def fail(*arguments: Any) -> Any:
+        raise fails["open"]
+
+    def unopened(*arguments: Any) -> Any:
+        raise sqlite3.OperationalError("unable to open database file")
+
+    sql.event.listen(ledger.engine, "before_cursor_execute", unopened)
+    with monkeypatch.context() as patched:
+        if "open" in fails:
+            patched.setattr(ledger_place.os, "open", fail)
+        if "access" in fails:
+            patched.setattr(ledger_place.os, "access", lambda *arguments: False)
+        with pytest.raises(LedgerError) as caught:
+            ledger.keep("move", "1", "x")
+    assert sentence in str(caught.value)
+    assert str(caught.value).startswith(str(written.parent))
+    ledger.close()
 
 
 def test_a_ledger_locked_by_another_process_says_so_and_works_again_afterwards(written: Path) -> None:

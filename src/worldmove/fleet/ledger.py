@@ -18,13 +18,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from worldmove.errors import LedgerError
 from worldmove.fleet.ledger_driver import change
-from worldmove.fleet.ledger_faults import as_ledger_error
+from worldmove.fleet.ledger_faults import as_ledger_error, name_of
 from worldmove.fleet.ledger_file import (
     SCHEMA_VERSION,
     Durability,
     LedgerConfig,
     identity_of,
-    name_of,
     open_file,
     pragma,
 )
@@ -134,7 +133,7 @@ class SqlLedger:
         try:
             yield
         except SQLAlchemyError as error:
-            raise as_ledger_error(error, self._where) from error
+            raise as_ledger_error(error, self._path) from error
 
 
 def open_ledger(config: LedgerConfig) -> SqlLedger:

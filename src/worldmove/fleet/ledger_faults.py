@@ -1,16 +1,25 @@
 """What a ledger's file that fails is said to be: one sentence, with what to do."""
 
-from sqlalchemy.exc import DatabaseError, OperationalError, SQLAlchemyError
+from pathlib import Path
+
+from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 
 from worldmove.errors import LedgerError
+from worldmove.fleet.ledger_place import why_unopened
 
 
-def as_ledger_error(error: SQLAlchemyError, where: str) -> LedgerError:
-    """Return a fault of the ledger that ``where`` names as an error of ours."""
-    return LedgerError(_sentence(error, where), no_space="is full" in str(error))
+def as_ledger_error(error: SQLAlchemyError, path: Path | None) -> LedgerError:
+    """Return a fault of the ledger as an error of ours. ``path``: its file; None is one in memory."""
+    return LedgerError(_sentence(error, path), no_space="is full" in str(error))
 
 
-def _sentence(error: SQLAlchemyError, where: str) -> str:
+def name_of(path: Path | None) -> str:
+    """Return what a sentence calls the ledger."""
+    return "the ledger in memory" if path is None else str(path)
+
+
+def _sentence(error: SQLAlchemyError, path: Path | None) -> str:
+    where = name_of(path)
     text = str(error.orig) if isinstance(error, DatabaseError) else str(error)
     if "locked" in text:
         return f"{where} is in use by another process: end that one, or use another --state folder."
@@ -20,6 +29,6 @@ def _sentence(error: SQLAlchemyError, where: str) -> str:
         return f"{where} cannot be written: check its permissions and those of its folder."
     if "not a database" in text or "malformed" in text:
         return f"{where} is damaged, or no ledger: use another --state folder."
-    if isinstance(error, OperationalError) and "unable to open" in text:
-        return f"{where} cannot be opened: check that its folder exists and may be written to."
+    if path is not None and "unable to open" in text:
+        return why_unopened(path)
     return f"{where} does not answer: {text}"

@@ -11,7 +11,8 @@ from sqlalchemy.exc import DatabaseError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from worldmove.errors import LedgerError
-from worldmove.fleet.ledger_faults import as_ledger_error
+from worldmove.fleet.ledger_faults import as_ledger_error, name_of
+from worldmove.fleet.ledger_place import no_file
 from worldmove.fleet.ledger_tables import METADATA
 
 SCHEMA_VERSION = 2
@@ -54,6 +55,7 @@ def open_file(config: LedgerConfig) -> sql.Engine:
     try:
         if config.path:
             config.path.touch(mode=0o600)
+            _require_files(config.path)
         with engine.begin() as connection:
             _check_schema(connection, where)
             _check_pages(connection, where)
@@ -63,16 +65,11 @@ def open_file(config: LedgerConfig) -> sql.Engine:
         raise LedgerError(f"{where} cannot be opened: {error.strerror}. Use another --state folder.") from error
     except SQLAlchemyError as error:
         engine.dispose()
-        raise as_ledger_error(error, where) from error
+        raise as_ledger_error(error, config.path) from error
     except LedgerError:
         engine.dispose()
         raise
     return engine
-
-
-def name_of(path: Path | None) -> str:
-    """Return what a sentence calls the ledger."""
-    return "the ledger in memory" if path is None else str(path)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
@@ -99,6 +96,13 @@ def _set_up(connection: Any, config: LedgerConfig) -> None:
     connection.isolation_level = None  # the driver begins no transaction of its own
     connection.execute(f"PRAGMA synchronous={config.durability.value}")
     connection.execute(f"PRAGMA wal_autocheckpoint={config.autocheckpoint_pages}")
+
+
+def _require_files(path: Path) -> None:
+    """Raise LedgerError where something else lies there: SQLite would say little, or lose what is written."""
+    found = no_file(path)
+    if found is not None:
+        raise LedgerError(found)
 
 
 def _check_schema(connection: sql.Connection, where: str) -> None:
