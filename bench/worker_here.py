@@ -113,6 +113,7 @@ async def worker_here(engine_name: str, threads: int, pictures: int | None = Non
         engine_thread=engine_thread,
         spare_thread=engine_thread,
         copy_thread=copy_thread,
+        file_thread=copy_thread,
         transports={},
         send=here.send,
         clock=time.perf_counter,

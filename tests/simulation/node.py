@@ -191,6 +191,7 @@ class Node:
             engine_thread=engine,
             spare_thread=spare,
             copy_thread=copy,
+            file_thread=copy,
             transports=_paths(self._path, random.Random(f"damage:{self._wire.weather.seed}:{self.node}")),
             send=self._send,
             clock=lambda: self._loop.time() + self._skew_s,

@@ -74,7 +74,8 @@ def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks
     edges = Edges(
         engine_thread=host.get("engine_thread", inline),
         spare_thread=host.get("engine_thread", inline),
-        copy_thread=inline,
+        copy_thread=host.get("copy_thread", inline),
+        file_thread=host.get("file_thread", inline),
         transports=host.get("transports", {}),
         send=host.get("send", sent.append),
         clock=lambda: 0.0,

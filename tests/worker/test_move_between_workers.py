@@ -1,7 +1,9 @@
 """Two workers in one process, over loopback, with the ledger's rules and nothing else between them."""
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tests.worker.bench_worker import Bench, bench, inline
@@ -13,7 +15,8 @@ from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.messages import CONTROLLER, Begin, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
 from worldmove.transport.base import Blocking, Transport
 from worldmove.transport.loopback import Loopback
-from worldmove.worker.messages import Acknowledge, BlockDone, Close, LedgerAnswer, LedgerAsk, Open, TakeOver
+from worldmove.worker.messages import Acknowledge, BlockDone, Close, Failed, LedgerAnswer, LedgerAsk, Open, TakeOver
+from worldmove.worker.threads import OneThread
 
 ATTEMPT = "00000001-x"
 HEAD = {"sender": CONTROLLER, "incarnation": 0, "session": "s-1", "attempt": ATTEMPT, "epoch": 1}
@@ -231,6 +234,36 @@ def test_a_session_that_is_closed_while_its_destination_is_in_doubt_leaves_its_s
         assert [(each.copies().copies, each.copies().slots_free) for each in (a, b)] == [((), 2), ((), 2)]
 
     moved(trial)
+
+
+def test_a_saved_world_that_comes_slowly_holds_up_no_move_at_either_end(tmp_path: Path) -> None:
+    slow = {name: tmp_path / name for name in ("a", "b")}
+    for path in slow.values():
+        os.mkfifo(path)  # to open it waits for whoever writes
+
+    async def run(threads: dict[str, OneThread]) -> None:
+        pair = Pair(copy_thread=threads["copy"], file_thread=threads["file"])
+        await pair.open_on_a(3)
+        for name, path in slow.items():
+            pair.benches[name].worker.take(Open(session="s-2", epoch=1, seed=5, saved=str(path)))
+        await pair.settle()
+        try:
+            await pair.start_move()
+            ended: Ended = await pair.hears(Ended)
+            assert ended.outcome == "committed"
+            assert [each.of(Failed) for each in pair.benches.values()] == [[], []]
+        finally:
+            for path in slow.values():
+                await asyncio.to_thread(path.write_bytes, b"")
+            for each in pair.benches.values():
+                while not each.of(Failed):  # noqa: ASYNC110
+                    await asyncio.sleep(0.001)
+            await pair.close()
+
+    threads = {name: OneThread(name) for name in ("copy", "file")}
+    asyncio.run(run(threads))
+    for thread in threads.values():
+        thread.close()
 
 
 def test_a_retired_copy_that_is_told_to_take_over_plays_on_from_the_block_that_is_due() -> None:

@@ -57,7 +57,7 @@ async def _save(asked: Save, copies: CopyTable, tools: Tools) -> Saved:
         epoch, block = copy.epoch, copy.next_block
         with copy.users.one_more():
             aside = await engine_thread(partial(_copy, tools.engine, copy.engine_session))
-    digest = await tools.copying(partial(_write, aside, asked.path))
+    digest = await tools.filing(partial(_write, aside, asked.path))
     manifest = aside.capture.manifest
     return Saved(
         session=asked.session,

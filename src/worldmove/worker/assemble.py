@@ -51,6 +51,8 @@ class Edges:
     engine_thread: Blocking
     spare_thread: Blocking
     copy_thread: Blocking
+    file_thread: Blocking
+    """For what a disk makes wait: nobody's move waits behind that."""
     transports: Mapping[str, Transport]
     send: Callable[[Any], None]
     clock: Callable[[], float]
@@ -115,6 +117,7 @@ def _tools(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges
         turns=Turns(edges.engine_thread, spare_thread=edges.spare_thread),
         courtesy=Courtesy(engine.spec.period_s),
         copying=edges.copy_thread,
+        filing=edges.file_thread,
         send=edges.send,
         clock=edges.clock,
         meter=Meter(warm.rates),

@@ -56,7 +56,7 @@ async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
 
     Raises FileRefused, ArenaFull, StateRefused.
     """
-    header, manifest, placement = await tools.copying(partial(_load, asked.saved, copy.slot.arena))
+    header, manifest, placement = await tools.filing(partial(_load, asked.saved, copy.slot.arena))
     async with tools.turns.take(Turn.OPEN) as engine_thread:
         with engine_asked("take up the saved state"):  # whoever wrote it, it ends nothing but this opening
             job = partial(install_in, tools.engine, manifest, placement, copy.slot.arena)

@@ -74,11 +74,12 @@ class _Threads:
         self._profile = profile
         self.engine = OneThread("engine", profile=profile)
         self.copy = OneThread("copy", profile=profile)
+        self.file = OneThread("file", niceness=SPARE_NICENESS, profile=profile)
         self.spare = OneThread("spare", niceness=SPARE_NICENESS, profile=profile)
         self.pictures = PictureThreads(picture_threads())
 
     def close(self) -> None:
-        for thread in (self.engine, self.spare, self.copy, self.pictures):
+        for thread in (self.engine, self.spare, self.copy, self.file, self.pictures):
             thread.close()
         self._profile.write()
 
@@ -149,6 +150,7 @@ def _edges(
         engine_thread=threads.engine,
         spare_thread=threads.spare,
         copy_thread=threads.copy,
+        file_thread=threads.file,
         transports=transports.by_name,
         send=uplink.send,
         clock=time.perf_counter,

@@ -22,7 +22,9 @@ class Tools:
     turns: Turns
     courtesy: Courtesy
     copying: Blocking
-    """The thread that copies and hashes, beside the engine's."""
+    """The thread that copies and hashes, beside the engine's. Moves wait for it: it waits for no file."""
+    filing: Blocking
+    """The thread that reads and writes files."""
     send: Callable[[ToServer], None]
     clock: Callable[[], float]
     """Seconds, monotonic, for block times."""
