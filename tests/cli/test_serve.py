@@ -100,6 +100,25 @@ def test_an_engine_that_there_is_not_is_answered_with_those_there_are() -> None:
     assert "reference:island" in ran.err.splitlines()[-1]
 
 
+@pytest.mark.parametrize("command", ["serve", "doctor"])
+def test_what_makes_no_engine_is_one_sentence(command: str) -> None:
+    where = ("--port", "0") if command == "serve" else ()
+    ran = worldmove(command, "--engine", "python:os:strerror", *where)
+    assert ran.status == (ExitCode.USAGE if command == "serve" else ExitCode.REFUSED), ran.err
+    assert "is no engine: str has no spec" in (ran.out + ran.err).replace("\n", " ")
+    assert "Unexpected" not in ran.err
+
+
+@pytest.mark.parametrize("name", ["server.sock", "lock", "ledger.sqlite"])
+def test_a_folder_with_the_name_of_a_servers_file_is_one_sentence(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    ran = worldmove("serve", *TINY, "--port", "0", "--state", str(tmp_path))
+    assert ran.status == ExitCode.USAGE, ran.err
+    assert str(tmp_path) in ran.err
+    assert name in ran.err
+    assert "Unexpected" not in ran.err
+
+
 @pytest.mark.slow
 def test_doctor_tries_this_machine_without_a_server() -> None:
     ran = worldmove("doctor", *TINY, "--json")

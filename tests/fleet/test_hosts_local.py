@@ -3,6 +3,8 @@
 import asyncio
 import os
 import stat
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,30 @@ def test_a_worker_that_takes_too_long_is_killed() -> None:
     error, statuses, _ = started("reference:tiny", 0.05)
     assert "did not start within" in str(error)
     assert statuses == [-9]
+
+
+@pytest.mark.parametrize("name", ["server.sock", "worker-1-1.sock"])
+@pytest.mark.parametrize("make", [Path.mkdir, Path.touch, os.mkfifo])
+def test_what_has_a_sockets_name_and_is_none_is_said_and_let_be(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / name)
+    hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny"), folder=tmp_path))
+
+    async def run() -> None:
+        try:
+            await hosts.listen()
+        finally:
+            await hosts.close()
+
+    if name != "server.sock" and make is not Path.mkdir:
+        asyncio.run(run())  # what a dead worker has left is removed
+        assert list(tmp_path.iterdir()) == []
+        return
+    with pytest.raises(UserError, match=f"Workers cannot be let in at {tmp_path} .*{name}") as refused:
+        asyncio.run(run())
+    assert refused.value.code == "state_unusable"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_closing_what_was_never_started_does_nothing() -> None:

@@ -1,10 +1,13 @@
 """The folder that a server lives in, and what dead demos leave behind."""
 
 import os
+import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from worldmove.errors import UserError
 from worldmove.fleet.ledger import LedgerConfig, open_ledger
 from worldmove.fleet.notes import Notes, WorkerNote
 from worldmove.serve.leftovers import remove_leftovers
-from worldmove.serve.state_folder import LEDGER, TEMPORARY, default_folder, locked, state_folder, temporary_folder
+from worldmove.serve.state_folder import LEDGER, LOCK, TEMPORARY, default_folder, locked, state_folder, temporary_folder
 from worldmove.worker.birth import birth_of
 
 
@@ -42,6 +45,37 @@ def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
 def test_a_path_that_is_too_long_for_sockets_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="too long a path"), state_folder(tmp_path / ("x" * 100)):
         pass
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to(path.parent / "no" / "folder")
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+@pytest.mark.parametrize("other", [Path.mkdir, os.mkfifo, _dangling, _socket])
+def test_what_has_the_locks_name_and_is_none_is_said(tmp_path: Path, other: Callable[[Path], None]) -> None:
+    other(tmp_path / LOCK)
+    with pytest.raises(UserError, match=f"{tmp_path / LOCK} cannot be used") as refused, state_folder(tmp_path):
+        pass
+    assert refused.value.code == "state_unusable"
+
+
+def test_an_error_inside_is_not_taken_for_one_of_the_lock(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError), state_folder(tmp_path):
+        raise IsADirectoryError("of somebody else")
+    with state_folder(tmp_path):
+        """It was let go of."""
+
+
+def test_where_no_temporary_folder_can_be_made_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/no/such/folder")
+    with pytest.raises(UserError, match=r"/proc/no/such/folder.* cannot be used") as refused, state_folder(None):
+        pass
+    assert refused.value.code == "state_unusable"
 
 
 def test_a_temporary_folder_goes_with_its_server() -> None:

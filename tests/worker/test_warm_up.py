@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
@@ -53,6 +54,45 @@ def test_every_rate_is_measured() -> None:
     timed = ["block_s", "copy_bytes_per_s", "freeze_s", "hash_bytes_per_s", "install_s", "period_s", "row_bytes_per_s"]
     assert sorted(rates) == sorted([*timed, "dirty_bytes", "new_bytes"])
     assert all(rate > 0 for rate in rates.values())
+
+
+class NoSpec(CountingEngine):
+    """Its spec is something else."""
+
+    def __init__(self, num_threads: int) -> None:
+        super().__init__()
+
+    @property
+    def spec(self) -> Any:
+        return 5
+
+
+class Raising(NoSpec):
+    @property
+    def spec(self) -> Any:
+        raise SystemExit("it has none yet")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("python:os:system", "calling it raised TypeError: "),
+        ("python:os:strerror", "python:os:strerror is no engine: str has no spec, state_types, "),
+        ("python:os:sep", "it is of type str, and cannot be called"),
+        ("python:sys:exit", "calling it raised SystemExit: 1"),
+        ("python::x", "importing  raised ValueError"),
+        ("python:.x:y", "importing .x raised TypeError"),
+        ("python:tests.worker.raises_when_imported:x", "raised SystemExit: this module ends whoever imports it"),
+        ("python:tests.worker.test_warm_up:NoSpec", "its spec is no EngineSpec, and of type int"),
+        ("python:tests.worker.test_warm_up:Raising", "its spec raised SystemExit: it has none yet"),
+        ("scattered:python:os:strerror", "is no engine"),
+    ],
+)
+def test_what_makes_no_engine_is_said_in_one_sentence(name: str, why: str) -> None:
+    with pytest.raises(UserError) as refused:
+        build_engine(name, 1)
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_an_engine_is_built_by_its_name() -> None:

@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import Any
 
 from worldmove.engine.base import Engine
+from worldmove.engine.made import MEMBERS, required, said
 from worldmove.errors import UserError, WorldMoveError
 
 PREFIX = "python:"
 """How ``serve --engine`` begins such a name."""
 
-MEMBERS = ("spec", "state_types", "warm_up", "open", "step", "quiesce", "state", "install")
 NUM_THREADS = 1
 """Of one block's arithmetic: an audit forks, and a pool of threads does not survive that."""
 
@@ -21,12 +21,7 @@ def find_engine(name: str) -> Engine[Any]:
     module, attribute = split(name)
     found = _attribute(name, _module(name, module), attribute)
     engine = _made(name, found) if callable(found) and not _is_instance(found) else found
-    lacking = [member for member in MEMBERS if not hasattr(type(engine), member) and not hasattr(engine, member)]
-    if lacking:
-        raise UserError(
-            f"{name} is no engine: {type(engine).__name__} has no {', '.join(lacking)}; see worldmove.engine.base."
-        )
-    return engine  # type: ignore[no-any-return]
+    return required(name, engine)
 
 
 def split(name: str) -> tuple[str, str]:
@@ -92,9 +87,3 @@ def _arguments(name: str, maker: Callable[..., Any]) -> tuple[tuple[int, ...], d
         needs = ", ".join(p.name for p in necessary)
         raise UserError(f"{name} cannot be made without {needs}; name a function that needs nothing but num_threads.")
     return (), {}
-
-
-def said(error: BaseException) -> str:
-    """Return an exception as a part of a sentence."""
-    text = " ".join(str(error).split()).rstrip(".")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

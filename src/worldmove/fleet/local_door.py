@@ -1,12 +1,13 @@
 """The edge at which workers of this machine come in: a unix socket in a private folder."""
 
 import asyncio
+import errno
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from worldmove.errors import MessageError
+from worldmove.errors import MessageError, UserError
 from worldmove.worker.link import WorkerEnd, worker_end
 from worldmove.worker.messages import Hello
 from worldmove.worker.room import READ_BYTES, widen
@@ -35,16 +36,23 @@ class LocalDoor:
         return self._run_dir
 
     async def open(self, alive: Iterable[str]) -> Path:
-        """Let workers in, and return the socket's path. Idempotent.
+        """Let workers in, and return the socket's path. Idempotent. Raises UserError where it cannot be had.
 
         ``alive``: the names of the sockets of workers that live; those of the others are removed.
         """
         if self._run_dir is None:
-            # mkdtemp makes it 0700
-            self._run_dir = self._folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
-            _sweep(self._run_dir, frozenset(alive))
-            self._server = await asyncio.start_unix_server(self._joined, self._run_dir / SOCKET, limit=READ_BYTES)
-            (self._run_dir / SOCKET).chmod(0o600)
+            try:
+                # mkdtemp makes it 0700
+                self._run_dir = self._folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
+                _sweep(self._run_dir, frozenset(alive))
+                _require_socket(self._run_dir / SOCKET)
+                self._server = await asyncio.start_unix_server(self._joined, self._run_dir / SOCKET, limit=READ_BYTES)
+                (self._run_dir / SOCKET).chmod(0o600)
+            except OSError as error:
+                self.close()
+                where = self._folder or tempfile.gettempdir()
+                why = f"Workers cannot be let in at {where} ({_said(error)}): use another --state folder."
+                raise UserError(why, code="state_unusable", status=503) from error
         return self._run_dir / SOCKET
 
     def close(self) -> None:
@@ -52,8 +60,9 @@ class LocalDoor:
         if self._server is not None:
             self._server.close()
             self._server = None
+            if self._run_dir is not None:
+                (self._run_dir / SOCKET).unlink(missing_ok=True)
         if self._run_dir is not None:
-            (self._run_dir / SOCKET).unlink(missing_ok=True)
             if self._folder is None:
                 shutil.rmtree(self._run_dir, ignore_errors=True)
             self._run_dir = None
@@ -73,6 +82,16 @@ class LocalDoor:
             self._log("link_broken", {"why": f"no hello within {self._hello_s:g} s"})
         finally:
             link.close()
+
+
+def _require_socket(path: Path) -> None:
+    """Raise FileExistsError where something else has its name. A socket that a server has left makes way."""
+    if path.exists() and not path.is_socket():
+        raise FileExistsError(errno.EEXIST, "something else has the socket's name", str(path))
+
+
+def _said(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error)
 
 
 def _sweep(folder: Path, alive: frozenset[str]) -> None:

@@ -49,9 +49,10 @@ class Spool:
                 self._give_back()
 
     def _made(self) -> "SpoolFile":
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="worldmove-saved-")
-        folder = Path(tempfile.mkdtemp(dir=self._folder.name))
+        with _space():
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="worldmove-saved-")
+            folder = Path(tempfile.mkdtemp(dir=self._folder.name))
         return SpoolFile(folder / "world.saved", self._give_back)
 
     def _give_back(self) -> None:

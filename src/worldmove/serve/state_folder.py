@@ -1,5 +1,6 @@
 """The folder that a server lives in: its ledger, its workers' socket, and the lock that keeps a second server out."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -35,7 +36,10 @@ def state_folder(path: Path | None) -> Iterator[Path]:
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
     """Hold a folder that is removed at the end."""
-    folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # mkdtemp makes it 0700
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # mkdtemp makes it 0700
+    except OSError as error:
+        raise _unusable(Path(error.filename or tempfile.tempdir or "TMPDIR"), error) from error
     try:
         with locked(folder):
             yield folder
@@ -46,15 +50,28 @@ def temporary_folder() -> Iterator[Path]:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep every other server out of a folder while inside. Raises UserError where one is in it."""
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _lock(folder)
     try:
-        _lock(descriptor, folder)
         yield
     finally:
         os.close(descriptor)  # and the lock goes with it, as it does when the process is killed
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+def _lock(folder: Path) -> int:
+    """Return the descriptor that holds the lock. Raises UserError."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _write_into(descriptor, folder)
+        except BaseException:
+            os.close(descriptor)
+            raise
+    except OSError as error:
+        raise _unusable(folder / LOCK, error) from error
+    return descriptor
+
+
+def _write_into(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -63,6 +80,13 @@ def _lock(descriptor: int, folder: Path) -> None:
         raise UserError(why, code="state_in_use", status=409) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, str(os.getpid()).encode())
+
+
+def _unusable(path: Path, error: OSError) -> UserError:
+    if error.errno == errno.ENOSPC:
+        return UserError(f"No space is left for {path}; free some.", code="no_space", status=507)
+    why = f"{path} cannot be used ({error.strerror}): move it away, or give another folder with --state."
+    return UserError(why, code="state_unusable")
 
 
 def default_folder(port: int, variables: Mapping[str, str]) -> Path | None:
