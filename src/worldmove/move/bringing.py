@@ -33,7 +33,7 @@ from worldmove.state.placement import Placement, check_placement, extents, exten
 from worldmove.state.preview import hear
 from worldmove.state.proof import MoveProof
 
-AGAIN_S = 0.25
+AGAIN_S = 1.0
 """So long a second reading may take: whoever plays waits for it."""
 
 
