@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from tests.fleet.fakes import ENVIRONMENT, Server, server_of
 from tests.move import virtual
@@ -12,7 +13,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.opener import require_equal
 from worldmove.fleet.ports import Beginning
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.worker.messages import Describe, Described, NotDone, Save
+from worldmove.worker.messages import Describe, Described, Kept, NotDone, Save
 
 Act = Callable[[Server, Asking, Describe], None]
 
@@ -51,6 +52,23 @@ def test_what_cannot_be_done_is_said_in_the_workers_words() -> None:
     with pytest.raises(UserError, match="frozen here") as refused:
         asked(act)
     assert (refused.value.code, refused.value.status) == ("moving", 409)
+
+
+def test_an_answer_of_another_kind_is_blamed_on_who_gave_it() -> None:
+    def act(server: Server, asking: Asking, question: Describe) -> None:
+        asking.heard(server.workers.get("a"), Kept(session="s", request=question.request, block=3))
+
+    with pytest.raises(UserError, match="a has answered what is no answer: Kept where Described was asked for") as bad:
+        asked(act)
+    assert (bad.value.code, bad.value.status) == ("bad_answer", 502)
+
+
+def test_an_answer_about_another_session_is_none() -> None:
+    def act(server: Server, asking: Asking, question: Describe) -> None:
+        asking.heard(server.workers.get("a"), replace(described(question.request), session="s-9"))
+        asking.heard(server.workers.get("a"), described(question.request))
+
+    assert asked(act) == described(1)
 
 
 def test_an_owner_that_dies_or_stays_silent_is_said_to() -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.fleet.fakes import Server, copy_of, server_of
+from tests.fleet.fakes import ENVIRONMENT, Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
@@ -25,7 +25,9 @@ from worldmove.fleet.tries import Ending, Plan
 from worldmove.fleet.views import SessionState
 from worldmove.move.ledger_messages import Failover, Lose, OpenAttempt
 from worldmove.move.ledger_row import OpenedFor, Row
-from worldmove.move.messages import Prepare
+from worldmove.move.messages import Offer, Prepare, Prepared
+from worldmove.state.capture import capture
+from worldmove.state.layout import Layout
 from worldmove.worker.messages import Copy
 
 ATTEMPT = "00000001-x"
@@ -111,6 +113,29 @@ def moved_while_the_source_dies(then: Callable[[Server], Awaitable[None]] | None
         return await moving
 
     return virtual.run(run())
+
+
+@pytest.mark.parametrize("layout", [b"", b"x", Layout.of(capture({"number": 1}).manifest).to_bytes()[:-3]])
+def test_a_source_that_describes_no_state_is_blamed_and_nothing_is_offered(layout: bytes) -> None:
+    async def run() -> None:
+        server, faults = await server_of("a", "b"), list[str]()
+        mover = mover_of(server, ["x"], prepare_s=5.0, faults=faults)
+
+        def react(asked: object) -> None:
+            if isinstance(asked, Prepare):
+                about = {"session": "s", "attempt": asked.attempt, "epoch": 1, "ticket": b"", "block_s": 0.01}
+                said = Prepared(
+                    to="controller", sender="a", incarnation=1, layout=layout, environment=dict(ENVIRONMENT), **about
+                )  # type: ignore[arg-type]
+                mover.heard(said)
+
+        server.wires["a"].react = react
+        report = await mover.move("s", "b", damage=False)
+        assert (report.outcome, report.reason, faults) == (Outcome.REFUSED, "bad_answer", [])
+        assert report.detail.startswith("a has answered what is no answer: it describes no state (")
+        assert server.wires["b"].of(Offer) == []
+
+    virtual.run(run())
 
 
 def test_a_session_whose_source_dies_before_the_start_is_lost_where_no_copy_is_left() -> None:

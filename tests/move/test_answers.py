@@ -16,6 +16,10 @@ def test_a_superseded_copy_hears_of_a_failover_as_a_retired_one_does() -> None:
     assert source_event(FAILED_OVER, phase=SourcePhase.SUPERSEDED, epoch=1) is SourceEvent.FAILOVER
 
 
+def test_a_copy_in_doubt_takes_no_failover_for_an_answer() -> None:
+    assert source_event(FAILED_OVER, phase=SourcePhase.DOUBT, epoch=1) is None
+
+
 def test_a_retired_copy_that_a_reclaim_was_granted_to_thaws() -> None:
     assert source_event(YOURS, phase=SourcePhase.RETIRED, epoch=1) is SourceEvent.YOURS
 

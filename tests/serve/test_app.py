@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -33,6 +34,7 @@ from worldmove.serve.record_entries import BlockEntry
 from worldmove.serve.record_file import RecordReader
 from worldmove.serve.tempo import NO_KEY
 from worldmove.serve.wording import engine_info
+from worldmove.worker.messages import Saved
 
 PAGE = {
     "index.html": PageFile(content=b"<p>page</p>", media_type="text/html"),
@@ -411,6 +413,25 @@ def test_leaves_are_listed_and_what_cannot_be_saved_says_why() -> None:
         saved = await site.http.get(f"/api/sessions/{session}/saved")
         assert (saved.status_code, saved.json()["error"]["code"]) == (409, "moving")
         assert (await site.http.get("/api/sessions/s-none/record")).status_code == 404
+
+    on_site(work)
+
+
+@pytest.mark.parametrize("written", [None, b"", b"xx", b"xxxx"])
+def test_a_worker_that_has_not_saved_what_it_says_is_blamed(written: bytes | None) -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+
+        async def save(name: str, path: str) -> Saved:
+            if written is not None:
+                Path(path).write_bytes(written)
+            about = {"session": name, "request": 1, "epoch": 1, "block": 0, "state_digest": "d", "remainders": b""}
+            return Saved(manifest_sha256=bytes(32), manifest_bytes=2, num_bytes=1, **about)  # type: ignore[arg-type]
+
+        site.fleet.save = save  # type: ignore[method-assign]
+        saved = await site.http.get(f"/api/sessions/{session}/saved")
+        assert (saved.status_code, saved.json()["error"]["code"]) == (502, "bad_answer")
+        assert saved.json()["error"]["message"].startswith("a has answered what is no answer: ")
 
     on_site(work)
 

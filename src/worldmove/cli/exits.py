@@ -46,6 +46,7 @@ BY_CODE = {
     "no_record": ExitCode.REFUSED,
     "arena_full": ExitCode.REFUSED,
     "state_refused": ExitCode.REFUSED,
+    "bad_answer": ExitCode.REFUSED,
     "bad_file": ExitCode.USAGE,
     "moving": ExitCode.REFUSED,
     "resuming": ExitCode.REFUSED,

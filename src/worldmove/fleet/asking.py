@@ -25,12 +25,18 @@ Answers = Described | Saved | SnapshotTaken | Kept | NotDone
 AnswerT = TypeVar("AnswerT", Described, Saved, SnapshotTaken, Kept)
 
 
+def bad_answer(worker: str, said: str) -> UserError:
+    """Return the error of a worker that answers what is no answer to what it was asked."""
+    return UserError(f"{worker} has answered what is no answer: {said}.", code="bad_answer", status=502)
+
+
 @dataclass(slots=True, kw_only=True)
 class _Question:
     """One that waits for its answer."""
 
     worker: str
     incarnation: int
+    session: str
     of_link: bool
     """What it asks for is given up where the link is made anew."""
     answer: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -67,9 +73,9 @@ class Asking:
         return await self._ask(worker, asked, kind, within_s, of_link=True)
 
     def heard(self, worker: WorkerRecord, answer: Answers) -> None:
-        """Take an answer; one that nobody waits for any more is dropped."""
+        """Take an answer; one that nobody waits for any more is dropped, and one about another session."""
         question = self._waiting.get(answer.request)
-        if question is None or question.answer.done():
+        if question is None or question.answer.done() or answer.session != question.session:
             return
         if (question.worker, question.incarnation) == (worker.name, worker.incarnation):
             question.answer.set_result(answer)
@@ -100,7 +106,7 @@ class Asking:
         *,
         of_link: bool,
     ) -> AnswerT:
-        question = _Question(worker=worker.name, incarnation=worker.incarnation, of_link=of_link)
+        question = _Question(worker=worker.name, incarnation=worker.incarnation, session=asked.session, of_link=of_link)
         self._waiting[asked.request] = question
         self._workers.send(worker.name, asked)
         try:
@@ -113,8 +119,11 @@ class Asking:
             del self._waiting[asked.request]
         if isinstance(answer, kind):
             return answer
-        code, why = (answer.code, answer.message) if isinstance(answer, NotDone) else ("silent", "No answer.")
-        raise UserError(why, code=code, status=507 if code in ("no_space", "cannot_write") else 409)
+        if not isinstance(answer, NotDone):
+            raise bad_answer(worker.name, f"{type(answer).__name__} where {kind.__name__} was asked for")
+        raise UserError(
+            answer.message, code=answer.code, status=507 if answer.code in ("no_space", "cannot_write") else 409
+        )
 
     def _owner(self, session: str) -> WorkerRecord:
         """Return the worker that plays a session. Raises UserError."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from worldmove.errors import LedgerError, UserError
+from worldmove.errors import LedgerError, ManifestError, MoveRefused, UserError
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
@@ -264,7 +264,12 @@ class Mover:
 
     def _admit(self, plan: Plan, prepared: Prepared) -> int | None:
         """Return what it may leave for the end (``move.affordable``). Raise MoveRefused if it is not to be made."""
-        record, num_bytes = self._sessions.get(plan.session), sum(Layout.from_bytes(prepared.layout).storages)
+        record = self._sessions.get(plan.session)
+        try:
+            num_bytes = sum(Layout.from_bytes(prepared.layout).storages)
+        except ManifestError as error:
+            why = f"{plan.source.name} has answered what is no answer: it describes no state ({error})"
+            raise MoveRefused("bad_answer", why) from error
         found = self._planner.measured(record, plan.source, plan.destination, plan.transport, num_bytes)
         verdict = record.expected = admit(found[plan.strategy], plan.strategy)
         self._notices.expected(plan, verdict)

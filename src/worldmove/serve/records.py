@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from worldmove import __version__
 from worldmove.errors import FileRefused, UserError
+from worldmove.fleet.asking import bad_answer
 from worldmove.fleet.ports import Beginning
 from worldmove.fleet.views import SessionView
 from worldmove.serve.desk import Desk
@@ -53,6 +54,8 @@ class Records:
         live = self._gateway.live(session)
         with self._spool.file() as file:
             saved = await self._fleet.save(session, str(file.path))
+            if file.num_bytes() != saved.manifest_bytes + saved.num_bytes:
+                raise bad_answer(self._owner(session), f"its file of {session} has not as many bytes as it says")
             header = pack_header(self._header(live, saved))
             parts = file.send(header)
         return SavedSession(num_bytes=len(header) + saved.manifest_bytes + saved.num_bytes, parts=parts)
@@ -73,6 +76,10 @@ class Records:
             beginning = Beginning(path=str(path), environment=header.environment)
             return await self._desk.go_on(start, beginning, on=on)
 
+    def _owner(self, session: str) -> str:
+        owner = self._fleet.owner(session)
+        return "" if owner is None else owner.worker
+
     def _require_engine(self, header: SavedHeader) -> None:
         spec = self._gateway.config.live.spec
         unknown = [key for key in header.down if key not in spec.keys]
@@ -81,8 +88,7 @@ class Records:
 
     def _header(self, live: Live, saved: Saved) -> SavedHeader:
         number, down = live.sequencer.position(saved.block)
-        owner = self._fleet.owner(live.name)
-        worker = "" if owner is None else owner.worker
+        worker = self._owner(live.name)
         environment = next((view.environment for view in self._fleet.workers() if view.name == worker), {})
         return SavedHeader(
             worldmove=__version__,

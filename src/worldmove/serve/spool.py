@@ -90,6 +90,13 @@ class SpoolFile:
         """Its place is its pieces' to give back."""
         self._give_back = give_back
 
+    def num_bytes(self) -> int:
+        """Return how many bytes it has; a file that is not there has none."""
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def send(self, header: bytes) -> "Pieces":
         """Return what is sent of it: a header, and all of it. It keeps its place until they are gone."""
         pieces = Pieces(header, self.path.open("rb"), self._give_back)

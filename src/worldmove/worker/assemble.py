@@ -78,7 +78,9 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     background = Background(edges.on_failure)
     containment = Containment(background, send=edges.send, on_fault=edges.on_fault)
     copies = CopyTable(pool, tools, background, containment, worker=worker, incarnation=incarnation, log=edges.log)
-    ledger = LinkLedger(worker=worker, incarnation=incarnation, send=edges.send, answer_s=config.ledger_answer_s)
+    ledger = LinkLedger(
+        worker=worker, incarnation=incarnation, send=edges.send, answer_s=config.ledger_answer_s, log=edges.log
+    )
     host = _host(config, warm, edges, ledger)
     drivers = Drivers(
         host=host, copies=copies, tools=tools, background=background, containment=containment, log=edges.log
