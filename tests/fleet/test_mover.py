@@ -123,10 +123,18 @@ def test_a_source_that_describes_no_state_is_blamed_and_nothing_is_offered(layou
 
         def react(asked: object) -> None:
             if isinstance(asked, Prepare):
-                about = {"session": "s", "attempt": asked.attempt, "epoch": 1, "ticket": b"", "block_s": 0.01}
                 said = Prepared(
-                    to="controller", sender="a", incarnation=1, layout=layout, environment=dict(ENVIRONMENT), **about
-                )  # type: ignore[arg-type]
+                    to="controller",
+                    sender="a",
+                    incarnation=1,
+                    session="s",
+                    attempt=asked.attempt,
+                    epoch=1,
+                    layout=layout,
+                    environment=dict(ENVIRONMENT),
+                    ticket=b"",
+                    block_s=0.01,
+                )
                 mover.heard(said)
 
         server.wires["a"].react = react

@@ -422,10 +422,10 @@ def test_a_worker_that_has_not_saved_what_it_says_is_blamed(written: bytes | Non
     async def work(site: Site) -> None:
         session = await site.open()
 
-        async def save(name: str, path: str) -> Saved:
+        async def save(session: str, path: str) -> Saved:
             if written is not None:
                 Path(path).write_bytes(written)
-            about = {"session": name, "request": 1, "epoch": 1, "block": 0, "state_digest": "d", "remainders": b""}
+            about = {"session": session, "request": 1, "epoch": 1, "block": 0, "state_digest": "d", "remainders": b""}
             return Saved(manifest_sha256=bytes(32), manifest_bytes=2, num_bytes=1, **about)  # type: ignore[arg-type]
 
         site.fleet.save = save  # type: ignore[method-assign]

@@ -18,9 +18,10 @@ import torch
 
 from worldmove.audit.findings import BUSY, CALM
 from worldmove.audit.moments import moment_of
-from worldmove.audit.names import NUM_THREADS, find_engine, said
+from worldmove.audit.names import NUM_THREADS, find_engine
 from worldmove.audit.trail import Moment
 from worldmove.engine.base import Block, Engine, KeyChange
+from worldmove.engine.made import said
 from worldmove.errors import UserError, WorldMoveError
 from worldmove.state.capture import Capture, capture
 
