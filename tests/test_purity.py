@@ -46,6 +46,7 @@ PURE = (
     "move/messages.py",
     "move/protocol.py",
     "move/precopy.py",
+    "move/foreseen.py",
     "move/reconcile.py",
     "move/reckoning.py",
     "move/remedy.py",
