@@ -24,7 +24,7 @@ from typing import Any
 from tests.gpu.children import environment
 
 ROOT = Path(__file__).parents[2]
-QUEUES, MAKERS, COUNTS = ("8", "32"), ("pool", "gate", "own"), (2, 4, 8, 16)
+QUEUES, MAKERS, COUNTS = ("8", "32"), ("pool", "gate", "own"), (4, 16, 64)
 SIDE_BY_SIDE, LIMIT_S = 4, 60.0
 WAIT_S, AT_LAST_S = 0.05, 15.0
 NUMBER, AHEAD, NON_BLOCKING = 7, -1, 1

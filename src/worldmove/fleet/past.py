@@ -13,6 +13,9 @@ AGE_S = 600.0
 """What was measured longer ago is of another time; and a path that was refused would never be measured again."""
 RATE_FROM_BYTES = 1 << 20
 """A smaller move's time is that of its messages."""
+FETCH_FROM_S = 0.2
+"""What is fetched while a session is played comes in a dozen chunks, each with turns of threads: in less time than
+this, it says what those take, and not what the path carries."""
 NO_TIME_S = 1e-7
 """What nobody waited for took no time: a rate beyond any measured one."""
 
@@ -54,6 +57,8 @@ def carried(report: MoveReport) -> tuple[int, float] | None:
     span = land or fetch
     num_bytes = report.num_bytes if land is None else report.pulled_bytes
     if span is None or num_bytes < RATE_FROM_BYTES or span[1] <= span[0]:
+        return None
+    if land is None and span[1] - span[0] < FETCH_FROM_S:
         return None
     return num_bytes, num_bytes / (span[1] - span[0])
 
