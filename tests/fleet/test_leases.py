@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
+import pytest
+
 from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.errors import LedgerError, UserError
@@ -249,3 +251,18 @@ def test_a_failover_whose_answer_was_lost_is_told_to_the_copy_that_owns_the_sess
     told = virtual.run(run())
     assert told
     assert told[0].epoch == 2
+
+
+def test_a_beats_answer_says_how_long_words_are_on_their_way_the_first_time() -> None:
+    async def run() -> tuple[float, ...]:
+        found = await watched()
+        found.mute.append("a")
+        worker = record(found.server, "a")
+        await asyncio.sleep(CONFIG.beat_s + 0.02)
+        for _ in range(2):
+            found.leases.answered(worker, found.beats["a"][-1])
+        if found.running is not None:
+            found.running.cancel()
+        return worker.way_s, len(worker.ways_s), record(found.server, "b").way_s
+
+    assert virtual.run(run()) == (pytest.approx(0.02), 1, 0.0)

@@ -94,6 +94,16 @@ def test_before_any_move_the_warm_ups_say_how_long_a_freeze_and_an_install_take(
     assert plain.commit_s < COMMIT_S  # as the ledger has taken for its last operation
 
 
+def test_before_any_move_words_are_on_their_way_as_long_as_the_last_beats_were() -> None:
+    def beaten(server: Server) -> None:
+        for worker, ways in (("a", [0.002, 0.002, 0.9]), ("b", [0.004])):
+            server.workers.get(worker).ways_s.extend(ways)
+
+    fixed = measured(planned(prepare=beaten)).fixed
+    assert fixed.boundary_s == pytest.approx(0.003)
+    assert 0.004 <= fixed.commit_s < 0.005  # asked for and answered, and what the ledger takes
+
+
 def test_what_nobody_has_measured_is_not_known() -> None:
     found = measured(planned())
     assert (found.copy_rate, found.row_rate, found.new_bytes, found.utilisation) == (None, None, None, None)

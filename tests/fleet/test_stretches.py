@@ -62,7 +62,9 @@ def test_before_the_first_move_there_are_values_to_start_with_and_they_say_so() 
     assert copied() == Fixed()
     assert Fixed().num_moves == 0
     start = Fixed(freeze_s=0.5, of="the warm-ups")
-    assert of(Strategy.REPLAY, start=start) is start
+    assert of(Strategy.REPLAY, start=start) == start
+    told = Fixed(boundary_s=0.25)  # of a replay only the proof is on its way
+    assert (of(Strategy.REPLAY, start=told).verify_s, of(Strategy.PRE_COPY, start=told).verify_s) == (0.25, 0.0)
 
 
 def test_another_pairs_pauses_count_only_while_this_one_has_few() -> None:

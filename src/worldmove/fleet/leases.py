@@ -54,6 +54,8 @@ class Leases:
         sent_at = dict(self._sent).get(number)
         if sent_at is None:
             return
+        if number > worker.beat_answered:
+            worker.ways_s.append(asyncio.get_running_loop().time() - sent_at)
         worker.answered_at = max(sent_at, worker.answered_at or sent_at)
         worker.beat_answered = max(number, worker.beat_answered)
         if worker.suspected and self._holds(worker, asyncio.get_running_loop().time()):

@@ -115,16 +115,21 @@ class Planner:
             environment_differs=_differs(source, destination),
             same_worker=source.name == destination.name,
             ledger_healthy=self._desk.failure is None,
-            fixed=_to_start_with(here, there, self._desk.took_s),
+            fixed=_to_start_with(source, destination, self._desk.took_s),
         )
 
 
-def _to_start_with(here: dict[str, float], there: dict[str, float], ledger_s: float | None) -> Fixed:
+def _to_start_with(source: WorkerRecord, destination: WorkerRecord, ledger_s: float | None) -> Fixed:
     """Return what is reckoned with before any move: how the two workers' own warm-ups have frozen and installed.
 
-    ``ledger_s``: what the ledger took for its last operation, as a commit is one.
+    And how long words are on their way to both, as their last beats were. ``ledger_s``: what the ledger took for its
+    last operation, as a commit is one: asked for, and answered.
     """
-    start = Fixed() if ledger_s is None else Fixed(commit_s=ledger_s)
+    here, there = _rates(source), _rates(destination)
+    way_s = (source.way_s + destination.way_s) / 2
+    start = Fixed(boundary_s=way_s)
+    if ledger_s is not None:
+        start = replace(start, commit_s=ledger_s + destination.way_s)
     if "freeze_s" not in here or "install_s" not in there:
         return start
     return replace(

@@ -61,6 +61,8 @@ def fixed(
         found = _learned(route, strategy, parts[-NUM_LAST:], pace)
         return replace(found, left_bytes=0, of=f"{found.of} by {parts[-1][0].strategy}, whose pause goes the same way")
     start, others = start or Fixed(), _accounts(told)
+    if strategy is Strategy.REPLAY:  # nothing of it is on its way in the pause but the proof
+        start = replace(start, verify_s=start.boundary_s)
     others = [found for found in others if between(route, found[0])] or others
     if not others:
         return start

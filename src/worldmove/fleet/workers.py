@@ -1,13 +1,18 @@
 """The controller's table of workers: which process each one is, what it last said, and who is proven dead."""
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass, field
+from statistics import median
 
 from worldmove.errors import UserError
 from worldmove.fleet.hosts import WorkerLink, WorkerProcess
 from worldmove.fleet.pace import Load, Paces
 from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
+
+NUM_WAYS = 16
+"""So many of a worker's last beats say how long words are on their way."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +38,8 @@ class WorkerRecord:
     """The newest beat that it was sent."""
     beat_answered: int = 0
     """The newest beat that it has answered, of those that renew a lease."""
+    ways_s: deque[float] = field(default_factory=lambda: deque(maxlen=NUM_WAYS))
+    """From its last beats to their answers, there and back, in seconds."""
     polled: int = 0
     """The newest poll that it has answered."""
     leaving: bool = False
@@ -41,6 +48,11 @@ class WorkerRecord:
     """Whether it has said all that it holds since its newest link was made."""
     heard: asyncio.Event = field(default_factory=asyncio.Event)
     """Set at each report, for whoever waits for one."""
+
+    @property
+    def way_s(self) -> float:
+        """How long a word to it and its answer are on their way, in seconds; 0 before its first beat was answered."""
+        return median(self.ways_s) if self.ways_s else 0.0
 
     @property
     def device(self) -> str:
