@@ -60,13 +60,13 @@ def planned(kit: Any, arena: DeviceArena) -> Any:
 class Opener:
     """The other process."""
 
-    def __init__(self, device: str, arena: DeviceArena, latch: Latch, num_pulls: int) -> None:
+    def __init__(self, device: str, arena: DeviceArena, latch: Latch, num_pulls: int, *more: str) -> None:
         gate = latch.gate
         assert isinstance(gate, OwnGate)
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "tests.gpu.gate_opener", device, arena.handle.hex()),
-                *(str(gate.fd), str(latch.number), str(num_pulls)),
+                *(str(gate.fd), str(latch.number), str(num_pulls), *more),
             ],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment(), pass_fds=[gate.fd],
         )  # fmt: skip
@@ -179,7 +179,7 @@ def test_another_processs_device_opens_the_gate_behind_its_pulls(
 def test_a_destination_killed_in_mid_pull_leaves_no_work_behind_once_this_host_opens_the_gate(
     kit: Any, arena: DeviceArena, latch: Latch, device: str
 ) -> None:
-    other = Opener(device, arena, latch, 10 * MANY)
+    other = Opener(device, arena, latch, MANY, "stuck")
     neighbour = torch.arange(1 << 20, device="cuda")
     looks: dict[str, Callable[[], object]] = {
         "equal": lambda: torch.equal(neighbour, torch.arange(1 << 20, device="cuda")),

@@ -14,9 +14,10 @@ import numpy as np
 
 from worldmove.engine.base import Engine, Follows, Streams
 from worldmove.errors import StateRefused
+from worldmove.move.reconcile import reconcile
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
-from worldmove.state.arena_rows import held_in, look_at
+from worldmove.state.arena_rows import held_in, look_at, move_in
 from worldmove.state.capture import capture
 from worldmove.state.digest import state_digest
 from worldmove.state.held import Holding
@@ -57,6 +58,7 @@ def habits(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[
         said, handed, ended_at = _told(engine, session, clock)
         follow_s = _followed_in(engine, session, before, aside, handed, clock)
         after = look(engine, session, aside, clock)
+        _brought_back(before, after, aside)
     except StateRefused:
         return {}
     return compared(before, after, said, ended_at, followed_paths(engine), follow_s)
@@ -114,6 +116,18 @@ def look(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[],
     seen.changes()
     took_s = max(clock() - begin, 1e-9)
     return Look(manifest=manifest, placement=placement, rows=rows, held=held, took_s=took_s)
+
+
+def _brought_back(before: Look, after: Look, aside: AnyArena) -> None:
+    """Find and move what the block has moved, as rounds do: what a device has to load for that it loads now.
+
+    The first time waits for all work of a device, and later some of that may wait for a move. The copy that lies aside
+    is not used any more.
+    """
+    if np.array_equal(before.rows.offsets, after.rows.offsets):
+        found = reconcile(after.held, after.rows, before.held.digests, aside.size)
+        after.held.unlike(before.held.digests)
+        move_in(aside, found.moves)
 
 
 def compared(
