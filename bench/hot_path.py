@@ -226,7 +226,7 @@ def made(scope: str, *, scattered: bool) -> Bench:
 
 
 def one_move(bench: Bench, times: Times) -> None:
-    """Make ready, as an offer and a reservation do; then time what lies within the pause."""
+    """Make ready, as an offer, a reservation and a source that stands still do; time what lies within the pause."""
     bench.step()
     known = remember(bench.state(), {}, bench.kit)
     prepare(known.capture)
@@ -241,6 +241,7 @@ def one_move(bench: Bench, times: Times) -> None:
     rehearsal.session = adopt(bench.config, rehearsal.built, torch.device("cpu"), bench.likeness)
     prepare_key(bench.kit, NONCE, layout.digest)
     bench.step()
+    known = recapture(known, bench.state())
     captured, placement, first = _leave(bench, times, known, layout.digest)
     told = times.of("told", lambda: tell(offered, captured.manifest, placement))
     manifest, placement = times.of("heard", lambda: hear(preview, *told))

@@ -45,6 +45,13 @@ def rest_in(engine: Engine[Any], session: Any, arena: AnyArena, known: Known | N
         return now, gather(now.capture, arena)
 
 
+def resolved_in(engine: Engine[Any], session: Any, known: Known) -> Known:
+    """Resolve a session that stands still, and may be played on: what makes its freeze cheaper. Raises StateRefused."""
+    with engine_asked("give away its state"):
+        engine.quiesce(session)
+        return recapture(known, engine.state(session))
+
+
 def quiesced_in(engine: Engine[Any], session: Any) -> bool:
     """Let a session come to rest, and say whether it has: where its engine raises, the freeze will say so."""
     with suppress(StateRefused), engine_asked("come to rest"):

@@ -18,7 +18,7 @@ from worldmove.state.recapture import Known
 from worldmove.transport.base import Blocking
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
 from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
-from worldmove.worker.freezing import Still, freeze_in, layout_in, quiesced_in, rest_in, rolled_in
+from worldmove.worker.freezing import Still, freeze_in, layout_in, quiesced_in, resolved_in, rest_in, rolled_in
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
@@ -138,6 +138,8 @@ class SourceOfMove:
         self._calm.begin()
         try:
             await self._until_its_own()
+            if ready is not None and not brings:  # what is brought before the freeze is resolved for that
+                ready = partial(self._resolved_meanwhile, ready)
             self._to_ask = await self._come_to_rest(ready, brings=brings)
         except BaseException:
             self._calm.end()
@@ -284,6 +286,26 @@ class SourceOfMove:
                     copy.play_on()
                     await boundary_after(copy, period_s)
         return None if is_met or (brings and asking.is_asked) else ready
+
+    async def _resolved_meanwhile(self, ready: WhenReady) -> None:
+        """Wait for the other end, and resolve the state meanwhile, as it stands: the freeze compares it with that."""
+        resolving = asyncio.create_task(self._resolve())
+        try:
+            await ready()
+            await resolving
+        finally:
+            resolving.cancel()
+            await asyncio.gather(resolving, return_exceptions=True)
+
+    async def _resolve(self) -> None:
+        with suppress(StateRefused):  # the freeze will say so
+            async with self._at_hand() as engine_thread:
+                await engine_thread(self._resolve_again)
+
+    def _resolve_again(self) -> None:
+        """In the engine's thread."""
+        if self._known is not None:
+            self._known = resolved_in(self._tools.engine, self._copy.engine_session, self._known)
 
     async def _until_its_own(self) -> None:
         """While a copy replays, its state is of a block that was shown already."""

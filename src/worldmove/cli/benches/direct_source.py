@@ -13,7 +13,7 @@ from worldmove.state.digest import Pass
 from worldmove.state.placement import in_place_bytes
 from worldmove.state.preview import Preview, tell
 from worldmove.state.proof import MoveProof
-from worldmove.worker.freezing import freeze_in, layout_in
+from worldmove.worker.freezing import freeze_in, layout_in, resolved_in
 from worldmove.worker.installing import open_in
 from worldmove.worker.states import DIGESTER
 
@@ -42,6 +42,7 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     end.peer.recv()
     is_early = 2 * in_place_bytes(known.capture, end.arena) > known.capture.num_bytes
     end.engine.step(session, ())  # it is played on until the boundary
+    known = resolved_in(end.engine, session, known)  # while the other end makes itself quiet
     clock.mark("begin")
     begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)
 
