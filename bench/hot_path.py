@@ -242,6 +242,7 @@ def one_move(bench: Bench, times: Times) -> None:
     prepare_key(bench.kit, NONCE, layout.digest)
     bench.step()
     known = recapture(known, bench.state())
+    practise(bench, rehearsal)
     captured, placement, first = _leave(bench, times, known, layout.digest)
     told = times.of("told", lambda: tell(offered, captured.manifest, placement))
     manifest, placement = times.of("heard", lambda: hear(preview, *told))
@@ -249,6 +250,13 @@ def one_move(bench: Bench, times: Times) -> None:
     _, ours = _arrive(bench, times, rehearsal, manifest, placement, layout.digest)
     second = times.of("second pass", lambda: _proof(captured, layout.digest))
     times.of("compare", lambda: (first.compare(second, manifest), ours.compare(second, manifest)))
+
+
+def practise(bench: Bench, rehearsal: Rehearsal) -> None:
+    """Go once through what the boundary will ask for, as a destination does when the freeze is near."""
+    tree = rehearsal.tree(rehearsal.manifest, rehearsal.placement, {})
+    take_values(bench.config, rehearsal.session, tree, torch.device("cpu"))
+    rehearsal.known = recapture(rehearsal.known, export(rehearsal.session))
 
 
 def _leave(bench: Bench, times: Times, known: Known, digest: bytes) -> tuple[Capture, Placement, MoveProof]:

@@ -17,7 +17,7 @@ from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import extents
 from worldmove.worker.freezing import freeze_in, layout_in, resolved_in
-from worldmove.worker.installing import install_begun, open_in, rehearse_in, tree_in
+from worldmove.worker.installing import install_begun, open_in, practise, rehearse_in, tree_in
 from worldmove.worker.states import DIGESTER
 
 NONCE = b"n" * 32
@@ -85,7 +85,7 @@ class Swaps(Taking):
         session.rebound = session.rebound.view(-1)
 
 
-def moved(engine: Staying) -> tuple[Manifest, bytes, Capture, bytes]:
+def moved(engine: Staying, *, practises: bool = False) -> tuple[Manifest, bytes, Capture, bytes]:
     """Move a session that is played on after its offer; return what was frozen and what is installed, digested."""
     own = Staying()
     kit = kit_of("double")
@@ -95,6 +95,8 @@ def moved(engine: Staying) -> tuple[Manifest, bytes, Capture, bytes]:
     layout, known = layout_in(own, session, here)
     rehearsal = rehearse_in(engine, layout, there)
     own.step(session, ())
+    if practises and rehearsal is not None:
+        practise(engine, rehearsal)
     begin = partial(Pass, digester=DIGESTER, nonce=NONCE, layout_digest=layout.digest)
     frozen = freeze_in(own, session, here, resolved_in(own, session, known), begin=begin)
     manifest = frozen.capture.manifest
@@ -108,23 +110,26 @@ def moved(engine: Staying) -> tuple[Manifest, bytes, Capture, bytes]:
     return manifest, frozen.first.joined(), captured, digests
 
 
+@pytest.mark.parametrize("practises", [False, True])
 @pytest.mark.parametrize("kind", [Taking, Swaps])
-def test_a_session_made_ahead_is_what_was_frozen_and_is_installed_once(kind: type[Taking]) -> None:
+def test_a_session_made_ahead_is_what_was_frozen_and_is_installed_once(kind: type[Taking], *, practises: bool) -> None:
     engine = kind()
-    manifest, digests, captured, there = moved(engine)
+    manifest, digests, captured, there = moved(engine, practises=practises)
     assert (captured.manifest, there) == (manifest, digests)
     assert engine.installs == 1
 
 
-def test_a_value_that_was_not_taken_is_seen() -> None:
-    manifest, _, captured, _ = moved(Forgets())
+@pytest.mark.parametrize("practises", [False, True])
+def test_a_value_that_was_not_taken_is_seen(*, practises: bool) -> None:
+    manifest, _, captured, _ = moved(Forgets(), practises=practises)
     assert captured.manifest != manifest
     assert manifest.difference(captured.manifest)[0].startswith("number")
 
 
+@pytest.mark.parametrize("practises", [False, True])
 @pytest.mark.parametrize("kind", [Writes, Binds, Points])
-def test_bytes_that_an_engine_changes_as_it_takes_values_are_seen(kind: type[Taking]) -> None:
-    _, digests, _, there = moved(kind())
+def test_bytes_that_an_engine_changes_as_it_takes_values_are_seen(kind: type[Taking], *, practises: bool) -> None:
+    _, digests, _, there = moved(kind(), practises=practises)
     assert there != digests
 
 

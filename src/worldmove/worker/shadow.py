@@ -18,7 +18,15 @@ from worldmove.transport.base import Blocking
 from worldmove.worker.calm import KEPT_FREE, LIST, PICTURES, STANDS
 from worldmove.worker.component import ShadowComponent
 from worldmove.worker.freezing import freeze_in
-from worldmove.worker.installing import Built, install_known, install_landing, install_tree, rehearse_in, tree_in
+from worldmove.worker.installing import (
+    Built,
+    install_known,
+    install_landing,
+    install_tree,
+    practise,
+    rehearse_in,
+    tree_in,
+)
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
 from worldmove.worker.tools import Tools
@@ -60,10 +68,13 @@ class Shadow:
 
     async def clear(self, block: int, ready: Callable[[], None]) -> None:
         period_s = self._tools.engine.spec.period_s
-        async with self._tools.turns.take(Turn.BOUNDARY):
+        async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
             self._end_hold()
             self._hold = self._tools.turns.hold()
             self._hold.lapse_in(KEPT_FREE * period_s)
+            if self._rehearsal is not None:
+                with suppress(WorldMoveError):  # the boundary will say so
+                    await engine_thread(partial(practise, self._tools.engine, self._rehearsal))
         with suppress(TimeoutError):
             async with asyncio.timeout(PICTURES * period_s):
                 await self._tools.on_their_way.none()

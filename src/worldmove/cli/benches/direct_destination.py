@@ -8,7 +8,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 
 from worldmove.cli.benches.copies import copy_ms
-from worldmove.cli.benches.direct_end import STILL, Asked, Clock, End, proof_of, serving
+from worldmove.cli.benches.direct_end import NEAR, STILL, Asked, Clock, End, proof_of, serving
 from worldmove.cli.benches.path_here import Early
 from worldmove.errors import WorldMoveError
 from worldmove.state.device_window import joined
@@ -21,7 +21,7 @@ from worldmove.state.placement import Placement, check_placement, extents, exten
 from worldmove.state.preview import Preview, hear
 from worldmove.state.proof import MoveProof
 from worldmove.state.rehearsal import Rehearsal
-from worldmove.worker.installing import install_begun, installs_ahead, rehearse_in, tree_in
+from worldmove.worker.installing import install_begun, installs_ahead, practise, rehearse_in, tree_in
 from worldmove.worker.states import DIGESTER
 
 
@@ -90,6 +90,11 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
     """Move once: rehearse, pull, build, install, verify; return the bytes. Raises WorldMoveError at a difference."""
     offered = _offered(end)
     told, early = end.peer.recv(), None
+    if told == NEAR:
+        if offered.rehearsal is not None:
+            practise(end.engine, offered.rehearsal)
+        end.peer.send("ready")
+        told = end.peer.recv()
     if told == STILL:
         early = end.path.start_early(offered.foretold, end.arena, offered.nonce)
         clock.mark("begun")

@@ -26,6 +26,8 @@ from worldmove.worker.process import DEVICE_SWITCH_INTERVAL_S, GC_THRESHOLDS, SW
 from worldmove.worker.states import DIGESTER
 from worldmove.worker.warm_up import warm_up
 
+NEAR = "near"
+"""The freeze is near: each end goes once through what it will do, the other one says when it has."""
 STILL = "still"
 """What lies in the source's slot is written no more: it may be pulled, before it is known what of the state lies
 elsewhere. That is brought into the slot after it, told at the boundary, and pulled then.

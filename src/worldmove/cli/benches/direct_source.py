@@ -5,7 +5,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
-from worldmove.cli.benches.direct_end import STILL, Asked, Clock, End, proof_of, serving
+from worldmove.cli.benches.direct_end import NEAR, STILL, Asked, Clock, End, proof_of, serving
 from worldmove.errors import WorldMoveError
 from worldmove.move.second_pass import LOOK_S, latch_of
 from worldmove.state.capture import Capture
@@ -42,7 +42,9 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     end.peer.recv()
     is_early = 2 * in_place_bytes(known.capture, end.arena) > known.capture.num_bytes
     end.engine.step(session, ())  # it is played on until the boundary
-    known = resolved_in(end.engine, session, known)  # while the other end makes itself quiet
+    end.peer.send(NEAR)
+    known = resolved_in(end.engine, session, known)  # while the other end makes itself ready, as in a worker
+    end.peer.recv()
     clock.mark("begin")
     begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)
 
