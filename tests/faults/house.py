@@ -21,7 +21,8 @@ from tests.faults.watcher import Watcher, watching
 from tests.serve.fakes import RECEIPTS
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.controller import Controller
+from worldmove.fleet.controller_ports import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.hosts_local import LocalHostsConfig
 from worldmove.fleet.ledger import Durability, LedgerConfig, open_ledger

@@ -13,7 +13,8 @@ from prometheus_client import CollectorRegistry
 from tests.faults.nursery import Nursery, NurseryHosts
 from tests.fleet.playing import PlayingGateway
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.controller import Controller
+from worldmove.fleet.controller_ports import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.ledger import LedgerConfig, open_ledger

@@ -15,7 +15,8 @@ from tests.move import virtual
 from tests.worker.planted import Plant, PlantedError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.containment import AGAIN_S
-from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.controller import Controller
+from worldmove.fleet.controller_ports import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.leases import Leases
 from worldmove.fleet.ledger_memory import MemoryLedger

@@ -14,7 +14,8 @@ from tests.worker.planted import PlantedError
 from worldmove.errors import LedgerError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.containment import AGAIN_S
-from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.controller import Controller
+from worldmove.fleet.controller_ports import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.notes import MemoryNotes, MoveNote, Notes, SessionNote, WorkerNote

@@ -13,7 +13,7 @@ from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.containment import Containment
-from worldmove.fleet.controller import ControllerPorts
+from worldmove.fleet.controller_ports import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.history import History
 from worldmove.fleet.ledger_memory import MemoryLedger

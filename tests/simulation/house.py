@@ -12,7 +12,8 @@ from tests.simulation.played import seed_of
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.controller import Controller
+from worldmove.fleet.controller_ports import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.notes import NoteStore
 from worldmove.fleet.reports import MoveReport

@@ -3,22 +3,17 @@
 It decides nothing about ownership: that is the ledger's. It sees no frame: those go to the gateway as they are.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 from worldmove.errors import LedgerError, WorldMoveError
 from worldmove.fleet.books import Books
 from worldmove.fleet.caretaker import Caretaker
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.counters import Counters
+from worldmove.fleet.controller_ports import ControllerPorts
 from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.failovers import Failovers
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.holders import Holders
-from worldmove.fleet.hosts import Hosts
 from worldmove.fleet.inheritance import Inheritance
 from worldmove.fleet.leaving import Leavers
-from worldmove.fleet.notes import MemoryNotes, NoteStore
 from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.protection import Protection
 from worldmove.fleet.reports import MoveReport
@@ -31,31 +26,9 @@ from worldmove.fleet.workers import WorkerRecord
 from worldmove.fleet.workforce import Workforce
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_row import BY_FAILOVER, Row
-from worldmove.move.ledger_rules import Ledger
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
 from worldmove.worker.messages import Described, Saved, ToWorker
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerPorts:
-    """What the controller is given of the world outside."""
-
-    hosts: Hosts
-    ledger: Ledger
-    wall_clock: Callable[[], float]
-    """Seconds since 1970, for reports."""
-    salt: Callable[[], str]
-    """A short random text, for ids."""
-    nonce: Callable[[], bytes]
-    """32 secret bytes."""
-    counters: Counters
-    log: Callable[[str, dict[str, object]], None]
-    """An event and its fields, on each change of phase."""
-    notes: NoteStore = field(default_factory=MemoryNotes)
-    """What a later server is to know."""
-    probe: Callable[[], None] = lambda: None
-    """Writes to the ledger, and raises LedgerError where that cannot be done."""
 
 
 class Controller:

@@ -13,7 +13,8 @@ from starlette.types import ASGIApp
 from worldmove import __version__
 from worldmove.engine.base import Engine, EngineSpec
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.controller import Controller, ControllerPorts
+from worldmove.fleet.controller import Controller
+from worldmove.fleet.controller_ports import ControllerPorts
 from worldmove.fleet.counters import Counters
 from worldmove.fleet.gpus import dealt
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
