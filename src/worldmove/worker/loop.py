@@ -20,7 +20,6 @@ from functools import partial
 
 from worldmove.engine.base import KeyChange
 from worldmove.errors import MessageError, StateRefused
-from worldmove.move.message import MAX_HANDED_BYTES
 from worldmove.worker.line import Line
 from worldmove.worker.messages import Replayed
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -106,23 +105,10 @@ def _job(copy: SessionCopy, tools: Tools, changes: tuple[KeyChange, ...]) -> Cal
         changes,
         tools.clock,
         wants_digest=copy.owes_digest or copy.phase is CopyPhase.RETIRED,
-        final=None if copy.finals is None else copy.finals.append,
-        hand=_handing(copy),
+        final=copy.early.final,
+        hand=copy.early.handing(copy.next_block),
         taking=tools.taking,
     )
-
-
-def _handing(copy: SessionCopy) -> Callable[[bytes], None] | None:
-    """Return who takes what the next block hands on, where somebody wants it. What no message can carry is dropped."""
-    handed, number = copy.handed, copy.next_block
-    if handed is None:
-        return None
-
-    def hand(data: bytes) -> None:
-        if type(data) is bytes and len(data) <= MAX_HANDED_BYTES:
-            handed.append((number, data))
-
-    return hand
 
 
 async def _give_account(copy: SessionCopy, tools: Tools) -> None:

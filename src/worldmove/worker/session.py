@@ -16,13 +16,13 @@ Rules:
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
 from worldmove.errors import ProtocolError
 from worldmove.worker.accounts import Accounts
+from worldmove.worker.early_word import EarlyWord
 from worldmove.worker.inputs import InputLists
 from worldmove.worker.outbox import Outbox
 from worldmove.worker.slots import Slot
@@ -47,10 +47,6 @@ class CopyPhase(Enum):
 class SessionCopy:
     """A copy's book-keeping. It computes nothing itself: ``worker.loop`` steps it."""
 
-    finals: deque[str] | None = None
-    """What its engine has called final in a step, filled by the engine's thread. None: nobody wants to know."""
-    handed: deque[tuple[int, bytes]] | None = None
-    """What its blocks have handed on to a component that is stepped elsewhere, likewise."""
     stays = False
     """Once it has retired it stays, checks done or not, until another worker keeps the session (``let_pass``)."""
 
@@ -59,6 +55,7 @@ class SessionCopy:
         self.slot = slot
         self.inputs = InputLists()
         self.accounts = Accounts()
+        self.early = EarlyWord()
         self.outbox = outbox
         self.phase = CopyPhase.SHADOW
         self.epoch = 0

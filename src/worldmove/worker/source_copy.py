@@ -1,7 +1,6 @@
 """A copy as the driver of its move sees it at the source (``move.source_copy.SourceCopy``)."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -24,9 +23,6 @@ from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
 from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
-
-MOST_HANDED = 64
-"""Blocks whose handing on waits to be told; of more the oldest is lost, and with it whoever steps on them."""
 
 
 class Asking:
@@ -94,14 +90,10 @@ class SourceOfMove:
         return await self._snapshot(self._copy, copy_aside_in)
 
     def finals(self) -> tuple[str, ...]:
-        finals = self._copy.finals
-        if finals is None:
-            self._copy.finals = deque()
-            return ()
-        return tuple(finals.popleft() for _ in range(len(finals)))
+        return self._copy.early.take_finals()
 
     def hush(self) -> None:
-        self._copy.finals = self._copy.handed = None
+        self._copy.early.hush()
 
     def hush_handed(self) -> None:
         self._copy.handed = None
@@ -111,11 +103,7 @@ class SourceOfMove:
         return followed_paths(self._tools.engine)
 
     def handed(self) -> tuple[tuple[int, bytes], ...]:
-        handed = self._copy.handed
-        if handed is None:
-            self._copy.handed = deque(maxlen=MOST_HANDED)
-            return ()
-        return tuple(handed.popleft() for _ in range(len(handed)))
+        return self._copy.early.take_handed()
 
     async def component(self) -> Aside:
         return await self._snapshot(self._copy, component_aside_in)
