@@ -108,3 +108,16 @@ class Calm:
 async def _ended(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+class Asking:
+    """Whether the other end was asked at this boundary whether it is quiet."""
+
+    def __init__(self, ready: WhenReady | None) -> None:
+        self.is_asked = False
+        self._ready = ready
+
+    async def ask(self) -> None:
+        if self._ready is not None:
+            self.is_asked = True
+            await self._ready()

@@ -16,26 +16,13 @@ from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known
 from worldmove.transport.base import Blocking
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
-from worldmove.worker.calm import PATIENCE, PATIENCE_S, Calm
+from worldmove.worker.calm import PATIENCE, PATIENCE_S, Asking, Calm
 from worldmove.worker.freezing import Still, freeze_in, layout_in, quiesced_in, resolved_in, rest_in, rolled_in
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
 from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
-
-
-class Asking:
-    """Whether the other end was asked at this boundary whether it is quiet."""
-
-    def __init__(self, ready: WhenReady | None) -> None:
-        self.is_asked = False
-        self._ready = ready
-
-    async def ask(self) -> None:
-        if self._ready is not None:
-            self.is_asked = True
-            await self._ready()
 
 
 class SourceOfMove:
