@@ -55,7 +55,7 @@ class Slot:
         """Do what is foreseen, and pull the rest; return how many bytes were pulled."""
         rows = rows_of(self.manifest, self.placement, ROW_BYTES)
         found = foreseen(rows, final_leaves(rows, self.manifest, self.placement, path), rolled, ROOM)
-        apply(found.moves, memoryview(self.memory), memoryview(bytearray(found.moves.spare_bytes)))
+        apply(found.moves, self.memory.data, memoryview(bytearray(found.moves.spare_bytes)))
         for extent in found.pulls:
             self.memory[extent.offset : extent.end] = self.after[extent.offset : extent.end]
         return found.pulls.num_bytes
