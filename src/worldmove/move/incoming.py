@@ -12,7 +12,6 @@ closed before the verifying pass stays closed.
 """
 
 import asyncio
-from dataclasses import dataclass
 from typing import NoReturn
 
 from worldmove.move.attempt import Attempt, GaveUpError
@@ -44,21 +43,13 @@ from worldmove.move.readiness import Readiness, make_ready
 from worldmove.move.reception import Reception
 from worldmove.move.rounds import Rounds
 from worldmove.move.strategy import Strategy
+from worldmove.move.verified import Verified
 from worldmove.move.word import Word
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Pass, state_digest
 from worldmove.state.preview import Preview, hear
 from worldmove.state.proof import MoveProof
 from worldmove.transport.base import Channel
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
-    """What is installed, and proven equal to what was frozen."""
-
-    block: int
-    capture: Capture
-    num_groups: int
 
 
 class Incoming:
