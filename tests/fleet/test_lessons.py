@@ -45,6 +45,7 @@ OTHERS = {
     "too small": moved(1e8, num_bytes=RATE_FROM_BYTES - 1),
     "aborted": moved(1e8, outcome=Outcome.ABORTED),
     "too long ago": moved(1e8, started_at=9.0 - AGE_S),
+    "by a clock that was set back since": moved(1e8, started_at=11.0 + AGE_S),
 }
 
 

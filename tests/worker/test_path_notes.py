@@ -34,6 +34,13 @@ def test_notes_are_read_as_they_were_written_until_their_time_is_over(tmp_path: 
     assert read_notes(file, 50.0) == ()
 
 
+def test_a_note_of_a_time_that_is_long_to_come_does_not_count_since_a_clock_was_set_back(tmp_path: Path) -> None:
+    file = tmp_path / "paths.json"
+    write_notes(file, [note()], 2.0)
+    assert read_notes(file, -10.0) == (note(),)
+    assert read_notes(file, -60.0) == ()
+
+
 def test_a_newer_note_takes_the_place_of_the_one_of_its_path_and_direction(tmp_path: Path) -> None:
     file = tmp_path / "paths.json"
     write_notes(file, [note(), note(source="gpu-b", destination="gpu-a")], 2.0)

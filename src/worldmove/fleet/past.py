@@ -10,7 +10,10 @@ from worldmove.move.account import account_of
 NUM_LAST = 8
 """How many of the last moves count."""
 AGE_S = 600.0
-"""What was measured longer ago is of another time; and a path that was refused would never be measured again."""
+"""What was measured longer ago is of another time; and a path that was refused would never be measured again.
+
+Nor is what is said to be of a later one by so much: a clock was set back since, and it would count for as long.
+"""
 RATE_FROM_BYTES = 1 << 20
 """A smaller move's time is that of its messages."""
 FETCH_FROM_S = 0.2
@@ -48,7 +51,7 @@ def recent(route: Route, reports: Sequence[MoveReport], now: float) -> list[Move
 
 def counts(report: MoveReport, now: float) -> bool:
     """Whether it came to its end, and not long ago."""
-    return report.outcome is Outcome.COMMITTED and now - report.started_at <= AGE_S
+    return report.outcome is Outcome.COMMITTED and abs(now - report.started_at) <= AGE_S
 
 
 def carried(report: MoveReport) -> tuple[int, float] | None:

@@ -42,7 +42,7 @@ def read_notes(file: Path, now: float) -> tuple[PathNote, ...]:
             found = msgspec.json.decode(opened.read(MAX_FILE_BYTES), type=_File)
     except (OSError, msgspec.MsgspecError):
         return ()
-    return tuple(note for note in found.paths if now < note.until) if found.version == VERSION else ()
+    return tuple(note for note in found.paths if _counts(note, now)) if found.version == VERSION else ()
 
 
 def write_notes(file: Path, notes: Iterable[PathNote], now: float) -> None:
@@ -65,6 +65,12 @@ def trusted(rates: Mapping[str, float], notes: Sequence[PathNote], device_id: st
             elif note.rates:
                 found[name] = min(found[name], max(note.rates.values()))
     return found
+
+
+def _counts(note: PathNote, now: float) -> bool:
+    """Whether its time is not over. One of a time to come by more than that counts no more: a clock was set back."""
+    kept_s = note.until - note.measured_at
+    return now < note.until and note.measured_at - now <= kept_s
 
 
 def _path_of(note: PathNote) -> tuple[str, str, str]:
