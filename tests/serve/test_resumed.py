@@ -20,7 +20,7 @@ from worldmove.serve.player import Player
 from worldmove.serve.receipts import RECEIPT_BYTES, claim_of
 from worldmove.serve.resumption import ResumptionConfig
 from worldmove.serve.wording import engine_info
-from worldmove.worker.messages import BlockDone, Inputs, Left, Opened
+from worldmove.worker.messages import BlockDone, Inputs, Left, Opened, Replayed
 
 SESSION = "s-1"
 OPENED = Opened(session=SESSION, epoch=1, num_bytes=32, num_leaves=4, state_digest="d")
@@ -186,6 +186,50 @@ def test_a_block_that_another_holder_keeps_is_waited_for_before_a_player_is_let_
         restart.gateway.take("b", Left(session=SESSION, block=restart.computed[5]))
         await watcher.until(watcher.blocks)
         assert watcher.blocks() == [5]
+
+    restarted(work)
+
+
+def replaced(restart: Restart, replays: dict[int, tuple[bytes, ...]]) -> None:
+    """``a`` was replaced, and had not heard that blocks 6 and 7 had left; ``b`` has computed these anew, and goes on."""
+    for block, frames in replays.items():
+        restart.gateway.take("b", Replayed(session=SESSION, epoch=2, block=block, frame_sha256=frames))
+    restart.gateway.take("a", Left(session=SESSION, block=restart.computed[5]))
+    for block in (6, 7):
+        restart.gateway.take("a", restart.computed[block])
+    restart.gateway.left(SESSION, 6, 8, sends=False)
+    restart.gateway.left(SESSION, 8, 8, sends=True)
+    restart.gateway.owned(SESSION, Owner(worker="b", incarnation=1, epoch=2))
+    restart.gateway.may_show(SESSION, owner_lives=True)
+    restart.gateway.may_close(SESSION)
+
+
+@pytest.mark.parametrize("is_equal", [True, False])
+def test_what_a_replaced_owner_had_not_heard_to_have_left_is_shown_if_the_new_one_has_computed_the_same(
+    is_equal: bool,
+) -> None:
+    async def work(restart: Restart) -> None:
+        as_it_was = {block: restart.computed[block].frame_sha256 for block in (6, 7)}
+        replaced(restart, as_it_was if is_equal else as_it_was | {7: (bytes(32),) * SPEC.frames_per_block})
+        watcher = Returning(restart.house, 5)
+        await watcher.until(lambda: watcher.texts("hello"))
+        assert watcher.blocks() == ([6, 7] if is_equal else [])
+
+    restarted(work)
+
+
+def test_what_was_computed_anew_is_compared_as_soon_as_it_is_known_how_it_was_shown() -> None:
+    async def work(restart: Restart) -> None:
+        as_it_was = {block: restart.computed[block].frame_sha256 for block in (6, 7)}
+        replaced(restart, {5: (bytes(32),) * SPEC.frames_per_block, **as_it_was})
+        assert restart.house.fleet.comparisons == []
+        watcher = Returning(restart.house, 7)
+        await watcher.until(lambda: watcher.texts("hello"))
+        assert restart.house.fleet.comparisons == [
+            (SESSION, 2, 5, False),
+            (SESSION, 2, 6, True),
+            (SESSION, 2, 7, True),
+        ]
 
     restarted(work)
 

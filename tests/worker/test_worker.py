@@ -231,7 +231,7 @@ def test_a_new_link_is_told_all_that_is_held_before_what_may_be_lost_is_sent_aga
         trial.worker.joined()
 
     trial = opened(run)
-    hello, *held, left_0, left_1, reported, again_2, again_3 = [
+    hello, *held, left_0, left_1, again_2, again_3, reported = [
         message for message in trial.sent if not isinstance(message, Copies)
     ]
     assert isinstance(hello, Hello)

@@ -105,6 +105,8 @@ class Live:
         """Take a worker's word about this session."""
         match message:
             case BlockDone() | StateDone():
+                if isinstance(message, BlockDone) and self.resuming is not None and self._comeback is not None:
+                    self._comeback.sent(message)
                 self._showing.take(worker, message)
             case CheckDone():
                 self.tally.stepped(message)
@@ -122,8 +124,11 @@ class Live:
 
     def _replayed(self, message: Replayed) -> None:
         """A copy that took over has computed a block anew: its first own block is shown only if all are equal."""
+        self.witness.replayed(message.block, message.frame_sha256)
         equal = self.witness.is_equal(message.block, message.frame_sha256)
-        if equal is not None:
+        if equal is None and self.resuming is not None and self._comeback is not None:
+            self._comeback.compare_later(message)
+        elif equal is not None:
             self._fleet.compared(self.name, message.epoch, message.block, equal=equal)
         if equal is False:
             log.error("replayed differently", session=self.name, epoch=message.epoch, block=message.block)
@@ -275,6 +280,7 @@ class Live:
             screen=self.screen,
             sequencer=self.sequencer,
             witness=self.witness,
+            compare=self._replayed,
         )
 
     def _shown_by(self, metrics: Metrics) -> Showing:

@@ -25,6 +25,8 @@ class Resuming:
         self.holders: Sequence[str] = ()
         self.blocks: dict[int, BlockDone] = {}
         """Those that an earlier server has shown and that are here again."""
+        self.sent: dict[int, BlockDone] = {}
+        """Those that a worker has computed and not heard to have left: an earlier server may have shown them too."""
         self.newest_number = 0
         """The newest number of a key change that anybody has reported."""
         self.is_over = False

@@ -4,7 +4,7 @@ One ordered link joins each worker to the server. The server also carries messag
 forwards a ``MoveMessage`` to the worker that its ``to`` names. Ledger operations travel as ``LedgerAsk``.
 
 A session's life:   Open -> Opened | Failed;  Inputs(b) -> BlockDone(b) -> Acknowledge(b);  Close -> Freed
-A new link:         Hello, then for each copy Held(b)... and Left(b)..., then Reported, then BlockDone(b) once more
+A new link:         Hello, then for each copy Held(b)... and Left(b)..., then BlockDone(b) once more, then Reported
 A worker's lease:   Beat(n) -> Alive(n)
 A snapshot is kept: Expect to the keeper;  TakeSnapshot -> SnapshotTaken;  Keep -> Kept to the keeper;  DropSnapshot
 ... and is used:    Revive -> Copies;  TakeOver -> Replayed(b)..., then BlockDone

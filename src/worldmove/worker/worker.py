@@ -121,8 +121,8 @@ class Worker:
         """There is a new link, perhaps to a new server: say all that is held, and send again what may be lost."""
         self.tools.send(self.hello())
         self.copies.tell_what_is_held()
-        self.tools.send(Reported(worker=self._identity.worker, incarnation=self._identity.incarnation))
         self.copies.send_again()
+        self.tools.send(Reported(worker=self._identity.worker, incarnation=self._identity.incarnation))
         self._protecting.begin_anew()
         if self._is_leaving:
             self._say_leaving()
