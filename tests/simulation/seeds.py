@@ -19,12 +19,21 @@ class Kept:
 
 
 def kept_seeds() -> tuple[Kept, ...]:
-    """Read the file, one a line: a seed, perhaps a horizon in seconds after ``@``, perhaps ``!``, and the cause."""
+    """Read the file, one a line: a seed, what its case has besides (the file says how), and the cause."""
     lines = [line for line in FILE.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
     return tuple(_kept(*line.split(maxsplit=1)) for line in lines)
 
 
 def _kept(seed: str, cause: str) -> Kept:
-    number, _, horizon = seed.removesuffix("!").partition("@")
+    case, _, protect = seed.removesuffix("!").partition("/")
+    number, _, horizon = case.partition("@")
     mask = ALONE if seed.endswith("!") else frozenset[str]()
-    return Kept(case=Case(seed=int(number), horizon_s=float(horizon) if horizon else None, mask=mask), cause=cause)
+    return Kept(
+        case=Case(
+            seed=int(number),
+            horizon_s=float(horizon) if horizon else None,
+            mask=mask,
+            protect_every=int(protect) if protect else None,
+        ),
+        cause=cause,
+    )

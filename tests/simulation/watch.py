@@ -237,10 +237,15 @@ class Watch:
         self._unprotected[session] = None
 
     def _is_covered(self, session: str, row: Row) -> bool:
-        """Whether a process with power other than the owner's has what could go on."""
+        """Whether a process with power other than the owner's has what could go on; or the owner a retired copy.
+
+        It was given the session for a copy that it had just let go, and its snapshot has become one: nothing is lost.
+        """
         owner = f"{row.owner}#{row.incarnation}"
-        copies = [node for (name, node), (phase, _) in self._copies.items() if name == session and phase in COMPLETE]
-        return any(node != owner for node in copies + [node for name, node in self._kept if name == session])
+        copies = {node: phase for (name, node), (phase, _) in self._copies.items() if name == session}
+        others = [node for node, phase in copies.items() if phase in COMPLETE]
+        others += [node for name, node in self._kept if name == session]
+        return any(node != owner for node in others) or copies.get(owner) == "retired"
 
     def suspected(self, worker: str) -> None:
         """The server takes a worker that may be alive for missing: it may play on beside the new owner, unshown."""
