@@ -175,29 +175,67 @@ def test_a_freeze_that_does_not_wait_until_the_rest_is_over_finds_what_is_there_
 
     async def story(fleet: Fleet) -> None:
         await prepared(fleet, waits_s=0.05)
-        told = said_by(fleet, Meet)
-        connect = paths["loopback"].connect
-
-        async def slow(ticket: bytes) -> Any:
-            channel = await connect(ticket)
-            pull = channel.pull
-
-            async def dragging(extents: Any, into: memoryview) -> None:
-                for extent in extents:
-                    await pull([extent], into)
-                    if told:
-                        await asyncio.sleep(0.02)
-
-            channel.pull = dragging
-            return channel
-
-        paths["loopback"].connect = slow
+        connect, closed = drag(paths["loopback"], said_by(fleet, Meet))
         end = last(await moved(fleet, "B"))
         assert end.in_place_bytes + end.moved_bytes + end.pulled_bytes == end.num_bytes
+        assert closed
+        assert not any(closed), "a path was let go of while somebody pulled over it"
         paths["loopback"].connect = connect
         await is_well_again(fleet)
 
     tell(story, transports=paths)
+
+
+def drag(path: Any, told: list[Any]) -> tuple[Any, list[int]]:
+    """Let every extent take a while once a rest was told. Return how it connected before, and, for each channel that
+    is closed, how many pulls were under way over it.
+    """
+    connect, closed = path.connect, list[int]()
+
+    async def slow(ticket: bytes) -> Any:
+        channel = await connect(ticket)
+        pull, close, pulling = channel.pull, channel.close, list[None]()
+
+        async def dragging(extents: Any, into: memoryview) -> None:
+            pulling.append(None)
+            try:
+                for extent in extents:
+                    await pull([extent], into)
+                    if told:
+                        await asyncio.sleep(0.02)
+            finally:
+                pulling.pop()
+
+        async def closing() -> None:
+            closed.append(len(pulling))
+            await close()
+
+        channel.pull, channel.close = dragging, closing
+        return channel
+
+    path.connect = slow
+    return connect, closed
+
+
+def test_a_world_whose_leaves_share_memory_since_they_were_described_has_no_rest_and_moves_all_the_same() -> None:
+    async def story(fleet: Fleet) -> None:
+        await prepared(fleet)
+        plays = fleet.on_post
+
+        def shares(message: AnyMoveMessage) -> None:
+            plays(message)
+            if isinstance(message, Base):
+                world = fleet.owner.world
+                assert isinstance(world, Rolling)
+                world.static = world.keys[0]
+
+        fleet.on_post = shares
+        frozen = said_by(fleet, Boundary)
+        await moved(fleet, "B")
+        assert frozen[0].changed is None
+        await is_well_again(fleet)
+
+    tell(story)
 
 
 def test_what_the_rest_brings_damaged_is_found_at_the_boundary_and_pulled() -> None:

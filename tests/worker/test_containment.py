@@ -13,7 +13,10 @@ from tests.worker.planted import Plant, PlantedError
 from tests.worker.test_move_between_workers import Pair
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Abandon, Ended, Gone, Proof
+from worldmove.move.source_inbox import SourceInbox
+from worldmove.move.undertaking import Undertaking
 from worldmove.transport.loopback import Loopback, LoopbackChannel
+from worldmove.worker.drivers import MAX_DRIVER_FAILURES
 from worldmove.worker.messages import BlockDone, Close, Copies, Describe, Failed, Fault, NotDone, Open, Save
 
 MOST = 40
@@ -175,6 +178,36 @@ def test_a_source_that_fails_before_its_proof_plays_on_and_one_that_fails_after_
         return moved(trial, plant, [])
 
     at_each_await("Drivers._drive_source", planted)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_world_whose_moves_all_fail_plays_on_and_one_whose_driver_fails_before_it_is_asked_anything_ends(
+    monkeypatch: pytest.MonkeyPatch, *, is_asked: bool
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise PlantedError("whatever it is asked")
+
+    async def main() -> None:
+        faults: list[str] = []
+        pair = Pair(on_fault=lambda task, error: faults.append(task))
+        await pair.open_on_a(3)
+        a = pair.benches["a"]
+        if is_asked:
+            monkeypatch.setattr(Undertaking, "prepare", fails)
+        else:
+            monkeypatch.setattr(SourceInbox, "live", fails)
+        for _ in range(2 * MAX_DRIVER_FAILURES):
+            pair.prepare("loopback")
+            await pair.settle()
+        a.inputs(3)
+        await pair.settle()
+        assert a.blocks()[-1] == (3 if is_asked else 2)
+        assert [failed.session for failed in a.of(Failed)] == ([] if is_asked else ["s-1"])
+        in_a_row = 1 + MAX_DRIVER_FAILURES  # after one that was there before, and had been asked
+        assert len(faults) == (2 * MAX_DRIVER_FAILURES if is_asked else 1 + in_a_row)
+        await pair.close()
+
+    run_virtually(main())
 
 
 def test_a_message_that_cannot_be_taken_ends_its_session_alone(monkeypatch: pytest.MonkeyPatch) -> None:

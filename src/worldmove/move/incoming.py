@@ -228,6 +228,8 @@ class Incoming:
             boundary = await self._boundary.heard()
             for task in early:
                 task.cancel()
+        if self._rounds is not None:
+            await self._rounds.let_go()  # only now: what was brought over at rest may have been on its way
         return boundary
 
     async def _clear(self) -> None:

@@ -116,8 +116,6 @@ class Rounds:
         except TimeoutError as error:
             reason, detail = self._patience.why(self._how_far())
             raise GaveUpError(DestinationEvent.TIME_OUT, reason, detail) from error
-        finally:
-            await self._let_go()
 
     async def follow(self) -> None:
         """Compute a component here, where there is one to be followed, until somebody ends this."""
@@ -160,9 +158,10 @@ class Rounds:
         """Let go of the path, where it is still held, and of what was computed beside the slot."""
         if self._following is not None:
             await self._following.free()
-        await self._let_go()
+        await self.let_go()
 
-    async def _let_go(self) -> None:
+    async def let_go(self) -> None:
+        """Let go of the path that was pulled over before the boundary, once nobody pulls over it any more."""
         if self._fetch is not None:
             await self._fetch.release()
 

@@ -72,6 +72,8 @@ class Source:
         self.session = session
         self.epoch = epoch
         self.phase = SourcePhase.LIVE if retired_at is None else SourcePhase.RETIRED
+        self.was_asked = False
+        """Whether it has heard of a move, or that it was replaced, while the copy was played."""
         self._waits_for_failover = waits_for_failover
         self._host = host
         self._copy = copy
@@ -240,7 +242,9 @@ class Source:
         await self._move.end()
         self._why, self._inquiry.boundary = Hint(), None
         while True:
-            match await self._inbox.live():
+            heard = await self._inbox.live()
+            self.was_asked = True
+            match heard:
                 case Prepare() as asked:
                     await self._move.prepare(asked)
                 case Begin() as begin:

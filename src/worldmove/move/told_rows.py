@@ -87,6 +87,8 @@ class ToldRows:
 
     def _looked(self, base: Manifest, manifest: Manifest, placement: Placement) -> RowLook | None:
         """Look at the rows; None where they are not cut as the other end would cut them."""
+        if len(manifest.storages) != len(base.storages):
+            return None
         rows = rows_of(manifest, placement, self.row_bytes)
         return look_at(self._copy.arena, rows) if rows is rows_of(base, placement, self.row_bytes) else None
 

@@ -20,7 +20,10 @@ from worldmove.worker.tools import Tools
 
 OWNED = (CopyPhase.LIVE, CopyPhase.FROZEN)
 MAX_DRIVER_FAILURES = 3
-"""Of one copy: a driver that fails wherever it begins would never let its worker rest."""
+"""Of one copy, in a row: a driver that fails wherever it begins would never let its worker rest.
+
+One that fails at what it was asked for begins no row: moves that fail take no world.
+"""
 
 
 class Drivers:
@@ -88,7 +91,7 @@ class Drivers:
         with self._containment.of("thaw", source.session):
             source.give_up("internal", self._containment.report("source", source.session, error))
             copy.thaw(source.epoch)
-            self.play(copy, num_failed=num_failed + 1)
+            self.play(copy, num_failed=0 if source.was_asked else num_failed + 1)
 
     def take(self, message: AnyMoveMessage) -> None:
         """Hand a message to its driver; an offer begins one."""
