@@ -70,8 +70,8 @@ class Board:
         """Do what is ordered for this point."""
         if self._memory[0] == 0:
             return
-        action, passes, wanted = self._read(0).split("|", 2)
-        if wanted != point:
+        action, passes, wanted = (*self._read(0).split("|", 2), "", "")[:3]
+        if wanted != point:  # or it was cleared while it was read
             return
         if int(passes):
             self._write(0, f"{action}|{int(passes) - 1}|{wanted}")

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from worldmove.errors import StateRefused
+from worldmove.errors import ManifestError, StateRefused
 from worldmove.state.by_id import ById
 from worldmove.state.check import item_bytes
 from worldmove.state.extent import Extent
@@ -75,7 +75,10 @@ def min_row_bytes(num_bytes: int) -> int:
 
 
 def rows_of(manifest: Manifest, placement: Sequence[int], min_row_bytes: int = MIN_ROW_BYTES) -> Rows:
-    """Return the rows of a state that lies in an arena. Raises StateRefused where there are more than MAX_ROWS."""
+    """Return the rows of a state that lies in an arena.
+
+    Raises StateRefused where there are more than MAX_ROWS, ManifestError where it has another number of places.
+    """
     views = tuple(leaf.content for leaf in manifest.leaves if isinstance(leaf.content, TensorLeaf | ArrayLeaf))
     return _placed(_of_same(ById(manifest.storages), views, min_row_bytes), tuple(placement))
 
@@ -84,7 +87,7 @@ def rows_of(manifest: Manifest, placement: Sequence[int], min_row_bytes: int = M
 @lru_cache(maxsize=8)
 def _placed(relative: ById[_Each], placement: tuple[int, ...]) -> Rows:
     if len(relative.value) != len(placement):
-        raise ValueError(f"{len(placement)} places for {len(relative.value)} storages")
+        raise ManifestError(f"{len(placement)} places for {len(relative.value)} storages")
     order = np.argsort(np.array(placement, dtype=np.int64), kind="stable").tolist()
     parts = [(relative.value[index].offsets + placement[index], relative.value[index].lengths) for index in order]
     return _rows([offsets for offsets, _ in parts], [lengths for _, lengths in parts])
