@@ -191,7 +191,7 @@ def test_a_block_that_another_holder_keeps_is_waited_for_before_a_player_is_let_
 
 
 def replaced(restart: Restart, replays: dict[int, tuple[bytes, ...]]) -> None:
-    """``a`` was replaced, and had not heard that blocks 6 and 7 had left; ``b`` has computed these anew, and goes on."""
+    """``a`` was replaced and had not heard that blocks 6 and 7 had left; ``b`` has computed these anew, and goes on."""
     for block, frames in replays.items():
         restart.gateway.take("b", Replayed(session=SESSION, epoch=2, block=block, frame_sha256=frames))
     restart.gateway.take("a", Left(session=SESSION, block=restart.computed[5]))
