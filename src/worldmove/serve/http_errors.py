@@ -1,11 +1,13 @@
 """Errors as HTTP says them: a status, a code, a sentence. See docs/operations.md for every code."""
 
+import asyncio
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from worldmove.errors import WorldMoveError
 from worldmove.serve import http_models as body
@@ -55,6 +57,28 @@ def answer_errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def unexpected(_: Request, error: Exception) -> JSONResponse:
         return _error(500, _fields("internal", f"The server failed: {type(error).__name__}; its log says more."))
+
+
+def told_of_the_end(app: ASGIApp) -> ASGIApp:
+    """Have whoever still waits for an answer when the server ends be told so: a move, say, may take longer than that."""
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await app(scope, receive, noted if scope["type"] == "http" else send)
+        except asyncio.CancelledError:
+            if scope["type"] != "http" or has_begun:
+                raise
+            fields = _fields("server_ends", "The server ends. What was asked for may be done all the same: look again.")
+            await _error(503, fields)(scope, receive, send)
+
+    return answered
 
 
 def _fields(code: str, message: str, *, session_runs: bool | None = None) -> body.ErrorFields:

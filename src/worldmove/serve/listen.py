@@ -10,6 +10,7 @@ from starlette.types import ASGIApp
 
 from worldmove.errors import UserError
 from worldmove.serve.guard import Guard
+from worldmove.serve.http_errors import told_of_the_end
 from worldmove.serve.limits import HttpLimits
 
 GRACE_S = 2
@@ -70,7 +71,7 @@ async def answering(
     guard = Guard(limits, on_refused)
     http = _Http(
         uvicorn.Config(
-            app,
+            told_of_the_end(app),
             http=guard.http(),
             h11_max_incomplete_event_size=limits.max_head_bytes,
             ws=guard.websocket(),
