@@ -60,7 +60,7 @@ def answer_errors(app: FastAPI) -> None:
 
 
 def told_of_the_end(app: ASGIApp) -> ASGIApp:
-    """Have whoever still waits for an answer when the server ends be told so: a move, say, may take longer than that."""
+    """Have whoever still waits for an answer when the server ends be told so: a move may take longer than that."""
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         has_begun = False
