@@ -4,6 +4,7 @@ What plays worlds in real time (the marker ``alone``) waits more than it compute
 the others, which run JOBS at a time. It is told of when both have ended.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,10 +20,12 @@ def main(jobs: str, arguments: Sequence[str]) -> int:
     others = ("-n", jobs, "-m", "not alone", *arguments)
     # A cache each: who ends last would otherwise forget what failed in the other.
     alone = ("-m", "alone", "-o", "cache_dir=.pytest_cache/alone", *arguments)
+    # A hundred processes are begun: where none may keep what it compiled, each compiles the package anew.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with (
         tempfile.TemporaryFile() as told,
-        subprocess.Popen([*PYTEST, *others]) as computing,
-        subprocess.Popen([*PYTEST, *alone], stdout=told, stderr=subprocess.STDOUT) as playing,
+        subprocess.Popen([*PYTEST, *others], env=environment) as computing,
+        subprocess.Popen([*PYTEST, *alone], env=environment, stdout=told, stderr=subprocess.STDOUT) as playing,
     ):
         try:
             statuses = (computing.wait(), playing.wait())

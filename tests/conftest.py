@@ -1,9 +1,14 @@
 """What all tests share: which need the machine for themselves, and the order in which they run."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.nursed import Nursed
 
 # How fast the machine is at this moment is no property of what is tested.
 settings.register_profile(
@@ -14,14 +19,16 @@ settings.load_profile("any speed")
 TESTS = Path(__file__).parent
 ALONE = (
     "browser",
+    "cli/benches/test_live_run.py",
     "faults",
     "fleet/test_two_workers.py",
     "hostile/test_clients.py",
     "serve/test_restart.py",
     "serve/test_server.py",
     "test_metrics_page.py",
+    "worker/test_neighbours.py",
 )
-"""Folders and files whose tests play worlds in real time in real processes: one at a time."""
+"""Folders and files whose tests play worlds in real time in real processes: one at a time. The marker's one place."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -37,6 +44,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what must be alone, and run the browser's tests last: its driver keeps a loop running in this thread."""
     for item in items:
+        if item.get_closest_marker("alone"):
+            raise pytest.UsageError(f"{item.nodeid} would be run by neither part: name its file in ALONE")
         if _is_among(item.path.relative_to(TESTS), ALONE):
             item.add_marker(pytest.mark.alone)
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
@@ -44,3 +53,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _is_among(path: Path, names: tuple[str, ...]) -> bool:
     return any(path.is_relative_to(name) for name in names)
+
+
+@pytest.fixture(scope="session")
+def nursed(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Nursed]":
+    """Where workers of real servers come from, for all tests of this process."""
+    from tests.nursed import nursed_in
+
+    with nursed_in(tmp_path_factory.mktemp("nursery")) as nursed:
+        yield nursed

@@ -32,3 +32,13 @@ def test_both_parts_get_the_arguments_and_what_each_says_is_shown(
     computing, playing = capfd.readouterr().out.splitlines()
     assert computing == "['-n', '3', '-m', 'not alone', '-k', 'ledger']"
     assert playing == "['-m', 'alone', '-o', 'cache_dir=.pytest_cache/alone', '-k', 'ledger']"
+
+
+def test_what_is_compiled_is_kept_wherever_it_is_run(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(both, "PYTEST", (sys.executable, "-S", "-c", "import sys; print(sys.dont_write_bytecode)"))
+    both.main("2", ())
+    sys.stdout.flush()
+    assert capfd.readouterr().out.split() == ["False", "False"]

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.nursed import Nursed
 from worldmove.serve.server import inhabited
 from worldmove.serve.server_config import ServerConfig
 from worldmove.worker.config import WorkerConfig
@@ -38,7 +39,7 @@ def ours(family: Metric) -> bool:
 
 
 @pytest.fixture(scope="module")
-def played() -> tuple[int, str, Families, list[dict[str, Any]]]:
+def played(nursed: Nursed) -> tuple[int, str, Families, list[dict[str, Any]]]:
     """The example client's exit status and output, the metrics after it, and the moves of the server."""
 
     async def main() -> tuple[int, str, Families, list[dict[str, Any]]]:
@@ -59,7 +60,7 @@ def played() -> tuple[int, str, Families, list[dict[str, Any]]]:
         families = {family.name: family for family in text_string_to_metric_families(text) if ours(family)}
         return client.returncode or 0, said.decode(), families, moves
 
-    return asyncio.run(main())
+    return nursed.serve(main())
 
 
 def shown(families: Families) -> dict[str, frozenset[str]]:

@@ -264,13 +264,20 @@ def test_an_answer_that_no_server_of_ours_gives_is_one_sentence(status: int, bod
     ],
 )
 def test_a_usage_mistake_is_one_sentence_and_status_2(arguments: tuple[str, ...], says: str) -> None:
-    ran = worldmove_process(*arguments)
+    ran = worldmove(*arguments)
     assert ran.status == ExitCode.USAGE
     assert says in ran.err
     assert "Traceback" not in ran.err
     as_json = worldmove(*arguments, "--json")
     assert as_json.status == ExitCode.USAGE
     assert as_json.document["error"]["code"] == "usage"
+
+
+def test_a_shell_sees_what_a_usage_mistake_is() -> None:
+    ran = worldmove_process("sesions")
+    assert ran.status == ExitCode.USAGE
+    assert "Did you mean 'sessions'?" in ran.err
+    assert "Traceback" not in ran.err
 
 
 def test_the_command_line_is_there_before_torch_is_imported() -> None:

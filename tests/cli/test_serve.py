@@ -63,7 +63,7 @@ def test_a_server_says_where_it_answers_and_ends_with_0_and_without_workers_at_s
 
 @pytest.mark.slow
 def test_a_server_that_is_interrupted_while_it_starts_leaves_no_worker_behind() -> None:
-    with begun("serve", *TINY, "--port", "0") as server:
+    with begun("serve", *TINY, "--workers", "1", "--port", "0") as server:
         deadline = time.monotonic() + 60
         while not (workers := children(server.pid)):
             assert time.monotonic() < deadline

@@ -9,7 +9,8 @@ import pytest
 import structlog
 
 from tests.faults.house import House, house_of, quiet
-from tests.faults.nursery import Nursery, nursery_in
+from tests.faults.nursery import Nursery
+from tests.nursed import Nursed
 
 T = TypeVar("T")
 
@@ -27,14 +28,12 @@ class Ground:
 
 
 @pytest.fixture(scope="session")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def ground(nursed: Nursed) -> Iterator[Ground]:
     quiet()
-    with asyncio.Runner() as runner:
-        stack = AsyncExitStack()
-        try:
-            nursery = runner.run(stack.enter_async_context(nursery_in(tmp_path_factory.mktemp("nursery"))))
-            house = runner.run(stack.enter_async_context(house_of(nursery)))
-            yield Ground(runner, nursery, house)
-        finally:
-            runner.run(stack.aclose())
-            structlog.reset_defaults()
+    stack = AsyncExitStack()
+    try:
+        house = nursed.run(stack.enter_async_context(house_of(nursed.nursery)))
+        yield Ground(nursed.runner, nursed.nursery, house)
+    finally:
+        nursed.run(stack.aclose())
+        structlog.reset_defaults()

@@ -5,9 +5,9 @@ from collections.abc import Awaitable
 
 import pytest
 
-from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import Fleet, eventually, fleet_of_two
 from tests.fleet.playing import replayed
+from tests.nursed import Nursed
 from worldmove.errors import UserError
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.views import SessionView

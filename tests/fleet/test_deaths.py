@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import Fleet, eventually, fleet_of_two
 from tests.fleet.playing import Play, ShownBlock, replayed
+from tests.nursed import Nursed
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.reports import MoveReport, Outcome
@@ -164,15 +164,15 @@ def test_a_session_is_lost_when_its_only_worker_is_killed_and_the_worker_comes_b
     assert workers == [(WorkerState.READY, 2, 3), (WorkerState.READY, 1, 3)]
 
 
-def test_stopping_ends_every_process_with_status_0_and_leaves_no_folder() -> None:
+def test_stopping_ends_every_process_with_status_0_and_leaves_no_folder(nursed: Nursed) -> None:
     async def run() -> tuple[list[int], Path | None, list[object]]:
-        async with fleet_of_two() as fleet:
+        async with fleet_of_two(nursery=nursed.nursery) as fleet:
             await opened(fleet)
             await fleet.gateway.play("s-1", 3)
             pids, folder = [fleet.pid("worker-1"), fleet.pid("worker-2")], fleet.hosts.run_dir
         return pids, folder, [fields["status"] for event, fields in fleet.logged if event == "worker_gone"]
 
-    pids, folder, statuses = asyncio.run(run())
+    pids, folder, statuses = nursed.run(run())
     assert statuses == [0, 0]
     assert folder is not None
     assert not folder.exists()

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import Fleet, eventually, fleet_of_two
 from tests.fleet.playing import Play, replayed
+from tests.nursed import Nursed
 from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine

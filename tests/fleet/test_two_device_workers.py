@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import fleet_of_two
 from tests.fleet.playing import Play, every_change_used_once, replayed
 from tests.fleet.test_two_workers import SEED, move_under_play
+from tests.nursed import Nursed
 from tests.worker.device_engine import build
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.reports import MoveReport, Outcome

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.fleet.conftest import Nursed
 from tests.fleet.fleet_of_two import Fleet, fleet_of_two
 from tests.fleet.playing import Play, every_change_used_once, replayed
+from tests.nursed import Nursed
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.worker.engines import build_engine

@@ -8,7 +8,6 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -19,6 +18,7 @@ import structlog
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidMessage
 
+from tests.forks import FORKS
 from tests.serve.logging_engine import FOLDER
 from worldmove.serve.frames import FrameHeader, unpack
 from worldmove.serve.receipts import claim_of
@@ -28,11 +28,6 @@ from worldmove.worker.config import WorkerConfig
 
 ROOT = Path(__file__).parents[2]
 ENGINE = "python:tests.serve.logging_engine:engine"
-
-
-# A server's imports take seconds: they are done once, in the process that every server is forked from.
-FORKS = get_context("forkserver")
-FORKS.set_forkserver_preload(["worldmove.serve.server", "tests.serve.logging_engine"])
 
 
 def free_port() -> int:

@@ -1,4 +1,4 @@
-"""The whole server: real workers, real sockets, the small engine."""
+"""The whole server: real workers (from a nursery), real sockets, the small engine."""
 
 import asyncio
 import hashlib
@@ -15,6 +15,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from tests.nursed import Nursed
 from worldmove.serve.frames import FrameHeader, Kind, unpack
 from worldmove.serve.house import House
 from worldmove.serve.player import CloseCode
@@ -89,7 +90,7 @@ async def playing(house: House, session: str) -> AsyncIterator[Client]:
             await asyncio.gather(reading, return_exceptions=True)
 
 
-def with_server(work: Callable[[House, httpx.AsyncClient], Awaitable[None]]) -> None:
+def with_server(nursed: Nursed, work: Callable[[House, httpx.AsyncClient], Awaitable[None]]) -> None:
     async def run() -> None:
         async with (
             inhabited(CONFIG, lambda _: None) as house,
@@ -97,7 +98,7 @@ def with_server(work: Callable[[House, httpx.AsyncClient], Awaitable[None]]) -> 
         ):
             await work(house, http)
 
-    asyncio.run(run())
+    nursed.serve(run())
 
 
 def replayed(house: House, session: str, seed: int) -> list[bytes]:
@@ -109,7 +110,7 @@ def replayed(house: House, session: str, seed: int) -> list[bytes]:
 
 
 @pytest.mark.slow
-def test_a_world_that_is_moved_reloaded_taken_over_and_rested_equals_a_replay_of_its_log() -> None:
+def test_a_world_that_is_moved_reloaded_taken_over_and_rested_equals_a_replay_of_its_log(nursed: Nursed) -> None:
     seen: list[tuple[FrameHeader, bytes]] = []
     pressed = 0
 
@@ -155,11 +156,13 @@ def test_a_world_that_is_moved_reloaded_taken_over_and_rested_equals_a_replay_of
         numbers = [change.number for change in changes if change not in released]
         assert numbers == list(range(1, pressed + 1))
 
-    with_server(work)
+    with_server(nursed, work)
 
 
 @pytest.mark.slow
-def test_a_damaged_move_changes_nothing_a_recovered_copy_comes_and_goes_and_a_killed_owner_is_said() -> None:
+def test_a_damaged_move_changes_nothing_a_recovered_copy_comes_and_goes_and_a_killed_owner_is_said(
+    nursed: Nursed,
+) -> None:
     async def work(house: House, http: httpx.AsyncClient) -> None:
         session = (await http.post("/api/sessions", json={"seed": 3, "worker": "worker-1"})).json()["session"]
         async with playing(house, session) as client:
@@ -183,4 +186,4 @@ def test_a_damaged_move_changes_nothing_a_recovered_copy_comes_and_goes_and_a_ki
             await client.until(lambda: client.socket.close_code is not None)
             assert client.socket.close_code == CloseCode.SESSION_ENDED
 
-    with_server(work)
+    with_server(nursed, work)

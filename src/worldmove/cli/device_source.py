@@ -6,6 +6,8 @@ path (of ``peer`` the handle, else the ticket), and ends with its input.
 
 import random
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -30,6 +32,15 @@ def tile(number: int, seed: int) -> HostBytes:
 def main() -> None:
     """Fill the memory, say by what it is had, and hold it until standard input ends."""
     device, num_bytes, seed, name, socket = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5]
+    with held(device, num_bytes, seed, name, socket) as said:
+        sys.stdout.write(said.hex() + "\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+
+
+@contextmanager
+def held(device: str, num_bytes: int, seed: int, name: str, socket: str) -> Iterator[bytes]:
+    """Hold the pattern in this process; yield what it is had by. Raises UserError if there is no such device."""
     kit = kit_of(device)
     if kit is None:
         raise UserError(f"{device} is no device")
@@ -38,16 +49,10 @@ def main() -> None:
         part = tile(number, seed)[: num_bytes - number * TILE_BYTES]
         arena.write(number * TILE_BYTES, part)
     if name == "peer":
-        _hold(arena.handle)
+        yield arena.handle
     else:
         with PathHere(Path(socket), kit, random.Random(seed), name) as path:
-            _hold(path.export(arena))
-
-
-def _hold(said: bytes) -> None:
-    sys.stdout.write(said.hex() + "\n")
-    sys.stdout.flush()
-    sys.stdin.read()
+            yield path.export(arena)
 
 
 if __name__ == "__main__":

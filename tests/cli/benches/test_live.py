@@ -1,4 +1,4 @@
-"""The live loop: blocks told apart by what went on, goals that can be missed, and a run whose replay is equal."""
+"""The live loop: blocks told apart by what went on, goals that can be missed."""
 
 import json
 from dataclasses import replace
@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from worldmove.cli.benches.live import LiveRun, replayed_all, run_live, together
+from worldmove.cli.benches.live import LiveRun, replayed_all, together
 from worldmove.cli.benches.live_asked import LiveAsked
 from worldmove.cli.benches.live_blocks import Segment, late, of_segments, parted
 from worldmove.cli.benches.live_found import LiveFound
 from worldmove.cli.benches.player import Seen
 from worldmove.cli.benches.tap import Arrival
-from worldmove.serve.server_config import ServerConfig
-from worldmove.worker.config import WorkerConfig
 
 DOUBLE = "python:tests.worker.device_engine:build_calm"
 SEGMENTS = (
@@ -141,27 +139,3 @@ def test_between_two_gpus_a_pause_may_be_longer() -> None:
     here = a_run([], [], reports=[report])
     assert here.misses() == ["pause p99 over 15 ms"]
     assert replace(here, gpus=("0", "1")).misses() == []
-
-
-@pytest.mark.slow
-@pytest.mark.alone
-def test_worlds_on_a_device_move_both_ways_at_once_beside_another_and_their_replays_are_equal() -> None:
-    worker = WorkerConfig(engine=DOUBLE, num_slots=5, log_level="warning")
-    config = ServerConfig(port=0, num_workers=2, worker=worker, gpus=("0", "1"), account_every=4)
-    asked = LiveAsked(moves=4, every=2, segment=2, residents=1, after=6, control=0.5, sessions=2)
-    found = LiveFound(run=run_live(config, asked, lambda _: None), check_blocks=2, gpus=config.gpus, head={})
-    assert found.fields()["directions"] == {"worker-1 to worker-2": 2, "worker-2 to worker-1": 2}
-    assert [segment.with_moves for segment in found.run.segments] == [True, False, True, False]
-    lengths = [segment.blocks[1] - segment.blocks[0] for segment in found.run.segments]
-    assert sum(lengths[1::2]) < sum(lengths[::2])
-    replay = found.run.replay
-    assert replay["equal"]
-    assert replay["num_moves"] == 4
-    assert [each["num_moves"] for each in replay["worlds"]] == [2, 2]
-    ends = [found.run.segments[-1].blocks[1], found.run.segments[-1].others[0][1]]
-    for end, each in zip(ends, replay["worlds"], strict=True):
-        assert end + asked.after <= each["num_blocks"] + 1
-    assert replay["num_states"] >= 4
-    frames = found.fields()["frames"]
-    assert (frames["damaged"], frames["missing"], frames["checks_unequal"]) == (0, 0, 0)
-    assert frames["checks"] > 0

@@ -1,0 +1,13 @@
+"""Processes that begin in a tenth of a second: what they import takes seconds, and is imported once, to fork from."""
+
+from multiprocessing import get_context
+
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload(
+    [
+        "worldmove.serve.server",
+        "worldmove.cli.benches.served",
+        "worldmove.cli.benches.direct",
+        "tests.worker.device_engine",
+    ]
+)
