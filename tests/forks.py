@@ -8,6 +8,7 @@ FORKS.set_forkserver_preload(
         "worldmove.serve.server",
         "worldmove.cli.benches.served",
         "worldmove.cli.benches.direct",
+        "tests.transport.exporter",
         "tests.worker.device_engine",
     ]
 )

@@ -1,37 +1,36 @@
 """A second process that exports an arena, shared by every test that needs one."""
 
-import subprocess
-import sys
+import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
+from tests.forks import FORKS
+from tests.transport import exporter
 from tests.transport.conformance import SIZE
-
-ROOT = Path(__file__).parents[2]
 
 
 class OtherProcess:
     """The exporting process, by its standard input and output."""
 
     def __init__(self, kind: str, where: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.transport.exporter", kind, where, str(SIZE)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env={"PYTHONPATH": f"{ROOT}/src:{ROOT}", "PATH": "/usr/bin:/bin"},
-            text=True,
-        )
+        (orders, mine), (theirs, answers) = FORKS.Pipe(duplex=False), FORKS.Pipe(duplex=False)
+        self._process = FORKS.Process(target=exporter.begin, args=(kind, where, SIZE, orders, answers), daemon=True)
+        self._process.start()
+        self._orders = os.fdopen(os.dup(mine.fileno()), "w")
+        self._answers = os.fdopen(os.dup(theirs.fileno()))
+        for end in (orders, mine, theirs, answers):
+            end.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
 
     def ask(self, words: str) -> str:
         """Give one order, and return the answer."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(words + "\n")
-        self._process.stdin.flush()
-        return self._process.stdout.readline().strip()
+        self._orders.write(words + "\n")
+        self._orders.flush()
+        return self._answers.readline().strip()
 
     def kill(self) -> None:
         """End it as a crash does."""
@@ -40,7 +39,10 @@ class OtherProcess:
 
     def join(self) -> None:
         """Close its input, and wait for its end."""
-        self._process.communicate()
+        self._orders.close()
+        self._process.join()
+        self._answers.close()
+        self._process.close()
 
 
 @pytest.fixture(scope="session")

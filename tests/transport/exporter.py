@@ -1,13 +1,13 @@
 """A process that exports one arena by the path it is told, and does what it is told on its standard input.
 
-    exporter.py shm SOCKET SIZE | exporter.py tcp ADDRESS SIZE | exporter.py staged SOCKET SIZE
-
 Takes ``export``, ``write OFFSET HEX``, ``withdraw``; answers each with a line; ends with its input.
 """
 
 import asyncio
 import functools
+import os
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +46,16 @@ def path_of(kind: str, where: str) -> AnyPath:
     if kind == "staged":
         return Staged(config=staged_config(where), kit=KIT, new_thread=OneThread, tokens=token)
     return SharedMemory(config=ShmConfig(path=Path(where)), blocking=inline, tokens=token)
+
+
+def begin(kind: str, where: str, size: int, orders: Connection, answers: Connection) -> None:
+    """Export by ``shm`` or ``staged`` at a socket, or by ``tcp`` at an address. Two pipes become input and output."""
+    os.dup2(orders.fileno(), 0)
+    os.dup2(answers.fileno(), 1)
+    sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+    orders.close()
+    answers.close()
+    asyncio.run(main(kind, where, size))
 
 
 async def main(kind: str, where: str, size: int) -> None:
@@ -90,7 +100,3 @@ def pattern(size: int) -> bytes:
     """Bytes in which every place is told from its neighbours."""
     words = b"".join(((number * 2654435761) % (1 << 32)).to_bytes(4, "little") for number in range(16384))
     return (words * (size // len(words) + 1))[:size]
-
-
-if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))

@@ -327,7 +327,7 @@ def test_a_source_killed_in_the_middle_of_a_pull_is_heard_of_at_once_and_nothing
             pull = asyncio.create_task(channel.pull(WHOLE * 4000, into.buffer))
             await asyncio.sleep(0.05)
             assert not pull.done()
-            os.kill(other._process.pid, signal.SIGKILL)
+            os.kill(other.pid, signal.SIGKILL)
             begin = time.perf_counter()
             with pytest.raises(TransportError):
                 await pull
