@@ -1,10 +1,9 @@
-"""A server without processes, for the command line's tests: ``python -m tests.cli.fake_server PORT_FILE``.
+"""A server without workers, for the command line's tests, in a process of its own.
 
 A move to a worker named after an outcome ends with that outcome.
 """
 
 import asyncio
-import sys
 from pathlib import Path
 
 from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds
@@ -51,5 +50,6 @@ async def serve(port_file: Path) -> None:
             await asyncio.Event().wait()
 
 
-if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1])))
+def begin(port_file: Path) -> None:
+    """Serve, and write where into a file."""
+    asyncio.run(serve(port_file))

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from tests.cli.command import Ran, worldmove
+from tests.cli.fake_server import begin
+from tests.forks import FORKS
 from worldmove import __version__
 from worldmove.cli.acting import BY_CANCELLED
 from worldmove.cli.client import Client
@@ -42,17 +44,18 @@ def worldmove_process(*arguments: str, **environment: str) -> Ran:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port_file = tmp_path_factory.mktemp("server") / "url"
-    process = subprocess.Popen([sys.executable, "-m", "tests.cli.fake_server", str(port_file)], env=ENVIRONMENT)
+    process = FORKS.Process(target=begin, args=(port_file,), daemon=True)
+    process.start()
     try:
         deadline = time.monotonic() + 100
         while not (port_file.exists() and port_file.read_text()):
-            assert process.poll() is None
+            assert process.is_alive()
             assert time.monotonic() < deadline
             time.sleep(0.05)
         yield port_file.read_text()
     finally:
         process.kill()
-        process.wait()
+        process.join()
 
 
 @pytest.fixture
