@@ -13,6 +13,8 @@ from collections.abc import Sequence
 NOTHING_SELECTED = 5
 INTERRUPTED = 130
 PYTEST = (sys.executable, "-m", "pytest")
+YIELDING = ("nice", "-n", "5")
+"""What computes lets what plays in real time go first: a world has its period, whatever else the machine does."""
 
 
 def main(jobs: str, arguments: Sequence[str]) -> int:
@@ -24,7 +26,7 @@ def main(jobs: str, arguments: Sequence[str]) -> int:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with (
         tempfile.TemporaryFile() as told,
-        subprocess.Popen([*PYTEST, *others], env=environment) as computing,
+        subprocess.Popen([*YIELDING, *PYTEST, *others], env=environment) as computing,
         subprocess.Popen([*PYTEST, *alone], env=environment, stdout=told, stderr=subprocess.STDOUT) as playing,
     ):
         try:

@@ -42,3 +42,13 @@ def test_what_is_compiled_is_kept_wherever_it_is_run(
     both.main("2", ())
     sys.stdout.flush()
     assert capfd.readouterr().out.split() == ["False", "False"]
+
+
+def test_what_plays_in_real_time_goes_before_what_computes(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(both, "PYTEST", (sys.executable, "-S", "-E", "-c", "import os; print(os.nice(0))"))
+    both.main("2", ())
+    sys.stdout.flush()
+    computing, playing = map(int, capfd.readouterr().out.split())
+    assert computing == min(19, playing + 5)
