@@ -49,6 +49,10 @@ class EarlyWord:
             self._handed = deque(maxlen=MOST_HANDED)
         return tuple(self._handed.popleft() for _ in range(len(self._handed)))
 
+    def hush_handed(self) -> None:
+        """Nobody asks for what is handed on any more: what is kept of it goes, and no more is kept."""
+        self._handed = None
+
     def hush(self) -> None:
         """Nobody wants to know any more."""
         self._finals = self._handed = None

@@ -83,7 +83,7 @@ class SourceOfMove:
         self._copy.early.hush()
 
     def hush_handed(self) -> None:
-        self._copy.handed = None
+        self._copy.early.hush_handed()
 
     @property
     def followed(self) -> tuple[str, ...]:
