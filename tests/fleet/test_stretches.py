@@ -151,3 +151,13 @@ def test_a_freeze_to_start_with_is_one_more_of_those_that_others_have_measured()
     warmed_up = Fixed(freeze_s=0.001, is_measured=True)
     assert of(Strategy.REPLAY, moved(), start=warmed_up).freeze_s == pytest.approx(0.002)
     assert of(Strategy.REPLAY, moved(), start=Fixed(freeze_s=0.001)).freeze_s == pytest.approx(0.003)
+
+
+def test_what_moves_over_this_very_path_have_left_is_known_and_what_others_have_is_a_least() -> None:
+    fast = with_rows(moved(**{**ROWED, "transport": "shm"}))
+    slow = with_rows(moved(**{**ROWED, "pulled_bytes": 0}))
+    assert (of(Strategy.PRE_COPY, fast).is_left_known, of(Strategy.PRE_COPY, fast).left_bytes) == (False, 30_000_000)
+    found = of(Strategy.PRE_COPY, fast, fast, slow)
+    assert (found.is_left_known, found.left_bytes) == (True, 0)
+    assert not of(Strategy.STREAMING, slow).is_left_known  # by one like it
+    assert not copied(moved()).is_left_known

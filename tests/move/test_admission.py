@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.move.measuring import FAST, anything, roomy
 from worldmove.move.admission import Verdict, admit
 from worldmove.move.measured import COMMIT_S, FREEZE_S, INSTALL_S, WORDS, Fixed, Measured
-from worldmove.move.reckoning import RECKONERS, REST
+from worldmove.move.reckoning import RECKONERS, REST, STANDS, rest_s
 from worldmove.move.strategy import Strategy
 
 ALL = tuple(Strategy)
@@ -279,7 +279,7 @@ def test_a_landing_that_begins_ahead_of_the_freezes_end_costs_only_what_comes_af
 
 
 def test_what_comes_over_while_a_session_stands_still_is_not_left_but_for_what_never_did() -> None:
-    slow = replace(FAST, path_rate=100e6, horizon_s=1.0)
+    slow = replace(FAST, path_rate=100e6, horizon_s=1.0, block_s=None)
     assert times(admit(slow, Strategy.PRE_COPY))["land"] == pytest.approx(0.06)
     rested = replace(slow, fixed=Fixed(num_moves=1, rest_s=0.03, left_bytes=1_000_000))
     assert times(admit(rested, Strategy.PRE_COPY))["land"] == pytest.approx(0.03)
@@ -310,7 +310,7 @@ def test_what_is_told_of_rows_grows_with_the_state_and_shrinks_with_none() -> No
 
 
 def test_before_any_move_a_share_of_the_time_until_somebody_waits_is_counted_on_for_what_differs_to_come() -> None:
-    slow = replace(FAST, path_rate=100e6, horizon_s=0.05 / REST)
+    slow = replace(FAST, path_rate=100e6, horizon_s=0.05 / REST, block_s=None)
     first = admit(replace(slow, fixed=Fixed()), Strategy.PRE_COPY)
     assert times(first)["land"] == pytest.approx(0.06 - 0.05)
     assert (first.before[-1].name, first.at_risk_s) == ("rest", pytest.approx(0.05))
@@ -318,3 +318,19 @@ def test_before_any_move_a_share_of_the_time_until_somebody_waits_is_counted_on_
     assert [times(wide)[name] for name in ("reconcile", "moves", "land")] == [0.0, 0.0, 0.0]
     assert wide.at_risk_s == pytest.approx(0.006)
     assert admit(FAST, Strategy.REPLAY).at_risk_s == admit(FAST).at_risk_s == 0.0
+
+
+def test_a_block_that_is_computed_alone_says_how_long_a_session_stands_still_where_the_horizon_says_less() -> None:
+    """While moves go on, blocks beside them take longer, and the horizon is shorter for that."""
+    slow = replace(FAST, path_rate=100e6, horizon_s=0.02, period_s=0.08, block_s=0.01, fixed=Fixed())
+    assert rest_s(slow) == pytest.approx(STANDS * 0.07)
+    assert rest_s(replace(slow, block_s=0.5)) == pytest.approx(REST * 0.02)
+    assert rest_s(replace(slow, still_s=0.001)) == 0.001
+
+
+def test_what_was_left_over_this_path_is_what_will_be_however_fast_it_is_said_to_be() -> None:
+    known = replace(
+        FAST, path_rate=1e6, horizon_s=100.0, fixed=Fixed(num_moves=3, left_bytes=2_000, is_left_known=True)
+    )
+    assert times(admit(known, Strategy.PRE_COPY))["land"] == pytest.approx(0.002)
+    assert times(admit(replace(known, num_bytes=1_000), Strategy.PRE_COPY))["land"] == pytest.approx(0.001)

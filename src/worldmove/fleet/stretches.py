@@ -87,6 +87,8 @@ def _learned(route: Route, strategy: Strategy, parts: Sequence[Accounted], pace:
     landed = [part.land_s for (told, _), part in zip(parts, cut, strict=True) if told.transport == route.transport]
     reconciled = [part.reconcile_s for part in cut if part.reconcile_s is not None]
     halted = [part.halt_s for part in cut if part.halt_s is not None]
+    own = [found for found in parts if (found[0].transport, found[0].strategy) == (route.transport, strategy.value)]
+    is_left_known = bool(own) and strategy not in WHOLE
     return Fixed(
         freeze_s=median(part.freeze_s for part in cut),
         boundary_s=median(part.boundary_s for part in cut),
@@ -96,7 +98,8 @@ def _learned(route: Route, strategy: Strategy, parts: Sequence[Accounted], pace:
         verify_s=median(part.verify_s for part in cut),
         commit_s=median(part.commit_s for part in cut),
         halt_s=median(halted) if halted else None,
-        left_bytes=0 if strategy in WHOLE else _left(parts, pace),
+        left_bytes=0 if strategy in WHOLE else _left(own or parts, pace),
+        is_left_known=is_left_known,
         rest_s=median(part.rest_s for part in cut),
         is_rested=all(part.is_rested for part in cut),
         num_bytes=median_low([report.num_bytes for report, _ in parts]),

@@ -60,6 +60,8 @@ class Fixed:
     """From the freeze until a follower stands still. Below zero: before it; None: no replay has measured it."""
     left_bytes: int = 0
     """What was left for the boundary however long the session had stood still before it."""
+    is_left_known: bool = False
+    """Whether that is of moves by this very strategy over this very path: then it is what will be left."""
     rest_s: float = 0.0
     """How long before its freeze a session stood still while what differs was brought over."""
     is_rested: bool = False

@@ -49,6 +49,10 @@ The session stands still for half of it, until the next list comes; a quarter of
 looking for them (75 to 90 of 325 ms, of a large state).
 """
 
+STANDS = 2 * REST
+"""The same of the time between a block's end and the next list, where it is known what a block takes that is computed
+alone: moves make blocks longer which lie beside them, and so does the horizon say less while they go on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
@@ -152,9 +156,12 @@ def _rest(measured: Measured, made: float) -> tuple[Term, ...]:
 def _left(measured: Measured, made: float) -> float:
     """Return what is pulled in the pause: while the session stands still before it, some of it comes over.
 
-    No less is left than was left of earlier moves, however long that was. Where it was always long enough, the freeze
-    has waited for it, and waits longer for a slower path: counted on is a share of the time until somebody waits.
+    As much as was left of earlier moves over this path, where there were any; no less than was left of any, however
+    long that was. Where it was always long enough, the freeze has waited for it, and waits longer for a slower path:
+    counted on is a share of the time until somebody waits.
     """
+    if measured.fixed.is_left_known:
+        return min(float(measured.num_bytes), measured.fixed.left_bytes * growth(measured))
     rested = made - measured.rate("path_rate") * rest_s(measured)
     return min(float(measured.num_bytes), max(rested, measured.fixed.left_bytes * growth(measured)))
 
@@ -166,7 +173,12 @@ def rest_s(measured: Measured) -> float:
     """
     fixed = measured.fixed
     waits_s = min(measured.rate("horizon_s"), measured.still_s)  # where nobody waits, its ends do
-    return max(fixed.rest_s, REST * waits_s if fixed.is_rested or not fixed.num_moves else 0.0)
+    if fixed.num_moves and not fixed.is_rested:
+        return fixed.rest_s
+    stands_s = 0.0
+    if measured.period_s is not None and measured.block_s is not None:
+        stands_s = min(measured.still_s, STANDS * max(0.0, measured.period_s - measured.block_s))
+    return max(fixed.rest_s, REST * waits_s, stands_s)
 
 
 # streaming
