@@ -141,7 +141,8 @@ def test_how_long_a_landing_took_over_a_slower_path_is_no_part_of_one_over_this(
 
 def test_before_its_first_move_a_strategy_goes_by_one_whose_pause_goes_the_same_way() -> None:
     found = of(Strategy.STREAMING, with_rows(moved(**ROWED)), moved(), start=Fixed(install_s=0.9))
-    assert (found.install_s, found.reconcile_s, found.left_bytes) == (pytest.approx(0.005), pytest.approx(0.002), 0)
+    assert (found.install_s, found.reconcile_s) == pytest.approx((0.005, 0.002))
+    assert found.left_bytes == 0
     assert found.of == "median of 1 move by pre-copy, whose pause goes the same way"
     assert of(Strategy.REPLAY, with_rows(moved(**ROWED)), start=Fixed(install_s=0.9)).install_s == 0.9
 
