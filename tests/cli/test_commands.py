@@ -259,7 +259,7 @@ def test_an_answer_that_no_server_of_ours_gives_is_one_sentence(status: int, bod
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("sesions",), "Did you mean 'sessions'?"),
+        (("sesions",), "Did you mean 'sessions'? See worldmove --help."),
         (("move",), "Missing argument"),
         (("move", "s-1", "--too", "b"), "--to"),
         (("serve", "--port", "99999"), "--port"),
@@ -309,6 +309,10 @@ def test_every_command_documents_its_exit_status_and_opens_its_help_with_example
         assert "Exit status: 0 done" in ran.out
         assert ran.out.count(f"worldmove {' '.join(command)}") >= 3
         assert "--json" in ran.out
+
+
+def test_the_list_of_commands_breaks_no_sentence_off() -> None:
+    assert "..." not in worldmove("--help").out.partition("Commands:")[2]
 
 
 def test_no_command_is_a_request_for_help_and_version_is_printed_alone() -> None:

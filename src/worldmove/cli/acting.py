@@ -91,7 +91,9 @@ def protect(
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Keep a snapshot of a world in another worker, so that it goes on exactly where its own is killed.
+    """Keep a snapshot of a world in another worker.
+
+    Where its own is killed, the world goes on from it exactly.
 
     \b
     worldmove protect s-k3m9qa --every 8

@@ -67,7 +67,7 @@ def moves(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: J
 
 
 def failovers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """List the last failovers, oldest first: worlds that went on elsewhere when their worker was gone.
+    """List the last worlds that outlived their worker, oldest first.
 
     \b
     worldmove failovers

@@ -92,7 +92,8 @@ def as_error(raised: Exception) -> WorldMoveError:
     if isinstance(raised, WorldMoveError):
         return raised
     if isinstance(raised, UsageFault):
-        return UserError(f"{raised.format_message().rstrip('.')}. See worldmove --help.")
+        said = raised.format_message().rstrip(".")
+        return UserError(f"{said}{'' if said.endswith('?') else '.'} See worldmove --help.")
     if isinstance(raised, OSError) and raised.errno == errno.ENOSPC:
         where = raised.filename or "memory for slots"
         return UserError(f"No space is left ({where}); free some, or use fewer --workers or --slots.", code="no_space")

@@ -28,8 +28,9 @@ def plan(
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> int:
-    """Say what a move would take: every strategy's terms, the choice, and what would admit a rejected one.
+    """Say what a move would take by each strategy; move nothing.
 
+    It shows each one's terms, the choice, and what would admit a rejected one.
     Ends with 3 where no move would be admitted.
 
     \b
