@@ -21,7 +21,8 @@ def main(jobs: str, arguments: Sequence[str]) -> int:
     """Run both parts and return 0 if neither failed. One part's failure does not hide the other's."""
     others = ("-n", jobs, "-m", "not alone", *arguments)
     # A cache each: who ends last would otherwise forget what failed in the other.
-    alone = ("-m", "alone", "-o", "cache_dir=.pytest_cache/alone", *arguments)
+    # Servers that start twice take a minute where five others want each core: only what hangs takes five.
+    alone = ("-m", "alone", "-o", "cache_dir=.pytest_cache/alone", "--timeout=300", *arguments)
     # A hundred processes are begun: where none may keep what it compiled, each compiles the package anew.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with (

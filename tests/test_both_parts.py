@@ -31,7 +31,7 @@ def test_both_parts_get_the_arguments_and_what_each_says_is_shown(
     sys.stdout.flush()
     computing, playing = capfd.readouterr().out.splitlines()
     assert computing == "['-n', '3', '-m', 'not alone', '-k', 'ledger']"
-    assert playing == "['-m', 'alone', '-o', 'cache_dir=.pytest_cache/alone', '-k', 'ledger']"
+    assert playing == "['-m', 'alone', '-o', 'cache_dir=.pytest_cache/alone', '--timeout=300', '-k', 'ledger']"
 
 
 def test_what_is_compiled_is_kept_wherever_it_is_run(
