@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,6 +123,29 @@ def test_what_can_be_no_name_of_a_file_is_said(name: str) -> None:
     assert refused.value.code == "cannot_write"
     with pytest.raises(UserError, match=r"is no name of a file|cannot be written"):
         record_to(Path(name), pieces(WHOLE))
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_is_no_file_keeps_its_place(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    place = tmp_path / "x"
+    make(place)
+    before = place.lstat()
+    with pytest.raises(UserError, match="it is no file") as refused, whole_file(place) as file:
+        file.write(b"x")
+    assert refused.value.code == "cannot_write"
+    with pytest.raises(UserError, match="it is no file"):
+        record_to(place, pieces(WHOLE))
+    assert (place.lstat().st_ino, [each.name for each in tmp_path.iterdir()]) == (before.st_ino, ["x"])
+
+
+def test_a_link_to_a_file_stays_one_and_the_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "x").symlink_to(tmp_path / "file")
+    for text in (b"first", b"second"):
+        with whole_file(tmp_path / "x") as file:
+            file.write(text)
+        assert (tmp_path / "x").is_symlink()
+        assert (tmp_path / "file").read_bytes() == text
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_an_address_with_half_a_bracket_is_no_address() -> None:

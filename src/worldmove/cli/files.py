@@ -32,6 +32,7 @@ def beside(path: Path) -> Iterator[Path]:
     """
     if not path.name:
         raise UserError(f"{path} is no name of a file.", code="cannot_write")
+    path = _place_of(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
@@ -41,6 +42,23 @@ def beside(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):  # whatever is wrong with its name was said
             part.unlink()
+
+
+def _place_of(path: Path) -> Path:
+    """Return where a file of this name is to lie: behind links. Raises UserError where something else has its name.
+
+    Renaming a file to it would take its place: root would lose /dev/null so.
+    """
+    try:
+        place = path.resolve() if path.is_symlink() else path
+        is_file = not place.exists() or place.is_file()
+    except RuntimeError as error:  # links that lead to each other, before Python 3.13
+        raise UserError(f"{path} cannot be written ({error}); nothing was written.", code="cannot_write") from error
+    except OSError as error:
+        raise cannot_write(path, error, "nothing was written") from error
+    if not is_file:
+        raise UserError(f"{path} cannot be written (it is no file); nothing was written.", code="cannot_write")
+    return place
 
 
 def settle(file: BinaryIO) -> None:
