@@ -183,7 +183,7 @@ def test_once_it_is_frozen_a_session_hands_nothing_on_any_more_also_in_its_check
                 break
             await asyncio.sleep(0.005)
         assert pair.benches["a"].checks()[0] == 4
-        assert (source.handed, source.finals) == (None, None)
+        assert (source.early.handing(6), source.early.final) == (None, None)
 
     streamed(trial)
 
@@ -195,8 +195,8 @@ def test_where_no_copy_can_be_laid_aside_nothing_is_handed_on(monkeypatch: pytes
     async def trial(pair: Pair, there: Decoding) -> None:
         source = pair.benches["a"].worker.copies.get("s-1")
         assert source is not None
-        assert source.handed is None
-        assert source.finals is not None
+        assert source.early.handing(3) is None
+        assert source.early.final is not None
         assert (await moved_after(pair, 3, 4)).outcome == "committed"
 
     monkeypatch.setattr(SourceOfMove, "component", none)
