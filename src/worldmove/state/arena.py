@@ -44,13 +44,16 @@ class Arena:
         """Where it begins in this process."""
         return int(self.memory.ctypes.data)
 
-    def poison(self) -> None:
-        """Fill it with a fixed pattern that differs from place to place and is nowhere zero."""
-        words = self.memory.view(np.uint64)
+    def poison(self, begin: int = 0, end: int | None = None) -> None:
+        """Fill it with a fixed pattern that differs from place to place and is nowhere zero.
+
+        ``begin`` and ``end``: this part of it alone; whole MiB, or where it ends itself.
+        """
+        words = self.memory[begin:end].view(np.uint64)
         per_tile = min(MIB // 8, len(words))
         tile = np.arange(per_tile, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(0xA5A5A5A5A5A5A5A5)
-        for number, begin in enumerate(range(0, len(words), per_tile)):
-            part = words[begin : begin + per_tile]
+        for number, at in enumerate(range(0, len(words), per_tile), begin // MIB):
+            part = words[at : at + per_tile]
             np.bitwise_xor(tile[: len(part)], np.uint64(number * 0xD1B54A32D192ED03 % 2**64), out=part)
             np.bitwise_or(part, np.uint64(0x0101010101010101), out=part)
 

@@ -30,6 +30,7 @@ from worldmove.worker.copies import CopyTable
 from worldmove.worker.installing import install_tree, tree_in
 from worldmove.worker.kept import Keeping, KeptState, KeptTable
 from worldmove.worker.messages import Failed, Keep, Kept, NotDone, Revive
+from worldmove.worker.poisoning import poisoned
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import Slot, SlotPool, SlotState
 from worldmove.worker.taking import ATTEMPT
@@ -124,7 +125,7 @@ class Keeper:
         self._copies.report_soon()
         try:
             check_placement(manifest, facts.placement, slot.arena.size)
-            await self._tools.copying(slot.arena.poison)
+            await poisoned(slot.arena, self._tools.copying)
             channel = await transport.connect(facts.ticket)
             await self._land(channel, slot, extents(manifest, facts.placement))
             await channel.close()

@@ -27,6 +27,7 @@ from worldmove.worker.installing import (
     rehearse_in,
     tree_in,
 )
+from worldmove.worker.poisoning import poisoned
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.slots import SlotState
 from worldmove.worker.tools import Tools
@@ -58,7 +59,7 @@ class Shadow:
         return self._copy.slot.arena
 
     async def poison(self) -> None:
-        await self._tools.copying(self.arena.poison)
+        await poisoned(self.arena, self._tools.copying)
         if self._is_followed:
             return  # a snapshot lies elsewhere than the state that was offered
         with suppress(WorldMoveError):  # what is wrong with it will be said of the state itself
