@@ -122,7 +122,8 @@ def _misreported(case: Case, struck: Struck, outcome: Outcome) -> list[str]:
     if case.where is Where.ENGINE and not case.how.endswith("takes it back"):
         blamed = source.reason == "engine_wrote" and any(leaf in source.detail for leaf in struck.leaves)
         return [] if blamed else [f"the report does not blame the engine: {source.reason}: {source.detail}"]
-    named = destination.reason == "mismatch" and (
+    blames = ("mismatch", "installed_otherwise") if case.where is Where.INSTALLED else ("mismatch",)
+    named = destination.reason in blames and (
         not struck.leaves or any(leaf in destination.detail for leaf in struck.leaves)
     )
     if case.where in (Where.PATH, Where.LANDED, Where.DIGEST):

@@ -261,7 +261,7 @@ def test_memory_altered_between_landing_and_verification_aborts_the_move() -> No
         (lambda copy: setattr(copy.world, "window", copy.world.window.double()), "window"),
     ],
 )
-def test_a_session_installed_with_a_wrong_leaf_is_a_mismatch_that_names_it(
+def test_a_session_installed_with_a_wrong_leaf_is_blamed_on_who_installed_it_and_named(
     forget: Callable[[Copy], None], named: str
 ) -> None:
     async def story(fleet: Fleet) -> None:
@@ -271,7 +271,7 @@ def test_a_session_installed_with_a_wrong_leaf_is_a_mismatch_that_names_it(
         assert outcome.outcomes == ("aborted", "aborted")
         end = outcome.of("destination")
         assert end is not None
-        assert end.reason == "mismatch"
+        assert end.reason == "installed_otherwise"
         assert named in end.detail
         await goes_on(fleet, "A")
 

@@ -440,6 +440,27 @@ def test_a_part_of_the_snapshot_that_arrives_damaged_is_pulled_again(num_damaged
     tell(story, transports={"loopback": path})
 
 
+@pytest.mark.parametrize(
+    ("forget", "named"),
+    [
+        (lambda copy: setattr(copy.world, "block", 0), "as installed, "),
+        (lambda copy: copy.world.window.add_(1), "differed as installed: window"),
+    ],
+)
+def test_what_is_made_otherwise_of_a_snapshot_that_arrived_as_it_was_sent_is_blamed_on_no_path(
+    forget: Callable[[Copy], object], named: str
+) -> None:
+    async def story(fleet: Fleet) -> None:
+        fleet.on_reserve = lambda copy: setattr(copy, "after_install", forget)
+        ended = (await moved_under_play(fleet)).of("destination")
+        assert ended is not None
+        assert (ended.outcome, ended.reason) == ("aborted", "installed_otherwise")
+        assert named in ended.detail
+        await fleet.one_goes_on()
+
+    tell(story)
+
+
 def test_a_snapshot_that_arrives_damaged_each_time_is_given_up_by_name_and_never_installed() -> None:
     path = DamagedAtFirst(1000)
     installed: list[Copy] = []

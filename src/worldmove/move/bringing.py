@@ -187,4 +187,5 @@ class Bringing:
     def _require_same(self, manifest: Manifest, capture: Capture) -> None:
         if capture.manifest != manifest:
             said = f"as installed, {manifest.difference(capture.manifest)[0]}"
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", said)
+            # What a path brings is no part of it, unless the engine reads it: the engine is to blame, or its host.
+            raise GaveUpError(DestinationEvent.MISMATCH, "installed_otherwise", said)

@@ -135,16 +135,18 @@ class Follower:
         self._attempt.send(self._attempt.peer, Fetched)
 
     async def _verify(self, capture: Capture, manifest: Manifest, theirs: MoveProof) -> None:
-        """Raise GaveUpError unless what is installed is what was copied aside."""
+        """Raise GaveUpError unless what is installed is what was copied aside. That it has arrived so is shown already:
+        no path is to blame.
+        """
         if capture.manifest != manifest:
             differences = manifest.difference(capture.manifest)
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", f"as installed, {differences[0]}")
+            raise GaveUpError(DestinationEvent.MISMATCH, "installed_otherwise", f"as installed, {differences[0]}")
         ours = await self._attempt.prove(
             lambda: capture, boundary=theirs.boundary, nonce=self._offer.nonce, layout_digest=self._layout.digest
         )
         if found := ours.compare(theirs, manifest):
             said = say_damage(found, ours.num_groups, "differed as installed")
-            raise GaveUpError(DestinationEvent.MISMATCH, "mismatch", said)
+            raise GaveUpError(DestinationEvent.MISMATCH, "installed_otherwise", said)
 
     async def _say_ready(self) -> None:
         """Say that it is level, and see that it stays so, until the source says where they meet."""
