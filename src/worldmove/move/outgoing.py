@@ -14,6 +14,7 @@ only then do two equal passes say that nobody wrote between the freeze and the l
 """
 
 import asyncio
+from dataclasses import replace
 
 from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
@@ -104,9 +105,12 @@ class Outgoing:
         async with asyncio.TaskGroup() as beside:
             landing = beside.create_task(self._until_landed(frozen))
             taken = beside.create_task(self._acknowledged(frozen.block))
+            resolving = None if frozen.resolve is None else beside.create_task(frozen.resolve())
             proof = await beside.create_task(self._pass(frozen, "digest", frozen.first))
             # A task: where it is given up, the device is let go of at once.
             _check_still(frozen, proof, await beside.create_task(self._second(frozen)))
+            if resolving is not None:
+                await self._check_as_known(frozen, proof, await resolving)
             if self.is_followed:
                 await landing
             landing.cancel()  # that all was read may be known before there is word of it
@@ -262,6 +266,17 @@ class Outgoing:
             layout_digest=self._layout_digest,
         )
         return await second.run(self.landed)
+
+    async def _check_as_known(self, frozen: Frozen, first: MoveProof, found: Capture) -> None:
+        """Raise GaveUpError where what was told of the frozen state, as it was known, is not what it is."""
+        if found is frozen.capture:
+            return
+        said = frozen.capture.manifest.difference(found.manifest)
+        if said:
+            what = f"the engine changed its state after its block boundary: {said[0]}"
+            raise GaveUpError(SourceEvent.PASSES_DIFFER, "engine_wrote", what)
+        moved = replace(frozen, capture=found)  # some of it lies elsewhere, and may hold something else
+        _check_still(frozen, first, await self._pass(moved, "second_digest"))
 
     async def _pass(self, frozen: Frozen, phase: str, begun: Pass | None = None) -> MoveProof:
         with self.attempt.times.phase(phase):

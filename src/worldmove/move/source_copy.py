@@ -32,6 +32,8 @@ class Frozen:
     """What its last layout has told ahead."""
     moved: tuple[int, ...] = ()
     """Which storages were brought into the arena by the freeze."""
+    resolve: Callable[[], Coroutine[Any, Any, Capture]] | None = None
+    """Resolves it now, where all this was known of it before it was frozen: it may not be so any more."""
     stopped_at: float | None = None
     """When it came to rest: the end of its last block, by the event loop's clock. None: at the asking."""
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
+
+import numpy as np
 
 from worldmove.engine.base import Engine, Rolls
 from worldmove.errors import StateRefused
@@ -52,6 +54,18 @@ def resolved_in(engine: Engine[Any], session: Any, known: Known) -> Known:
         return recapture(known, engine.state(session))
 
 
+def resolved_anew(engine: Engine[Any], session: Any, known: Known) -> Capture:
+    """Resolve a frozen session once more, while passes over what is known of it may be under way. Raises StateRefused.
+
+    The capture that is known where it is the same in every value and place.
+    """
+    apart = replace(known, capture=replace(known.capture, plans=[]))  # what the device reads by is not changed
+    with engine_asked("give away its state"):
+        found = recapture(apart, engine.state(session)).capture
+    is_same = found.manifest == known.capture.manifest and np.array_equal(found.addresses, known.capture.addresses)
+    return known.capture if is_same else found
+
+
 def quiesced_in(engine: Engine[Any], session: Any) -> bool:
     """Let a session come to rest, and say whether it has: where its engine raises, the freeze will say so."""
     with suppress(StateRefused), engine_asked("come to rest"):
@@ -85,12 +99,14 @@ def freeze_in(
     begin: BeginPass | None = None,
     when_still: Callable[[], None] = lambda: None,
     says_rolled: bool = True,
+    is_known: bool = False,
 ) -> Still:
     """Quiesce a session, resolve its state, and bring into the arena what has left it, if that is to be pulled.
 
     ``begin`` begins a pass: as soon as it is known where everything lies, while the values are still read.
     ``when_still`` is called before that, once nothing writes what lies in the slot. ``says_rolled``: whether anybody
-    wants to know what the engine has rolled.
+    wants to know what the engine has rolled. ``is_known``: ``known`` was resolved since the last step. Then it is what
+    is said at once, and ``resolved_anew`` has to be asked whether it is so.
     """
     freezing = _Freezing(arena if is_pulled else None, begin)
     with engine_asked("give away its state"):
@@ -98,6 +114,8 @@ def freeze_in(
         when_still()
         if known is None:
             captured = captured_of(engine, session)
+        elif is_known:
+            captured = known.capture
         else:
             captured = recapture(known, engine.state(session), freezing.found).capture
     return freezing.still(captured, rolled_in(engine, session) if is_pulled and says_rolled else {})

@@ -8,6 +8,7 @@ from functools import partial
 from worldmove.errors import ProtocolError, StateRefused
 from worldmove.move.source_copy import Aside, Frozen, Resting, WhenReady
 from worldmove.state.arena import AnyArena
+from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import BeginPass
 from worldmove.state.layout import Layout
@@ -17,7 +18,16 @@ from worldmove.state.recapture import Known
 from worldmove.transport.base import Blocking
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
 from worldmove.worker.calm import PATIENCE, PATIENCE_S, Asking, Calm
-from worldmove.worker.freezing import Still, freeze_in, layout_in, quiesced_in, resolved_in, rest_in, rolled_in
+from worldmove.worker.freezing import (
+    Still,
+    freeze_in,
+    layout_in,
+    quiesced_in,
+    resolved_anew,
+    resolved_in,
+    rest_in,
+    rolled_in,
+)
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
@@ -46,6 +56,8 @@ class SourceOfMove:
         """Who has not said yet that the other end is quiet, and is to be asked with the engine taken."""
         self._known: Known | None = None
         """From an offer to its freeze: what makes the freeze cheaper."""
+        self._known_before: int | None = None
+        """Before which block it was known, if since the offer: nothing is to be found out where it is frozen there."""
         self._in_hand: Blocking | None = None
         """The engine, while who is to be asked with it taken is waited for."""
         self._offered: Preview | None = None
@@ -69,7 +81,7 @@ class SourceOfMove:
         async with self._used(Turn.OPEN) as engine_thread:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
             layout, known = await engine_thread(job)
-        self._known, self._offered = known, Preview.of(layout)
+        self._known, self._known_before, self._offered = known, None, Preview.of(layout)
         self._lies_in_slot = 2 * in_place_bytes(known.capture, self.arena) > known.capture.num_bytes
         return layout
 
@@ -124,6 +136,7 @@ class SourceOfMove:
         """Bring into the arena what has left it, while it stands still."""
         async with self._at_hand() as engine_thread:
             known, placement, rolled = await engine_thread(self._bring_home)
+            self._known_before = self._copy.next_block
         manifest = known.capture.manifest
         return Resting(block=self._copy.next_block, manifest=manifest, placement=placement, rolled=rolled)
 
@@ -161,6 +174,7 @@ class SourceOfMove:
             asked_at = asyncio.get_running_loop().time()
             known, self._known = self._known, None
             session, arena = self._copy.engine_session, self._copy.slot.arena
+            is_known = known is not None and self._known_before == self._copy.next_block
             job = partial(
                 freeze_in,
                 self._tools.engine,
@@ -170,6 +184,7 @@ class SourceOfMove:
                 is_pulled=is_pulled,
                 begin=begin,
                 says_rolled=when_still is None,  # else no row is told
+                is_known=is_known,
             )
             if when_still is None or not (self._lies_in_slot and isinstance(arena, DeviceArena)):
                 still = await engine_thread(job)
@@ -183,6 +198,7 @@ class SourceOfMove:
             moved=still.moved,
             first=still.first,
             offered=self._offered,
+            resolve=partial(self._resolved_anew, known) if is_known and known is not None else None,
             stopped_at=asked_at,
         )
 
@@ -276,6 +292,12 @@ class SourceOfMove:
         with suppress(StateRefused):  # the freeze will say so
             async with self._at_hand() as engine_thread:
                 await engine_thread(self._resolve_again)
+                self._known_before = self._copy.next_block
+
+    async def _resolved_anew(self, known: Known) -> Capture:
+        """Resolve what is frozen, and was told as it was known before. Raises StateRefused."""
+        async with self._used(Turn.BOUNDARY) as engine_thread:
+            return await engine_thread(partial(resolved_anew, self._tools.engine, self._copy.engine_session, known))
 
     def _resolve_again(self) -> None:
         """In the engine's thread."""

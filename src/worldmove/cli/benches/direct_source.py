@@ -1,6 +1,7 @@
 """The source of a move without a server: plays, freezes, and says what was frozen. In a process of its own."""
 
 import os
+from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -13,7 +14,7 @@ from worldmove.state.digest import Pass
 from worldmove.state.placement import in_place_bytes
 from worldmove.state.preview import Preview, tell
 from worldmove.state.proof import MoveProof
-from worldmove.worker.freezing import freeze_in, layout_in, resolved_in
+from worldmove.worker.freezing import freeze_in, layout_in, resolved_anew, resolved_in
 from worldmove.worker.installing import open_in
 from worldmove.worker.states import DIGESTER
 
@@ -53,27 +54,37 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
         if is_early:
             end.peer.send(STILL)
 
-    still = freeze_in(end.engine, session, end.arena, known, begin=begin, when_still=when_still, says_rolled=False)
+    still = freeze_in(
+        end.engine, session, end.arena, known, begin=begin, when_still=when_still, says_rolled=False, is_known=True
+    )
     captured = still.capture
     clock.mark("frozen")
     end.peer.send((*tell(preview, captured.manifest, still.placement), still.moved))
     first = proof_of(captured, nonce, digest, number, still.first)
     clock.mark("digested")
-    second = _second(end, captured, (nonce, digest, number), clock)
+    second = _second(end, captured, (nonce, digest, number), clock, lambda: resolved_anew(end.engine, session, known))
     if first.compare(second, captured.manifest):
         raise WorldMoveError("the engine wrote after its block boundary")
     end.peer.recv()
     return captured
 
 
-def _second(end: End, captured: Capture, of: tuple[bytes, bytes, int], clock: Clock) -> MoveProof:
-    """Take the second pass after all was read, and send it, as ``move.second_pass`` does."""
+def _second(
+    end: End, captured: Capture, of: tuple[bytes, bytes, int], clock: Clock, anew: Callable[[], Capture]
+) -> MoveProof:
+    """Take the second pass after all was read, and send it, as ``move.second_pass`` does.
+
+    ``anew``: resolves what was told as it was known; it must be that. Raises WorldMoveError.
+    """
     nonce, digest, number = of
     latch = latch_of(end.arena, captured, nonce)
     has_landed = latch is None and bool(end.peer.recv())
     begun = Pass(captured, DIGESTER, nonce, digest, latch)
     clock.mark("ordered")
     try:
+        if anew() is not captured:
+            raise WorldMoveError("the state is not what it was before the freeze")
+        clock.mark("resolved")
         while latch is not None and not latch.wait(LOOK_S):
             if end.peer.poll():
                 has_landed = bool(end.peer.recv())

@@ -1,0 +1,97 @@
+"""A session that stands still before its freeze is resolved then, and told so: what changes after that is found."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.worker.device_engine import World
+from tests.worker.test_device_move import ARENA_BYTES, peer
+from tests.worker.test_device_order import Aligned
+from tests.worker.test_move_between_workers import Pair
+from worldmove.move.messages import Ended, Ready
+from worldmove.worker import source_copy
+from worldmove.worker.freezing import resolved_anew
+
+
+def nothing(world: World) -> None:
+    """An engine whose state stays what it is."""
+
+
+def counts(world: World) -> None:
+    world.number += 1
+
+
+def draws(world: World) -> None:
+    world.dice.manual_seed(99)
+
+
+def binds_the_same(world: World) -> None:
+    world.window = world.window.clone()
+
+
+def binds_another(world: World) -> None:
+    world.window = world.window + 1
+
+
+def points_elsewhere(world: World) -> None:
+    world.window.data = world.window + 1
+
+
+def reshapes(world: World) -> None:
+    assert world.late is not None
+    world.late.t_()
+
+
+CHANGES = {
+    nothing: ("committed", ""),
+    binds_the_same: ("committed", ""),
+    counts: ("aborted", "number"),
+    draws: ("aborted", "dice"),
+    binds_another: ("aborted", "window"),
+    points_elsewhere: ("aborted", "window"),
+    reshapes: ("aborted", "late"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changes_between_the_resolving_and_the_freeze_is_not_moved_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[World], None]
+) -> None:
+    anew: list[Any] = []
+
+    def noted(*asked: Any) -> Any:
+        anew.append(resolved_anew(*asked))
+        return anew[-1]
+
+    monkeypatch.setattr(source_copy, "resolved_anew", noted)
+
+    async def run() -> tuple[Ended, list[int]]:
+        def struck(message: Any) -> bool:
+            if isinstance(message, Ready):
+                copy = pair.benches["a"].worker.copies.get("s-1")
+                assert copy is not None
+                change(copy.engine_session)
+            return False
+
+        pair = Pair(engines=(Aligned(), Aligned()), transports={"path": peer()}, arena_bytes=ARENA_BYTES, loses=struck)
+        try:
+            await pair.open_on_a(4)
+            await pair.start_move("path")
+            ended = await pair.hears(Ended)
+            await pair.settle()
+            a = pair.benches["a"]
+            if ended.outcome == "aborted":
+                a.inputs(4)
+                await a.rest()
+            return ended, a.blocks()
+        finally:
+            await pair.close()
+
+    ended, blocks = asyncio.run(run())
+    outcome, path = CHANGES[change]
+    assert len(anew) == 1
+    assert (ended.outcome, path in ended.detail) == (outcome, True)
+    assert ended.reason == ("engine_wrote" if path else "done")
+    assert blocks == [0, 1, 2, 3, 4][: 5 if path else 4]
