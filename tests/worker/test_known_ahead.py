@@ -1,7 +1,7 @@
 """A session that stands still before its freeze is resolved then, and told so: what changes after that is found."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -44,7 +44,7 @@ def reshapes(world: World) -> None:
     world.late.t_()
 
 
-CHANGES = {
+CHANGES: Mapping[Callable[[World], None], tuple[str, str]] = {
     nothing: ("committed", ""),
     binds_the_same: ("committed", ""),
     counts: ("aborted", "number"),
