@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -95,6 +95,17 @@ class Capture:
     def num_bytes(self) -> int:
         """The used bytes of all storages."""
         return self.manifest.num_bytes
+
+    def with_values(self, manifest: Manifest) -> "Capture":
+        """Return the same memory under a manifest that differs in values alone."""
+        found = replace(self, manifest=manifest)
+        vars(found)["addresses"] = self.addresses
+        return found
+
+    def lies_as(self, other: "Capture") -> bool:
+        """Say whether all of it is the very memory of another capture, laid out by the same records."""
+        is_laid_out_so = self.manifest.storages is other.manifest.storages
+        return is_laid_out_so and (self.storages is other.storages or np.array_equal(self.addresses, other.addresses))
 
     @cached_property
     def addresses(self) -> NDArray[np.int64]:

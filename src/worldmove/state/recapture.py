@@ -69,8 +69,7 @@ def recapture_begun(known: Known, state: Callable[[], Any], begin: BeginPass) ->
     begun, lent = begin(before), [*before.plans]
     before.plans.clear()  # what the device is reading by is not changed
     captured = recapture(known, state()).capture
-    is_same = captured.manifest.storages is before.manifest.storages
-    if is_same and np.array_equal(captured.addresses, before.addresses):
+    if captured.lies_as(before):
         captured.plans[:] = lent
         return captured, begun
     begun.joined()
@@ -88,8 +87,9 @@ def exchanged(known: Known, manifest: Manifest, values: Mapping[int, Any]) -> Kn
             return known
     if tuple(reader.records) != manifest.generators:
         return known
-    state = replace(known.capture, manifest=manifest)
-    return replace(known, capture=state, values=tuple(now), value_types=tuple(map(type, now)))
+    return replace(
+        known, capture=known.capture.with_values(manifest), values=tuple(now), value_types=tuple(map(type, now))
+    )
 
 
 def _reader(known: Known) -> Reader:
@@ -145,7 +145,7 @@ class _Again:
             return None
         return replace(
             known,
-            capture=replace(self.capture, manifest=manifest),
+            capture=self.capture.with_values(manifest),
             values=self._values,
             begins=self._begins,
             addresses=self._addresses,

@@ -78,7 +78,7 @@ def rehearse(manifest: Manifest, placement: Placement, arena: AnyArena, types: M
     built = rebuild(manifest.structure, iter(leaves), types)
     known, root = remember(built, types, state.capture.kit), [built]
     if known.capture.manifest == manifest:  # one object: freeing the other takes long, in the pause
-        known = replace(known, capture=replace(known.capture, manifest=manifest))
+        known = replace(known, capture=known.capture.with_values(manifest))
     joined(extents(manifest, placement))  # kept for the pull
     prepare(known.capture)
     return Rehearsal(

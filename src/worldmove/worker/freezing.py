@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from worldmove.engine.base import Engine, Rolls
 from worldmove.errors import StateRefused
 from worldmove.move.message import MAX_COUNT, MAX_ROLLED
@@ -62,7 +60,7 @@ def resolved_anew(engine: Engine[Any], session: Any, known: Known) -> Capture:
     apart = replace(known, capture=replace(known.capture, plans=[]))  # what the device reads by is not changed
     with engine_asked("give away its state"):
         found = recapture(apart, engine.state(session)).capture
-    is_same = found.manifest == known.capture.manifest and np.array_equal(found.addresses, known.capture.addresses)
+    is_same = found.manifest == known.capture.manifest and found.lies_as(known.capture)
     return known.capture if is_same else found
 
 
