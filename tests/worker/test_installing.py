@@ -9,7 +9,8 @@ import torch
 
 from tests.worker.device_engine import World
 from tests.worker.test_device_move import ARENA_BYTES, Unread
-from worldmove.engine.base import Block, KeyChange, Tree
+from worldmove.engine.base import Block, KeyChange, TakesValues, Tree
+from worldmove.engine.scattered import ScatteredEngine
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import Pass
@@ -85,7 +86,7 @@ class Swaps(Taking):
         session.rebound = session.rebound.view(-1)
 
 
-def moved(engine: Staying, *, practises: bool = False) -> tuple[Manifest, bytes, Capture, bytes]:
+def moved(engine: Staying | ScatteredEngine, *, practises: bool = False) -> tuple[Manifest, bytes, Capture, bytes]:
     """Move a session that is played on after its offer; return what was frozen and what is installed, digested."""
     own = Staying()
     kit = kit_of("double")
@@ -131,6 +132,14 @@ def test_a_value_that_was_not_taken_is_seen(*, practises: bool) -> None:
 def test_bytes_that_an_engine_changes_as_it_takes_values_are_seen(kind: type[Taking], *, practises: bool) -> None:
     _, digests, _, there = moved(kind(), practises=practises)
     assert there != digests
+
+
+def test_an_engine_around_another_takes_values_where_that_does() -> None:
+    assert isinstance(ScatteredEngine(Taking()), TakesValues)
+    assert not isinstance(ScatteredEngine(Staying()), TakesValues)
+    inner = Taking()
+    manifest, digests, captured, there = moved(ScatteredEngine(inner))
+    assert (captured.manifest, there, inner.installs) == (manifest, digests, 1)
 
 
 def test_an_engine_that_takes_no_values_is_given_the_tree_at_the_boundary() -> None:

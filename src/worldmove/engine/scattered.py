@@ -6,11 +6,12 @@ its session until the freeze, and all of it is gathered there. What a move costs
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 
-from worldmove.engine.base import Block, Engine, EngineSpec, InstallsUnread, KeyChange, Tree
+from worldmove.engine.base import Block, Engine, EngineSpec, InstallsUnread, KeyChange, TakesValues, Tree
 from worldmove.state.tree import flatten, rebuild
 
 
@@ -26,6 +27,8 @@ class ScatteredEngine:
 
     def __init__(self, inner: Engine[Any]) -> None:
         self._inner = inner
+        if isinstance(inner, TakesValues):  # then this one does too
+            self.take_values = partial(_take_values, inner)
 
     @property
     def spec(self) -> EngineSpec:
@@ -75,6 +78,10 @@ class ScatteredEngine:
         """The engine's own stream does not wait for the copies."""
         if self.spec.device.partition(":")[0] == "cuda":
             torch.cuda.current_stream(torch.device(self.spec.device)).synchronize()
+
+
+def _take_values(inner: TakesValues[Any], session: Session, state: Tree) -> None:
+    inner.take_values(session.inner, state)
 
 
 def _moved(tensor: torch.Tensor, storages: dict[int, torch.UntypedStorage]) -> torch.Tensor:
