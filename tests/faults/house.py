@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import structlog
 from prometheus_client import CollectorRegistry
 
@@ -40,6 +41,7 @@ from worldmove.serve.metrics import Metrics
 from worldmove.serve.page import read_page
 from worldmove.serve.wording import engine_info
 from worldmove.worker.config import WorkerConfig
+from worldmove.worker.messages import KEPT, Copy
 
 FLEET = FleetConfig(
     workers=("worker-1", "worker-2"),
@@ -96,9 +98,9 @@ class House:
         with suppress(ProcessLookupError):
             os.kill(self.worker(worker).pid, number)
 
-    async def open(self, on: str = "worker-1") -> str:
+    async def open(self, on: str = "worker-1", protect: int | None = None) -> str:
         seed = 1000 + len(self.seeds)
-        view = await self.desk.open(seed=seed, on=on)
+        view = await self.desk.open(seed=seed, on=on, protect=protect)
         self.seeds[view.name] = seed
         return view.name
 
@@ -131,15 +133,26 @@ async def eventually(holds: Callable[[], bool], what: str = "", within_s: float 
 
 @asynccontextmanager
 async def house_of(
-    nursery: Nursery, *, fleet: FleetConfig = FLEET, ledger: Path | None = None, num_slots: int = 3
+    nursery: Nursery,
+    *,
+    fleet: FleetConfig = FLEET,
+    ledger: Path | None = None,
+    num_slots: int = 3,
+    waits: str = "short",
+    hashed_beside: bool = False,
 ) -> AsyncIterator[House]:
-    """Serve while inside. No task of the controller may have failed by the end."""
+    """Serve while inside. No task of the controller may have failed by the end. ``waits``: those of the workers.
+
+    ``hashed_beside``: pictures are hashed beside the next block, however small they are and few the cores.
+    """
     logged: list[tuple[str, dict[str, object]]] = []
     numbers = itertools.count()
     metrics = Metrics()
     cables = Cables()
     worker = WorkerConfig(engine=ENGINE, num_slots=num_slots, arena_bytes=ARENA_BYTES, ledger_answer_s=0.3)
-    hosts = HurtableHosts(LocalHostsConfig(worker=worker), nursery, cables)
+    if hashed_beside:
+        worker = msgspec.structs.replace(worker, num_picture_threads=2, large_frame_bytes=0)
+    hosts = HurtableHosts(LocalHostsConfig(worker=worker), nursery, cables, waits=waits)
     store = open_ledger(LedgerConfig(path=ledger, durability=Durability.NORMAL))
     made: list[House] = []
     ports = ControllerPorts(
@@ -188,10 +201,13 @@ async def house_of(
 
 
 @asynccontextmanager
-async def played(house: House, on: str = "worker-1") -> AsyncIterator[tuple[str, Watcher]]:
-    """Have a session under play, some blocks shown. At the end every worker is awake and linked, and it is closed."""
+async def played(house: House, on: str = "worker-1", protect: int | None = None) -> AsyncIterator[tuple[str, Watcher]]:
+    """Have a session under play, some blocks shown. At the end every worker is awake and linked, and it is closed.
+
+    ``protect``: after how many blocks a snapshot is kept elsewhere; None: as the fleet is configured.
+    """
     await house.all_answer()
-    session = await house.open(on)
+    session = await house.open(on, protect)
     try:
         async with watching(house.url, session) as watcher:
             await eventually(lambda: len(watcher.frames) >= 3, "it is played")
@@ -248,13 +264,21 @@ def equal_to_an_unmoved_world(house: House, session: str, watcher: Watcher) -> i
     return len(watcher.frames)
 
 
+def copies_of(view: WorkerView, session: str) -> list[Copy]:
+    """Return what a worker holds of a session, but for what it keeps."""
+    return [copy for copy in view.copies if copy.session == session and copy.phase != KEPT]
+
+
 async def alone(house: House, session: str, owner: str) -> None:
-    """In the end only the owner holds a copy, live and of the row's epoch, and every other slot is free."""
+    """In the end only the owner holds a copy, live and of the row's epoch, and every other slot is free.
+
+    But for what is kept of it: a snapshot is no copy that is in anybody's way.
+    """
     row = house.controller.owner(session)
 
     def found() -> list[tuple[str, str, int]]:
         views = house.controller.workers()
-        return [(view.name, c.phase, c.epoch) for view in views for c in view.copies if c.session == session]
+        return [(view.name, c.phase, c.epoch) for view in views for c in copies_of(view, session)]
 
     expected = [(owner, "live", row.epoch)] if row else []
     await eventually(lambda: found() == expected, f"only {expected} is held, and not {found()}")

@@ -1,8 +1,8 @@
 """Workers that start in a tenth of a second: forked off a process that has imported everything and started nothing.
 
-``python -m tests.faults.nursery`` reads one JSON object a line from standard input, {"config", "board", "log"}, and
-writes {"pid"} for each, and {"ended", "status"} for each child that has ended. It ends, and its children with it,
-at the end of its input. What a child runs is the worker's own ``main``; only the waits of one with a board are shorter.
+``python -m tests.faults.nursery`` reads one JSON object a line from standard input, {"config", "board", "log",
+"waits"}, and writes {"pid"} for each, and {"ended", "status"} for each child that has ended. It ends, and its children
+with it, at the end of its input. What a child runs is the worker's own ``main``; only the waits may be shorter.
 """
 
 import asyncio
@@ -95,15 +95,16 @@ def _fork(order: dict[str, str], not_its: tuple[int, ...]) -> int:
     for descriptor in (*not_its, nothing, told):
         os.close(descriptor)
     if "board" in order:
-        _make_hurtable(Path(order["board"]))
+        install(Path(order["board"]))
+        warm_up.SAMPLE_BYTES = 1 << 20
+    if order.get("waits") == "short":
+        _shorten()
     sys.argv = ["worker", order["config"]]
     process.main()
     os._exit(1)  # not reached: a worker's main ends its process
 
 
-def _make_hurtable(board: Path) -> None:
-    install(board)
-    warm_up.SAMPLE_BYTES = 1 << 20
+def _shorten() -> None:
     for name, shortened in SHORTENED.items():
         setattr(drivers, name, shortened)
 
@@ -128,10 +129,10 @@ class Nursery:
             self._boards[worker] = Board(self.folder / f"{worker}.board")
         return self._boards[worker]
 
-    async def fork_hurtable(self, config: WorkerConfig) -> "Child":
-        """Begin a worker that looks at its board."""
+    async def fork_hurtable(self, config: WorkerConfig, *, waits: str) -> "Child":
+        """Begin a worker that looks at its board. ``waits``: "short", or as they are "shipped"."""
         self.board(config.worker)
-        return await self.fork(config, board=str(self.folder / f"{config.worker}.board"))
+        return await self.fork(config, board=str(self.folder / f"{config.worker}.board"), waits=waits)
 
     async def fork(self, config: WorkerConfig, **more: str) -> "Child":
         """Begin a worker as it is."""
@@ -198,17 +199,18 @@ class NurseryHosts(LocalHosts):
 class HurtableHosts(LocalHosts):
     """The product's hosts, whose workers come from a nursery, look at boards, and are linked by cables."""
 
-    def __init__(self, config: LocalHostsConfig, nursery: Nursery, cables: Cables) -> None:
+    def __init__(self, config: LocalHostsConfig, nursery: Nursery, cables: Cables, *, waits: str = "short") -> None:
         super().__init__(config)
         self._nursery = nursery
         self._cables = cables
+        self._waits = waits
 
     async def _spawn(self, worker: str, incarnation: int, socket_path: Path) -> Child:
         path = await self._cables.between(worker, socket_path)
         config = msgspec.structs.replace(
             self._config.worker, worker=worker, incarnation=incarnation, socket_path=str(path)
         )
-        return await self._nursery.fork_hurtable(config)
+        return await self._nursery.fork_hurtable(config, waits=self._waits)
 
 
 @asynccontextmanager

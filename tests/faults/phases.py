@@ -5,6 +5,7 @@ from worldmove.move.protocol import DestinationEffect as G
 from worldmove.move.protocol import DestinationPhase as D
 from worldmove.move.protocol import SourceEffect as F
 from worldmove.move.protocol import SourcePhase as S
+from worldmove.move.strategy import Strategy
 
 ONLY_COPY = (
     "heard: Prepare",
@@ -57,5 +58,18 @@ GRANTED = (
 )
 """Points at which it has."""
 
+EARLY_SOURCE = {
+    Strategy.REPLAY: ("heard: Begin", "at: snapshot_digest", "sent: Base", "heard: Fetched", "at: meet", "sent: Meet"),
+    Strategy.PRE_COPY: ("heard: Begin", "sent: Base", "at: rows"),
+    Strategy.STREAMING: ("heard: Begin", "sent: Base", "at: rows"),
+}
+"""Points of a source before the boundary, by what is done there; a boundary copy does nothing."""
+EARLY_DESTINATION = {
+    Strategy.REPLAY: ("heard: Base", "at: fetch", "at: install_base", "at: catch_up", "sent: Ready", "at: halt"),
+    Strategy.PRE_COPY: ("heard: Base", "at: rounds", "sent: Ready", "at: reconcile", "at: moves"),
+    Strategy.STREAMING: ("heard: Base", "at: rounds", "sent: Ready", "at: reconcile", "at: moves"),
+}
+KEEPING = ("heard: Expect", "heard: Keep", "sent: Kept")
+"""Points of a worker that keeps a snapshot; it comes to all but the first again and again."""
 SOURCE_POINTS = ONLY_COPY + PROVEN
 DESTINATION_POINTS = UNPROVEN + GRANTED

@@ -1,7 +1,8 @@
 """Points in a worker at which a fault happens to it: by itself, in the thread that has come there, at once.
 
 A board is a small file that a worker's process and its test both map. The test writes what is to happen where;
-the worker looks at each point that it passes, and does it: kill (SIGKILL) or stop (SIGSTOP) itself, raise, or drift.
+the worker looks at each point that it passes, and does it: kill (SIGKILL) or stop (SIGSTOP) itself, raise, drift, or
+hang.
 So a fault hits between two statements, and not some milliseconds after a line of a log was read. Points:
 
     source: PHASE, EFFECT           the source's table has answered; the effect is next
@@ -14,6 +15,7 @@ So a fault hits between two statements, and not some milliseconds after a line o
 import mmap
 import os
 import signal
+import time
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -37,6 +39,8 @@ class Action(Enum):
     RAISE = "raise"
     DRIFT = "drift"
     """In an engine's step: compute something else."""
+    HANG = "hang"
+    """Do nothing any more, in the thread that has come there, until the board is cleared."""
 
 
 class DriftError(RuntimeError):
@@ -58,8 +62,9 @@ class Board:
         self._write(0, f"{action.value}|{passes}|{point}")
 
     def clear(self) -> None:
-        """Have nothing happen."""
+        """Have nothing happen, and let go on what hangs."""
         self._write(0, "")
+        self._write(_HALF, "")
 
     @property
     def answer(self) -> str:
@@ -87,6 +92,9 @@ class Board:
                 raise RuntimeError(f"ordered at {point}")
             case Action.DRIFT:
                 raise DriftError(point)
+            case Action.HANG:
+                while self.answer == point:
+                    time.sleep(0.005)
 
     def _write(self, at: int, text: str) -> None:
         body = text.encode() + b"\0"

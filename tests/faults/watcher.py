@@ -29,6 +29,7 @@ class Watcher:
         self.errors: list[str] = []
         self.results: list[dict[str, Any]] = []
         self.checks: list[bool] = []
+        self.failovers: list[dict[str, Any]] = []
         self.closed_with: str = ""
         self._rng = random.Random(seed)
         self._number = 0
@@ -80,6 +81,8 @@ class Watcher:
                 self.errors.append(said["message"])
             case "move" if said.get("event") == "result":
                 self.results.append(said)
+            case "failover":
+                self.failovers.append(said)
             case "check":
                 self.checks.append(said["equal"])
 

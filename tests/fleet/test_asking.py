@@ -13,7 +13,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.opener import require_equal
 from worldmove.fleet.ports import Beginning
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.worker.messages import Describe, Described, Kept, NotDone, Save
+from worldmove.worker.messages import Describe, Described, Kept, NotDone, Save, SnapshotTaken, TakeSnapshot
 
 Act = Callable[[Server, Asking, Describe], None]
 
@@ -117,3 +117,22 @@ def test_a_question_about_a_save_names_the_file() -> None:
     with pytest.raises(UserError, match="has not answered"):
         virtual.run(run())
     assert [message.path for message in saved] == ["/spool/1"]
+
+
+def test_what_a_worker_was_to_do_for_a_snapshot_is_given_up_once_it_is_silent_and_nothing_else_is() -> None:
+    def act(server: Server, asking: Asking, question: Describe) -> None:
+        asking.suspected("a")
+        asking.heard(server.workers.get("a"), described(question.request))
+
+    assert asked(act) == described(1)
+
+    async def run() -> None:
+        server, sessions = await server_of("a", "b"), SessionTable()
+        asking = Asking(config=FleetConfig(), workers=server.workers, sessions=sessions, desk=server.desk)
+        server.wires["a"].react = lambda question: asking.suspected("a")
+        snapshot = TakeSnapshot(session="s", request=asking.number(), transport="shm", nonce=bytes(32))
+        await asking.of_worker(server.workers.get("a"), snapshot, SnapshotTaken, 5.0)
+
+    with pytest.raises(UserError, match="a does not answer") as refused:
+        virtual.run(run())
+    assert refused.value.code == "silent"

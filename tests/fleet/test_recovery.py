@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -257,3 +258,81 @@ def test_a_snapshot_that_cannot_be_installed_is_let_go_and_the_reason_is_said() 
             server.holds("b")
 
     assert row(recovered(copy_of("s", "kept", block=3), react=cannot)).lost
+
+
+def silent(*names: str, shadow: bool, granted: bool = False) -> Row:
+    """Let ``a``, the owner, and others be silent in a move to ``b``, while ``c`` keeps a snapshot; return the row.
+
+    ``shadow``: ``b`` still holds one. ``granted``: it was granted the session, and has shown nothing.
+    """
+
+    async def run() -> Row:
+        server = await server_of("a", "b", "c")
+        attempt = "00000001-x"
+        await server.desk.ask(
+            OpenAttempt(session="s", attempt=attempt, epoch=1, destination="b", destination_incarnation=1)
+        )
+        if granted:
+            await server.desk.ask(
+                CommitAttempt(session="s", attempt=attempt, epoch=1, boundary=5, worker="b", incarnation=1)
+            )
+        server.holds("b", *((copy_of("s", "shadow"),) if shadow else ()))
+        server.holds("c", copy_of("s", "kept", block=3))
+
+        def react(message: object) -> None:
+            if isinstance(message, Revive):
+                server.holds("c", copy_of("s", "retired", block=message.block))
+            if isinstance(message, TakeOver):
+                server.holds("c", copy_of("s", "live", epoch=message.epoch))
+
+        server.wires["c"].react = react
+        for name in names:
+            server.workers.get(name).suspected = True
+        config = FleetConfig(recover_every_s=0.01, poll_s=0.05)
+        recovery = Recovery(config=config, workers=server.workers, desk=server.desk, gateway=lambda: server.gateway)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(recovery.recover("s"), 1)
+        return row(server)
+
+    return virtual.run(run())
+
+
+def test_where_both_ends_of_a_move_are_silent_it_is_closed_and_a_snapshot_takes_over() -> None:
+    found = silent("a", "b", shadow=True)
+    assert (found.owner, found.epoch, found.attempt) == ("c", 2, None)
+
+
+def test_the_move_of_a_silent_source_is_left_open_while_its_destination_answers() -> None:
+    found = silent("a", shadow=True)
+    assert (found.owner, found.epoch) == ("a", 1)
+    assert found.attempt is not None
+
+
+def test_a_silent_owner_that_was_granted_the_session_and_has_shown_nothing_is_replaced() -> None:
+    found = silent("a", "b", shadow=False, granted=True)
+    assert (found.owner, found.epoch) == ("c", 3)
+
+
+def test_a_copy_that_can_ask_for_the_session_itself_is_waited_for_before_a_snapshot() -> None:
+    """The source answers again, frozen before the block that is next."""
+    asked: list[asyncio.Task[object]] = []
+
+    async def run() -> Row:
+        server = await server_of("a", "b", "c")
+        server.desk.owner_says_gone("s", 1)
+        server.holds("b", copy_of("s", "frozen"))
+        server.holds("c", copy_of("s", "kept", block=3))
+
+        def reclaim(message: object) -> None:
+            if isinstance(message, Inquire) and not asked:
+                question = Reclaim(session="s", epoch=1, acknowledged=5, computed=5, worker="b", incarnation=1)
+                asked.append(asyncio.ensure_future(server.desk.ask(question)))
+
+        server.wires["b"].react = reclaim
+        config = FleetConfig(recover_every_s=0.01, poll_s=0.05)
+        recovery = Recovery(config=config, workers=server.workers, desk=server.desk, gateway=lambda: server.gateway)
+        await asyncio.wait_for(recovery.recover("s"), 5)
+        assert server.wires["c"].of(Revive) == []
+        return row(server)
+
+    assert virtual.run(run()).granted_by == "reclaim"

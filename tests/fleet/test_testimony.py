@@ -1,5 +1,6 @@
 """What became of a try, by its session's rows; what the two ends say explains it and does not decide it."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -183,3 +184,26 @@ def test_a_closed_try_is_aborted_only_where_its_commit_can_never_be_granted(
         return said.ending().outcome, said.is_needless
 
     assert virtual.run(run()) == (outcome, outcome is Outcome.ABORTED)
+
+
+@pytest.mark.parametrize("granted", [False, True])
+@pytest.mark.parametrize(
+    ("names", "needless"), [(("a", "b"), (True, True)), (("a",), (False, True)), ((), (False, False))]
+)
+def test_nobody_waits_for_the_words_of_ends_that_do_not_answer(
+    names: tuple[str, ...], needless: tuple[bool, bool], *, granted: bool
+) -> None:
+    """Closed, and not granted: while one end answers, it may still say how it ended."""
+
+    async def run() -> bool:
+        server = await server_of("a", "b")
+        said = testimony.Testimony(plan_of(server), server.desk)
+        found = server.desk.row("s")
+        assert found is not None
+        if granted:
+            said.row_changed(dataclasses.replace(found, owner="b", epoch=2, granted_by=plan_of(server).attempt))
+        for name in names:
+            server.workers.get(name).suspected = True
+        return said.is_needless
+
+    assert virtual.run(run()) is needless[granted]

@@ -52,7 +52,11 @@ KEPT_1_BLOCK = replace(B, num_blocks=1, num_snapshots=1, num_suspicions=0)
 KEPT_2_BLOCKS = replace(KEPT_1_BLOCK, num_blocks=2)
 KEPT_SUSPICION = replace(KEPT_2_BLOCKS, num_attempts=0, num_suspicions=1)
 KEPT_RESTART = replace(KEPT_1_BLOCK, num_attempts=0, num_restarts=1)
+KEPT_SILENCE = replace(KEPT_1_BLOCK, num_workers=3, num_crashes=0, num_suspicions=2)
+"""Both ends of a move fall silent, one after the other, while a third worker keeps a snapshot."""
+SILENCE = replace(KEPT_SILENCE, num_suspicions=0, num_snapshots=0)
+"""The same, from a situation on in which they are silent, and it keeps one."""
 P = replace(KEPT_2_BLOCKS, num_suspicions=1)
 
-NAMED = {"P": P, "S": S, "S, 3 blocks": S_3_BLOCKS, "B": B, "R": R, "L": L, "W": W}
+NAMED = {"P": P, "Q": KEPT_SILENCE, "S": S, "S, 3 blocks": S_3_BLOCKS, "B": B, "R": R, "L": L, "W": W}
 """The bounds of the large runs."""

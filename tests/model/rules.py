@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from worldmove.fleet.orphans import num_current, successor, to_revive
+from worldmove.fleet.orphans import num_current, successor, that_may_go_on, to_revive
 from worldmove.move.answers import destination_event, source_event
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_row import Facts, Row
@@ -27,6 +27,7 @@ class Rules:
     source_event: Callable[..., Any] = source_event
     destination_event: Callable[..., Any] = destination_event
     successor: Callable[..., Any] = successor
+    that_may_go_on: Callable[..., Any] = that_may_go_on
     num_current: Callable[..., int] = num_current
     to_revive: Callable[..., Any] = to_revive
 

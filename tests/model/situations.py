@@ -24,11 +24,19 @@ class Situation:
     shown_epoch: int = 0
     flight: tuple[Message, ...] = ()
     closed: int = 0
+    suspected: int = 0
+    """A bit for each worker that is taken for dead from time to time."""
 
     def state(self, world: World) -> State:
         """Return it as a state of a world, with that world's faults still to come."""
         bounds = world.bounds
-        luck = Luck(bounds.num_crashes, bounds.num_suspicions, bounds.num_restarts, snapshots=bounds.num_snapshots)
+        luck = Luck(
+            bounds.num_crashes,
+            bounds.num_suspicions,
+            bounds.num_restarts,
+            suspected=self.suspected,
+            snapshots=bounds.num_snapshots,
+        )
         gate = Gate(next=self.shown, shown=self.shown_epoch, closed=self.closed)
         numbers = (world.book.rows.of(self.row), world.gates.of(gate), world.plans.of(self.plans), world.lucks.of(luck))
         return (*numbers, world.wire.mask(self.flight), self.shown, *(world.ends.of(end) for end in self.ends))
@@ -89,6 +97,33 @@ SHOWN_IN_DOUBT = Situation(
     shown_epoch=2,
 )
 """B was granted the session and has shown a block; A has not heard of it, and asks."""
+
+GRANTED_IN_SILENCE = Situation(
+    row=Row(
+        session=SESSION,
+        owner=NAMES[1],
+        incarnation=1,
+        epoch=2,
+        last_attempt=attempt_name(1),
+        granted_by=attempt_name(1),
+    ),
+    ends=(
+        End(incarnation=2),
+        End(
+            phase=DestinationPhase.DOUBT,
+            attempt=1,
+            epoch=1,
+            row_epoch=1,
+            boundary=0,
+            content=GOOD,
+            verified=True,
+        ),
+        End(kept=0, kept_epoch=1),
+    ),
+    plans=(_FIRST,),
+    suspected=0b010,
+)
+"""B was granted the session, is silent, and has not heard of it; A has died; C keeps a snapshot."""
 
 TAKES_OVER = Situation(
     row=Row(

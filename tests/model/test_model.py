@@ -19,6 +19,7 @@ from tests.model.bounds import (
     KEPT_SUSPICION,
     NAMED,
     RESTART,
+    SILENCE,
     SUSPICION,
     Bounds,
 )
@@ -28,7 +29,12 @@ from tests.model.invariants import Broken
 from tests.model.parallel import explore_together
 from tests.model.rules import SHIPPED, Rules
 from tests.model.say import say
-from tests.model.situations import SHADOW_OUTLIVES_ITS_ATTEMPT, SHOWN_IN_DOUBT, TAKEN_OVER_TWICE
+from tests.model.situations import (
+    GRANTED_IN_SILENCE,
+    SHADOW_OUTLIVES_ITS_ATTEMPT,
+    SHOWN_IN_DOUBT,
+    TAKEN_OVER_TWICE,
+)
 from tests.model.world import ENDS, LUCK, World
 from worldmove.move.protocol import DestinationPhase, SourcePhase
 
@@ -57,6 +63,12 @@ def test_a_server_that_forgets_breaks_nothing_and_leaves_nobody_stuck() -> None:
 )
 def test_a_snapshot_that_is_kept_breaks_nothing_and_leaves_nobody_stuck(bounds: Bounds, num_states: int) -> None:
     holds(bounds, num_states=num_states)
+
+
+def test_an_owner_that_is_silent_and_has_shown_nothing_is_replaced_by_a_snapshot_and_breaks_nothing() -> None:
+    explored = explore(SILENCE, start=GRANTED_IN_SILENCE.state)
+    assert (explored.broken, explored.num_stuck) == ({}, 0)
+    assert explored.num_states > 2_000
 
 
 def test_computing_one_block_ahead_in_doubt_would_break_nothing_if_that_block_counts_for_nothing() -> None:

@@ -35,6 +35,7 @@ from worldmove.worker.messages import KEPT, Copy
 
 ROW, GATE, PLANS, LUCK, FLIGHT, SHOWN, ENDS = range(7)
 State = tuple[int, ...]
+Held = list[tuple[int, Copy]]
 Step = tuple[bool, State | None, Broken | None]
 """Whether it is a fault; where it leads, if there; what it breaks."""
 
@@ -345,12 +346,13 @@ class World:
             held = [(worker, copy_of(end)) for worker, end in enumerate(ends)]
             holders = [(worker, copy) for worker, copy in held if copy is not None]
             holders += [(worker, kept_of(end)) for worker, end in enumerate(ends) if end.kept >= 0]
-            if gone or row.shown:
-                yield from self._revives(state, row, next_block, holders)
-            holder = self.rules.successor(holders)
-            if holder is not None and next_block is not None and (gone or (suspected and row.shown)):
-                closed = gate._replace(closed=max(gate.closed, row.epoch))
-                yield self._fails_over(state, row, holder, (gone, suspected, next_block, closed.closed), closed)
+            for answering in self._answering(state, holders, silent=() if gone else (NAMES.index(row.owner),)):
+                of_use = self.rules.that_may_go_on(answering, may_be_granted=gone)
+                yield from self._revives(state, row, next_block, of_use)
+                holder = self.rules.successor(of_use)
+                if holder is not None and next_block is not None:
+                    closed = gate._replace(closed=max(gate.closed, row.epoch))
+                    yield self._fails_over(state, row, holder, (gone, suspected, next_block, closed.closed), closed)
             if gone or (suspected and self.rules.suspicion_is_death):
                 found = self.rules.num_current(copy for _, copy in holders)
                 asked = Lose(session=SESSION, epoch=row.epoch, poll=POLL, copies_found=found)
@@ -358,6 +360,18 @@ class World:
                 if isinstance(self.book.answers.values[answer], Done):
                     lives = any(end.is_complete or end.kept >= 0 for end in ends)
                     yield self._changed(state, row=after, broken=Broken.I5 if lives else None)
+
+    def _answering(self, state: State, holders: Held, silent: tuple[int, ...]) -> Iterator[Held]:
+        """Return the copies of workers that answer: of all but the ``silent``; and of those that are not suspected.
+
+        A suspicion comes and goes, but for the one that this is done for.
+        """
+        suspected = self.lucks.values[state[LUCK]].suspected
+        others = [(worker, copy) for worker, copy in holders if worker not in silent]
+        yield others
+        answering = [(worker, copy) for worker, copy in others if not suspected >> worker & 1]
+        if len(answering) < len(others):
+            yield answering
 
     def _fails_over(self, state: State, row: Row, holder: int, known: tuple[Any, ...], gate: Gate) -> Step:
         incarnation = self.ends.values[state[ENDS + holder]].incarnation

@@ -323,7 +323,6 @@ def test_r6_a_failover_waits_until_the_old_epoch_is_closed_at_the_gateway() -> N
     ("row", "facts", "asked", "why"),
     [
         (replace(GRANTED, shown=True), NEW_OWNER_ANSWERS, failover(), "owner_lives"),
-        (GRANTED, NEW_OWNER_SUSPECTED, failover(), "owner_lives"),
         (replace(GRANTED, attempt=OPEN.attempt), NEW_OWNER_DEAD, failover(), "attempt_open"),
         (GRANTED, NEW_OWNER_DEAD, failover(log_reaches=4), "log_too_short"),
         (GRANTED, NEW_OWNER_DEAD, failover(epoch=1), "epoch_passed"),
@@ -333,9 +332,10 @@ def test_a_failover_needs_each_of_its_conditions(row: Row, facts: Facts, asked: 
     assert reason(row, asked, replace(facts, closed_epoch=2)) == why
 
 
-def test_a_suspected_owner_is_replaced_once_it_has_shown_something() -> None:
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_suspected_owner_is_replaced_whether_it_has_shown_something_or_not(*, shown: bool) -> None:
     facts = replace(NEW_OWNER_SUSPECTED, closed_epoch=2)
-    assert decide(replace(GRANTED, shown=True), failover(), facts)[1] == Done(session="s", epoch=3)
+    assert decide(replace(GRANTED, shown=shown), failover(), facts)[1] == Done(session="s", epoch=3)
 
 
 def test_a_failover_gets_no_answer_while_the_next_block_is_not_known() -> None:

@@ -94,6 +94,13 @@ class Asking:
                 why = f"{worker} ended before it had answered; try again."
                 question.answer.set_result(NotDone(session="-", request=number, code="worker_gone", message=why))
 
+    def suspected(self, worker: str) -> None:
+        """A worker does not answer: whoever waits for what it was to do for a snapshot asks another."""
+        for number, question in self._waiting.items():
+            if question.worker == worker and question.of_link and not question.answer.done():
+                why = f"{worker} does not answer; try again."
+                question.answer.set_result(NotDone(session="-", request=number, code="silent", message=why))
+
     async def _of_owner(self, asked: Describe | Save, kind: type[AnswerT]) -> AnswerT:
         return await self._ask(self._owner(asked.session), asked, kind, self._config.save_s, of_link=False)
 

@@ -26,8 +26,10 @@ class Caretaker:
         background: Background,
         log: Log,
         on_failover: Callable[[Row, str, Copy, TakeOver], None] = lambda row, worker, copy, taken: None,
+        on_suspected: Callable[[str], None] = lambda worker: None,
     ) -> None:
         """``on_failover`` hears of a copy that has taken over (``fleet.recovery``)."""
+        self._on_suspected = on_suspected
         self._books = books
         self._background = background
         self._log = log
@@ -138,6 +140,7 @@ class Caretaker:
     def _suspected(self, worker: WorkerRecord) -> None:
         """A worker's lease has lapsed: what may be done for its sessions without it is done."""
         self._log("worker_suspected", {"worker": worker.name, "incarnation": worker.incarnation})
+        self._on_suspected(worker.name)
         self.look()
 
     def _answers_again(self, worker: WorkerRecord) -> None:

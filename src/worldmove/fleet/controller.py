@@ -47,7 +47,13 @@ class Controller:
             wall_clock=ports.wall_clock,
             log=ports.log,
         )
-        self._caretaker = Caretaker(books, background, ports.log, self._failovers.granted)
+        self._caretaker = Caretaker(
+            books,
+            background,
+            ports.log,
+            on_failover=self._failovers.granted,
+            on_suspected=self._services.asking.suspected,
+        )
         self._protection = Protection(
             books, self._services.asking, self._holders, background, nonce=ports.nonce, log=ports.log
         )

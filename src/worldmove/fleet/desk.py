@@ -230,6 +230,10 @@ class LedgerDesk:
         """Whether a worker's incarnation does not answer. Proves nothing."""
         return self._workers.is_suspected(worker, incarnation)
 
+    def answers(self, worker: str, incarnation: int) -> bool:
+        """Whether a worker's incarnation is neither dead nor silent, as far as is known."""
+        return not (self.is_gone(worker, incarnation) or self.is_suspected(worker, incarnation))
+
     def owner_is_suspected(self, row: Row) -> bool:
         """Whether the owner does not answer. Proves nothing."""
         return self._workers.is_suspected(row.owner, row.incarnation)

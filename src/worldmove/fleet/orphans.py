@@ -7,9 +7,19 @@ from worldmove.worker.messages import KEPT, Copy
 
 WAITING = ("frozen", "superseded", "shadow", "following")
 """Phases of a copy that asks the ledger by itself."""
+SHADOWS = ("shadow", "following")
 CURRENT = (*WAITING, "live", "retired", KEPT)
 
 HolderT = TypeVar("HolderT")
+
+
+def that_may_go_on(held: Sequence[tuple[HolderT, Copy]], *, may_be_granted: bool) -> Sequence[tuple[HolderT, Copy]]:
+    """Leave out the shadows where nobody will grant them the session: nothing is to wait for them.
+
+    ``may_be_granted``: whether an attempt is open, or the owner is dead. A commit of a closed attempt has no answer
+    while its owner may be alive.
+    """
+    return held if may_be_granted else [(holder, copy) for holder, copy in held if copy.phase not in SHADOWS]
 
 
 def successor(held: Sequence[tuple[HolderT, Copy]]) -> HolderT | None:

@@ -167,10 +167,13 @@ class Protection:
         return any((copy.session, copy.phase, copy.epoch) == (record.name, "live", row.epoch) for copy in copies)
 
     def _is_good(self, keeper: tuple[str, int], row: Row) -> bool:
-        """Whether a keeper is still one: alive, not about to end, and not the worker that plays the session."""
+        """Whether a keeper is still one: it answers, is not about to end, and is not who plays the session.
+
+        What a silent one keeps it may never give: it stays there until another keeps a newer one.
+        """
         worker = self._books.workers.find(keeper[0])
         there = self._books.workers.is_there(*keeper)
-        return there and worker is not None and not worker.leaving and worker.name != row.owner
+        return there and worker is not None and not (worker.leaving or worker.suspected) and worker.name != row.owner
 
     def _kept(self, record: SessionRecord, worker: str) -> int | None:
         """Return the boundary of what a worker keeps of a session; None where it has said nothing of one."""

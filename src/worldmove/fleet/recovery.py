@@ -3,24 +3,27 @@
 In this order, and again until one of them has come to an end, or a suspected owner answers:
 
 1. An open attempt is closed. Its destination, if it is in doubt, repeats its commit and is granted it. A suspected
-   owner's is left open, unless the destination is dead: a commit that comes after the close would get no answer.
-2. A frozen or superseded copy asks for the session itself (reclaim); it is only told to ask.
-3. Where there is neither, nor a retired one that can ever take over (5), the newest snapshot that is kept is
-   installed as a retired copy.
-4. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first.
+   owner's is left open while the destination answers, for a commit that comes after the close would get no answer:
+   that end commits, or gives up and closes it itself, within the shadow's lease. Where it does not answer either,
+   nothing is to be waited for.
+2. A frozen or superseded copy that answers asks for the session itself (reclaim); it is only told to ask.
+3. Where there is neither, nor a retired one that can ever take over (5), the newest snapshot that is kept by a worker
+   that answers is installed as a retired copy.
+4. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first. A shadow
+   whose attempt was closed is not waited for, unless the owner is dead: else nobody grants it the session.
 5. The owner is dead, and a numbered poll finds no copy that can go on: lost. No silence and no time-out says so. A
    retired copy cannot where the lists up to the next block are with nobody: a server and an owner died with them. A
    snapshot that is on its way is waited for, and one that comes later is kept no more: so no copy is left by then.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.orphans import CURRENT, WAITING, num_current, successor, to_revive
+from worldmove.fleet.orphans import CURRENT, WAITING, num_current, successor, that_may_go_on, to_revive
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.ledger_messages import Done, Failover, Lose
@@ -95,7 +98,7 @@ class Recovery:
         opened = row.attempt
         if opened is None:
             return
-        if self._desk.owner_is_gone(row) or self._desk.is_gone(opened.destination, opened.incarnation):
+        if self._desk.owner_is_gone(row) or not self._desk.answers(opened.destination, opened.incarnation):
             await self._desk.ask(closing(row.session, opened.attempt, row.epoch))
 
     async def _wake(self, row: Row) -> None:
@@ -114,8 +117,7 @@ class Recovery:
 
     async def _revive(self, row: Row) -> None:
         """Have the newest snapshot installed, where no other copy can go on. It is a retired copy from then on."""
-        next_block = self._gateway().next_block(row.session)
-        held = self._workers.holders(row.session, CURRENT, answering=True)
+        next_block, held = self._gateway().next_block(row.session), self._held(row)
         usable = [(worker, copy) for worker, copy in held if self._is_of_use(copy)]
         found = None if next_block is None else to_revive(usable, next_block)
         if next_block is None or found is None or not self._may_fail_over(row):
@@ -129,14 +131,19 @@ class Recovery:
         """Whether a copy can go on, or may yet be able to: a retired one may still get lists, a snapshot has them."""
         return self._has_lists(copy) if copy.phase == KEPT else not self._lacks_lists(copy)
 
+    def _held(self, row: Row) -> Sequence[tuple[WorkerRecord, Copy]]:
+        """Return the copies of workers that answer, but for those that nobody will grant the session."""
+        held = self._workers.holders(row.session, CURRENT, answering=True)
+        may_be_granted = row.attempt is not None or self._desk.owner_is_gone(row)
+        return that_may_go_on(held, may_be_granted=may_be_granted)
+
     def _may_fail_over(self, row: Row) -> bool:
         """Whether it would not be denied; else the owner may be alive, and its frames are not refused for nothing."""
-        return row.attempt is None and (row.shown or self._desk.owner_is_gone(row))
+        return row.attempt is None and self._desk.owner_is_missing(row)
 
     async def _fail_over(self, row: Row) -> None:
         """Let a retired copy take over, unless a copy that is further on can still ask for the session itself."""
-        next_block = self._gateway().next_block(row.session)
-        held = self._workers.holders(row.session, CURRENT, answering=True)
+        next_block, held = self._gateway().next_block(row.session), self._held(row)
         worker = successor(held)
         if next_block is None or worker is None:
             return

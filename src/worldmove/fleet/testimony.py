@@ -51,8 +51,8 @@ class Testimony:
         if row is None or row.attempt is not None:
             return False
         if is_granted(self._plan, row, before=self._granted):
-            return any(end.name in self._cut for end in self.untold())
-        return not self._may_be_granted(row)
+            return any(self._is_cut_off(end) for end in self.untold())
+        return not self._may_be_granted(row) or self._are_silent()
 
     def ending(self) -> Ending:
         """Read from the row what became of the try; the ends' words explain it."""
@@ -88,6 +88,17 @@ class Testimony:
         if "destination" in self._ended or self._desk.is_gone(end.name, end.incarnation):
             return True
         return end.name in self._cut and not may_hold_shadow(end, self._plan.session)
+
+    def _are_silent(self) -> bool:
+        """Whether neither end answers: whoever asks is told that it is in doubt, and need not wait for them."""
+        return len(self.untold()) == 2 and all(map(self._is_silent, self.untold()))
+
+    def _is_silent(self, end: WorkerRecord) -> bool:
+        return self._desk.is_suspected(end.name, end.incarnation)
+
+    def _is_cut_off(self, end: WorkerRecord) -> bool:
+        """Whether an end's word may never come: its link was made anew, or it does not answer."""
+        return end.name in self._cut or self._is_silent(end)
 
     def _has_passed(self) -> bool:
         """Whether a block past every boundary that the source has proved was shown."""

@@ -220,7 +220,7 @@ def _why_no_failover(row: Row, asked: Failover, facts: Facts, next_block: int) -
         return "epoch_passed"
     if row.attempt is not None:
         return "attempt_open"
-    if not (facts.owner_gone or (facts.owner_suspected and row.shown)):
+    if not (facts.owner_gone or facts.owner_suspected):
         return "owner_lives"
     if facts.closed_epoch is None or facts.closed_epoch < row.epoch:
         return "epoch_not_closed"

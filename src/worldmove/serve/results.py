@@ -98,7 +98,7 @@ def failover_sentence(report: FailoverReport) -> str:
             which = f"{report.destination} computed block {report.differs_at} differently than it was shown"
             return f"{report.source} stopped, and {which}: your world does not go on from that copy."
         case FailoverOutcome.RESUMED:
-            waited = "" if report.took_s is None else f" Nothing was shown for {report.took_s:.2f} s."
+            waited = "" if report.took_s is None else f" That took {report.took_s:.2f} s from when it was missed."
             equal = f"{report.num_compared} of {report.num_replayed} compared with what was shown, all equal"
             return f"{report.source} stopped. {report.destination} computed {blocks} again ({equal}).{waited}"
 
