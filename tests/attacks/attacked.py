@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from tests.attacks import pond
+from tests.attacks import brook, pond
 from tests.attacks.pond import Pond
-from tests.move.harness import BLOCK_S, Copy, Fleet, Outcome, Plays, Worker, World, inputs_of
+from tests.move.decoded import Part
+from tests.move.harness import BLOCK_S, SEED, Copy, Fleet, Outcome, Plays, Worker, World, inputs_of
 from tests.move.virtual import inline
 from worldmove.move.ledger_messages import Answer, Operation
-from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Boundary, Meet, Prepared
+from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Boundary, Meet, Prepared, Ready, Start
 from worldmove.state import Manifest
 from worldmove.state.arena import Arena
 from worldmove.state.extent import Extent
@@ -31,6 +32,8 @@ SLOT_BYTES = 16 << 10
 ROW_BYTES = 32
 READY_S = 0.3
 """How long a source stands still before its freeze, so that the rows at rest are there."""
+STREAMS_S = 0.05
+"""How long a block has to stream, before the freeze is asked for."""
 WORLD = World(first=Pond, install=pond.install)  # type: ignore[arg-type]
 
 Deliveries = list[tuple[float, AnyMoveMessage]]
@@ -67,12 +70,14 @@ async def honest_pull(inner: Channel, wanted: Sequence[Extent], into: memoryview
 class Attacked(Fleet):
     """Plays one pond; an oracle that never moves plays the same one."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: World = WORLD) -> None:
         tokens = random.Random(0)
         inner = Loopback(blocking=inline, tokens=lambda: tokens.randbytes(32))
         self._arenas = [Arena(SLOT_BYTES, "pond") for _ in range(2)]
-        super().__init__(transports={"loopback": Lying(inner, self)}, world=WORLD)
-        self.oracle = Pond(11)
+        super().__init__(transports={"loopback": Lying(inner, self)}, world=world)
+        self.oracle: Pond = world.first(SEED)  # type: ignore[assignment]
+        self.says_still = True
+        self.beside = lambda copy, num_bytes: Part(copy, num_bytes, step=brook.follow)
         self.wrong: list[str] = []
         """What was played, or promoted, and is not what the oracle has."""
         self.undecodable = 0
@@ -97,7 +102,10 @@ class Attacked(Fleet):
         self.answer: Callable[[Operation, Answer | None], Answer | None] = lambda operation, answer: answer
         self.on_post = lambda message: None
         self.on_reserve = lambda copy: None
-        self.path, self.strategy, self.waits_for_ready_s = "loopback", "boundary copy", 0.0
+        self.finals = lambda copy: ()
+        self._streams = False
+        """Whether a block is computed once the destination is ready."""
+        self.path, self.strategy, self.waits_for_ready_s, self.start_s = "loopback", "boundary copy", 0.0, 0.0
 
     def go_ahead(self, *, plays_on: bool) -> None:
         """Have the next move send its rows before the boundary, and tell of them at rest.
@@ -107,6 +115,27 @@ class Attacked(Fleet):
         self.strategy, self.waits_for_ready_s = "pre-copy", READY_S
         if plays_on:
             self.on_post = self._play_once
+
+    def go_streaming(self, *, rests: bool) -> None:
+        """Have the next move stream: a block is computed while it is under way, and says what is final of it.
+
+        A world that has a part which can be stepped by itself has it followed. ``rests``: what differs is told of, and
+        brought over, before the freeze.
+        """
+        self.strategy, self.start_s = "streaming", STREAMS_S
+        self.waits_for_ready_s = READY_S if rests else 0.0
+        self._streams = True
+        begun = self.owner.world.block
+        self.finals = lambda copy: ("window", "trail") if copy.world.block > begun else ()
+
+    def go_following(self) -> None:
+        """Have the next move follow: a snapshot, and the lists since."""
+        self.strategy = "replay"
+
+    def _play_at_ready(self, message: AnyMoveMessage) -> None:
+        if self._streams and isinstance(message, Ready) and len(self.live()) == 1:
+            self._streams = False
+            self.owner.play()
 
     def _play_once(self, message: AnyMoveMessage) -> None:
         if isinstance(message, Meet) and len(self.live()) == 1:
@@ -128,13 +157,15 @@ class Attacked(Fleet):
         if isinstance(message, Boundary):
             self.manifest, self.placement = hear(self._offered, message.manifest, message.placement)
         self.on_post(message)
+        self._play_at_ready(message)
+        late_s = self.start_s if isinstance(message, Start) else 0.0
         for delay, said in self.deliver(message):
             try:
                 heard = msgspec.msgpack.decode(msgspec.msgpack.encode(said), type=AnyMoveMessage)
             except (msgspec.MsgspecError, UnicodeError, OverflowError):
                 self.undecodable += 1
                 continue
-            asyncio.get_running_loop().call_later(delay, self._arrive, heard)
+            asyncio.get_running_loop().call_later(late_s + delay, self._arrive, heard)
 
     def decide(self, operation: Operation) -> Answer | None:
         asked = self.question(operation)
@@ -183,7 +214,7 @@ class Attacked(Fleet):
         tasks = [task for worker in self.workers.values() for task in worker.tasks if task.done()]
         for worker in self.workers.values():
             worker.tasks[:] = [task for task in worker.tasks if not task.done()]
-        return [f"a driver ended: {task.exception()!r}" for task in tasks if task.exception() is not None]
+        return [f"a driver ended: {task.exception()!r}" for task in tasks if not task.cancelled() and task.exception()]
 
     async def alone(self) -> bool:
         """Play on until nobody but the owner holds a copy. False if that does not come about."""

@@ -8,7 +8,9 @@ class Where(Enum):
     """What is made to lie."""
 
     FIELD = "a field of a message"
-    AHEAD = "a field of a message of a move that goes ahead while the session is played"
+    AHEAD = "a message of a move that goes ahead while the session is played"
+    STREAM = "a message of a move that streams, and has a part of the session followed"
+    FOLLOW = "a message of a move that follows a snapshot by the lists"
     MESSAGE = "a whole message"
     PATH = "bytes on their way"
     LANDED = "installed memory, between landing and verification"

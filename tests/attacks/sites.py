@@ -9,7 +9,19 @@ import msgspec
 from tests.attacks.case import Case, Where
 from tests.attacks.mutate import Mutator, more_mutators_of, mutators_of
 from tests.attacks.payload import WAYS
-from tests.attacks.strikes import ABA, AHEAD_KINDS, DIGESTS, ENGINE, INSTALLED, KINDS, LATE, QUESTIONS, WHOLE
+from tests.attacks.strikes import (
+    ABA,
+    AHEAD_KINDS,
+    DIGESTS,
+    ENGINE,
+    FOLLOW_KINDS,
+    INSTALLED,
+    KINDS,
+    LATE,
+    QUESTIONS,
+    STREAM_KINDS,
+    WHOLE,
+)
 from worldmove.move.messages import MoveMessage
 
 NUM_EXTENTS = 5
@@ -17,7 +29,9 @@ NUM_EXTENTS = 5
 ASKED = ("OpenAttempt", "CommitAttempt", "CloseAttempt", "Reclaim")
 """The questions that a move asks."""
 ADDRESS = MoveMessage.__struct_fields__
-"""Of every message the same, and read by the same filter: struck in each message of a boundary copy, and in Meet."""
+"""Of every message the same, and read by the same filter: struck once in each, wherever it is said first."""
+STRUCK_BEFORE = {Where.AHEAD: ("Boundary",), Where.FOLLOW: ("Base", "Fetched")}
+"""Messages whose address is struck in another kind of move."""
 ENGINE_LEAVES = ("window", "base", "trail", "late")
 
 _SAMPLES: dict[str, object] = {
@@ -30,7 +44,12 @@ def sites() -> list[Case]:
     return [
         *_fields(Where.FIELD, KINDS, mutators_of),
         *_fields(Where.AHEAD, AHEAD_KINDS, more_mutators_of),
-        *(Case(where=Where.MESSAGE, target=kind, how=how) for kind in KINDS for how in WHOLE),
+        *_fields(Where.STREAM, STREAM_KINDS, more_mutators_of),
+        *_fields(Where.FOLLOW, FOLLOW_KINDS, more_mutators_of),
+        *_wholes(Where.AHEAD, AHEAD_KINDS),
+        *_wholes(Where.STREAM, STREAM_KINDS),
+        *_wholes(Where.FOLLOW, FOLLOW_KINDS),
+        *_wholes(Where.MESSAGE, KINDS),
         *(Case(where=Where.PATH, target=f"extent {n}", how=how) for n in range(NUM_EXTENTS) for how in WAYS),
         *(Case(where=Where.LANDED, target=f"extent {n}", how=how) for n in range(NUM_EXTENTS) for how in WAYS),
         *(Case(where=Where.WINDOW, target=f"extent {n}", how=how) for n in range(NUM_EXTENTS) for how in LATE),
@@ -44,13 +63,17 @@ def sites() -> list[Case]:
 def _fields(where: Where, kinds: Mapping[str, type], ways: Callable[[Any], Mapping[str, Mutator]]) -> Iterator[Case]:
     for kind, struct in kinds.items():
         for field in msgspec.structs.fields(struct):
-            if where is Where.AHEAD and kind != "Meet" and field.name in ADDRESS:
+            if field.name in ADDRESS and kind in STRUCK_BEFORE.get(where, ()):
                 continue
             samples = [_sample(field.type)]
-            if samples == [None] and where is Where.AHEAD:
+            if samples == [None] and where is not Where.FIELD:
                 samples += [_SAMPLES["bytes" if field.name == "changed" else "int"]]
             for how in dict.fromkeys(how for sample in samples for how in ways(sample)):
                 yield Case(where=where, target=f"{kind}.{field.name}", how=how)
+
+
+def _wholes(where: Where, kinds: Mapping[str, type]) -> Iterator[Case]:
+    return (Case(where=where, target=kind, how=how) for kind in kinds for how in WHOLE)
 
 
 def _questions() -> Iterator[Case]:

@@ -30,7 +30,6 @@ from worldmove.move.messages import (
     Meet,
     Proof,
     Ready,
-    Still,
 )
 from worldmove.state import Manifest, Placement
 from worldmove.state.digest import split
@@ -66,17 +65,28 @@ class Donors:
     """Of another session's move."""
     ahead: dict[type, AnyMoveMessage]
     """Of another session's move that went ahead."""
+    streamed: dict[type, AnyMoveMessage]
+    """Of another session's move that streamed."""
+    followed: dict[type, AnyMoveMessage]
+    """Of another session's move that followed."""
     other_slot: bytes
 
 
-EARLY = (Base, Begin, Component, Fetched, Final, Handed, Meet, Ready, Still)
-"""What a boundary copy in host memory never says."""
-OTHERS = (Component, Fetched, Final, Handed, Still)
-"""What is said only where input lists follow a snapshot, leaves travel as they are final, a component is followed, or
-the slot is a device's."""
-AHEAD_KINDS: dict[str, type] = {kind.__name__: kind for kind in (*EARLY, Boundary) if kind not in OTHERS}
+EARLY = (Base, Begin, Component, Fetched, Final, Handed, Meet, Ready)
+"""What a boundary copy never says."""
+
+
+def _by_name(*kinds: type) -> dict[str, type]:
+    return {kind.__name__: kind for kind in kinds}
+
+
+AHEAD_KINDS = _by_name(Base, Begin, Meet, Ready, Boundary)
 """What a move says that goes ahead."""
-KINDS: dict[str, type] = {kind.__name__: kind for kind in AnyMoveMessage.__args__ if kind not in EARLY}
+STREAM_KINDS = _by_name(Final, Component, Handed, Fetched)
+"""What one says beside that which streams."""
+FOLLOW_KINDS = _by_name(Base, Fetched)
+"""What one says of a snapshot."""
+KINDS = _by_name(*(kind for kind in AnyMoveMessage.__args__ if kind not in EARLY))
 QUESTIONS: dict[str, type] = {kind.__name__: kind for kind in Operation.__args__}
 
 
@@ -103,9 +113,35 @@ def break_one_byte(copy: Copy, manifest: Manifest, placement: Placement) -> None
     copy.arena.buffer[placement[0]] ^= 1
 
 
-def field_ahead(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
+def ahead(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
     fleet.go_ahead(plays_on=case.how.endswith("made up") or rng.random() < 0.3)
-    _change_field(fleet, case, AHEAD_KINDS[case.target.partition(".")[0]], rng, donors.ahead, struck)
+    _strike(fleet, case, AHEAD_KINDS, rng, donors.ahead, struck)
+
+
+def streamed(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
+    fleet.go_streaming(rests=rng.random() < 0.5)
+    _strike(fleet, case, STREAM_KINDS, rng, donors.streamed, struck)
+
+
+def followed(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
+    fleet.go_following()
+    _strike(fleet, case, FOLLOW_KINDS, rng, donors.followed, struck)
+
+
+def _strike(
+    fleet: Attacked,
+    case: Case,
+    kinds: Mapping[str, type],
+    rng: random.Random,
+    messages: Mapping[type, AnyMoveMessage],
+    struck: Struck,
+) -> None:
+    """Strike one field of a kind of message, where the case names one; else the whole message."""
+    name, _, is_field = case.target.partition(".")
+    if is_field:
+        _change_field(fleet, case, kinds[name], rng, messages, struck)
+    else:
+        _change_whole(fleet, case, kinds[name], rng, messages, struck)
 
 
 def field_of_message(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
@@ -125,7 +161,7 @@ def _change_field(
     struck: Struck,
 ) -> Callable[[AnyMoveMessage], AnyMoveMessage]:
     """Have one field of a kind of message be another, from now on; return what changes it."""
-    name, ways = case.target.partition(".")[2], more_mutators_of if case.where is Where.AHEAD else mutators_of
+    name, ways = case.target.partition(".")[2], mutators_of if case.where is Where.FIELD else more_mutators_of
     others = [messages.get(kind), fleet.earlier.get(kind)]
     always = rng.random() < 0.3
 
@@ -163,28 +199,39 @@ def _beside(fleet: Attacked, make: Callable[[AnyMoveMessage], AnyMoveMessage]) -
 
 
 def whole_message(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, struck: Struck) -> None:
-    kind = KINDS[case.target]
     _setting(fleet, case.target)
+    _change_whole(fleet, case, KINDS[case.target], rng, donors.messages, struck)
+    if case.target == "Gone":
+
+        def gone(message: AnyMoveMessage) -> Deliveries:
+            struck.times += 1
+            return [(USUAL_S, message), *_whole(case.how, _gone(message), rng, donors.messages, fleet)]
+
+        fleet.deliver = gone
+
+
+def _change_whole(
+    fleet: Attacked,
+    case: Case,
+    kind: type,
+    rng: random.Random,
+    messages: Mapping[type, AnyMoveMessage],
+    struck: Struck,
+) -> None:
+    """Have a kind of message come otherwise than it was sent, from now on."""
     held: Deliveries = []
 
     def deliver(message: AnyMoveMessage) -> Deliveries:
         if not isinstance(message, kind):
             late, held[:] = held[:], []
             return [(USUAL_S, message), *((2 * USUAL_S, each) for _, each in late)]
-        said = _whole(case.how, message, rng, donors, fleet)
+        said = _whole(case.how, message, rng, messages, fleet)
         if case.how == "after the next one":
             held.extend(said)
             said = []
         struck.times += 1
         return said
 
-    if case.target == "Gone":
-
-        def gone(message: AnyMoveMessage) -> Deliveries:
-            struck.times += 1
-            return [(USUAL_S, message), *_whole(case.how, _gone(message), rng, donors, fleet)]
-
-        deliver = gone
     fleet.deliver = deliver
 
 
@@ -196,10 +243,16 @@ WHOLE = (
 )
 
 
-def _whole(how: str, message: AnyMoveMessage, rng: random.Random, donors: Donors, fleet: Attacked) -> Deliveries:  # noqa: C901, PLR0912
+def _whole(  # noqa: C901, PLR0912
+    how: str,
+    message: AnyMoveMessage,
+    rng: random.Random,
+    messages: Mapping[type, AnyMoveMessage],
+    fleet: Attacked,
+) -> Deliveries:
     replace = msgspec.structs.replace
     earlier = fleet.earlier.get(type(message), message)
-    other = donors.messages.get(type(message), message)
+    other = messages.get(type(message), message)
     said: list[AnyMoveMessage | None] = [message]
     match how:
         case "dropped":
@@ -479,7 +532,9 @@ def questions(fleet: Attacked, case: Case, rng: random.Random, donors: Donors, s
 
 ARMS: dict[Where, Callable[[Attacked, Case, random.Random, Donors, Struck], None]] = {
     Where.FIELD: field_of_message,
-    Where.AHEAD: field_ahead,
+    Where.AHEAD: ahead,
+    Where.STREAM: streamed,
+    Where.FOLLOW: followed,
     Where.MESSAGE: whole_message,
     Where.PATH: bytes_on_their_way,
     Where.LANDED: landed_memory,

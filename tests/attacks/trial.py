@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tests.attacks.attacked import SLOT_BYTES, Attacked
+from tests.attacks import brook
+from tests.attacks.attacked import SLOT_BYTES, WORLD, Attacked
 from tests.attacks.case import Case, Result, Verdict, Where
 from tests.attacks.pond import Pond
 from tests.attacks.strikes import ABA, Donors, Struck, arm, calm
-from tests.move.harness import Outcome
+from tests.move.harness import Outcome, World
 from tests.move.virtual import run
 from worldmove.move.messages import AnyMoveMessage
 from worldmove.state import gather
@@ -143,7 +144,15 @@ def donors() -> Donors:
         messages = await _said(fleet, "B")
         await fleet.alone()
         fleet.go_ahead(plays_on=False)
-        return Donors(messages=messages, ahead=await _said(fleet, "A"), other_slot=_another_slot())
+        ahead = await _said(fleet, "A")
+        await fleet.alone()
+        fleet.go_following()
+        followed = await _said(fleet, "B")
+        streaming = Attacked(brook.WORLD)
+        await streaming.play(5)
+        streaming.go_streaming(rests=True)
+        streamed = await _said(streaming, "B")
+        return Donors(messages=messages, ahead=ahead, followed=followed, streamed=streamed, other_slot=_another_slot())
 
     return run(record())
 
@@ -182,14 +191,17 @@ FLEET_CASES = 400
 def try_out(cases: list[Case], shared: Donors, *, then_move: bool = False) -> list[Result]:
     """Try each case out, and return what became of it. A fleet that is stuck or wrong is not used again."""
     results: list[Result] = []
-    left = list(reversed(cases))
-    while left:
-        results += run(_some(left, shared, then_move=then_move))
+    streamed = [case for case in cases if case.where is Where.STREAM]
+    others = [case for case in cases if case.where is not Where.STREAM]
+    for world, some in ((WORLD, others), (brook.WORLD, streamed)):
+        left = list(reversed(some))
+        while left:
+            results += run(_some(world, left, shared, then_move=then_move))
     return results
 
 
-async def _some(left: list[Case], shared: Donors, *, then_move: bool) -> list[Result]:
-    trials = Trials(fleet=Attacked(), donors=shared, then_move=then_move)
+async def _some(world: World, left: list[Case], shared: Donors, *, then_move: bool) -> list[Result]:
+    trials = Trials(fleet=Attacked(world), donors=shared, then_move=then_move)
     await trials.fleet.play(BLOCKS_FIRST)
     await trials.one(Case(where=Where.MESSAGE, target="Inquire", how="dropped"))  # so that there is an earlier move
     results: list[Result] = []

@@ -96,6 +96,8 @@ class Copy:
         self.acknowledged_block = toy.block if toy else 0
         self.stands_at: int | None = None
         self.stops_before: int | None = None
+        self.ahead = 0
+        """By how much a follower was told wrongly which block its snapshot is before."""
         self.following: asyncio.Task[None] | None = None
         self.unacknowledged: dict[int, str] = {}
         self.taken = asyncio.Event()
@@ -187,6 +189,8 @@ class Copy:
         self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None
     ) -> Frozen:
         self.plays = Plays.FROZEN
+        if still is not None and self.worker.fleet.says_still:
+            still()
         captured = self.world.capture()
         placement = gather(captured, self.arena) if is_pulled else ()
         rolled = self.worker.fleet.rolled
@@ -280,10 +284,10 @@ class Copy:
 
     @property
     def next_block(self) -> int:
-        return self.world.block
+        return self.world.block + self.ahead
 
     def follow(self, block: int, attempt: str) -> None:
-        assert self.world.block == block
+        self.ahead = block - self.world.block
         self.following = asyncio.create_task(self._follow())
         self.worker.tasks.append(self.following)
 
@@ -292,23 +296,23 @@ class Copy:
         fleet = self.worker.fleet
         while True:
             reach = len(fleet.gateway.shown) if self.stops_before is None else min(self.stops_before, fleet.num_closed)
-            if self.toy is not None and self.world.block < reach and not fleet.holds_follower:
-                self.world.step(inputs_of(self.world.block))
+            if self.toy is not None and self.next_block < reach and not fleet.holds_follower:
+                self.world.step(inputs_of(self.next_block))
                 fleet.on_follow(self)
             await asyncio.sleep(BLOCK_S / 4)
 
     async def caught_up(self) -> None:
-        while self.world.block < len(self.worker.fleet.gateway.shown):  # noqa: ASYNC110
+        while self.next_block < len(self.worker.fleet.gateway.shown):  # noqa: ASYNC110
             await asyncio.sleep(BLOCK_S / 8)
 
     def stop_before(self, block: int) -> None:
         self.stops_before = block if self.stops_before is None else min(block, self.stops_before)
 
     async def halt(self, begin: BeginPass) -> tuple[int, Capture, Pass | None]:
-        while self.stops_before is None or self.world.block < self.stops_before:  # noqa: ASYNC110
+        while self.stops_before is None or self.next_block < self.stops_before:  # noqa: ASYNC110
             await asyncio.sleep(BLOCK_S / 8)
-        if self.world.block > self.stops_before:
-            raise MoveRefused("overshot", f"it stands before block {self.world.block}")
+        if self.next_block > self.stops_before:
+            raise MoveRefused("overshot", f"it stands before block {self.next_block}")
         capture = self.world.capture()
         return self.stops_before, capture, begin(capture)
 
@@ -589,6 +593,8 @@ class Fleet:
         self.finals: Callable[[Copy], tuple[str, ...]] = lambda copy: ()
         self.beside: Callable[[Copy, int], ComponentSlot] = no_room_beside
         self.has_no_room_aside = False
+        self.says_still = False
+        """Whether a source says when nothing writes its slot any more, as one on a device does."""
         self.num_closed = 0
         """Blocks whose lists are closed: nobody can compute a later one."""
         self.checked: list[tuple[int, bool]] = []
