@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.simulation.engine import CounterEngine
+from tests.simulation.hashing import taking_of
 from tests.simulation.loop import SimLoop
 from tests.simulation.net import Connection, Direction, SimLink, Wire
 from tests.simulation.path import Fabric, SimPath
@@ -201,6 +202,7 @@ class Node:
             on_fault=self._failed,
             on_shutdown=self._stop.set,
             birth=self.birth,
+            taking=taking_of(self._wire),
         )
         self.assembly = assemble(self._config, self._engine, WARM, edges)
         self.assembly.background.start("link", self._stay_linked(self.assembly))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.simulation.case import Case
+from tests.simulation.hashing import HASHING
 
 ALONE = frozenset({"second_tab", "stranger", "both_killed"})
 """Kinds of faults that came later than many a kept seed: without them it does what it did."""
@@ -25,9 +26,10 @@ def kept_seeds() -> tuple[Kept, ...]:
 
 
 def _kept(seed: str, cause: str) -> Kept:
-    case, _, protect = seed.removesuffix("!").partition("/")
+    before, beside, _ = seed.partition("#")
+    case, _, protect = before.removesuffix("!").partition("/")
     number, _, horizon = case.partition("@")
-    mask = ALONE if seed.endswith("!") else frozenset[str]()
+    mask = (ALONE if before.endswith("!") else frozenset[str]()) | (frozenset[str]() if beside else {HASHING})
     return Kept(
         case=Case(
             seed=int(number),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.case import Case, Result
+from tests.simulation.hashing import HASHING
 from tests.simulation.report import report
 from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
@@ -20,6 +21,7 @@ from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.ledger_rules import Operation, decide
 from worldmove.move.outgoing import Outgoing
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
+from worldmove.move.source_copy import Frozen
 from worldmove.serve import screen
 from worldmove.serve.audience import Audience
 from worldmove.serve.live import Live
@@ -29,7 +31,11 @@ from worldmove.serve.resumption import Resumption
 from worldmove.serve.screen import Screen
 from worldmove.serve.sequencer import Sequencer, Taken
 from worldmove.serve.show import Verdict, judge
+from worldmove.worker.line import Line
+from worldmove.worker.messages import BlockDone
+from worldmove.worker.outbox import Outbox
 from worldmove.worker.snapshot import Snapshot
+from worldmove.worker.source_copy import SourceOfMove
 from worldmove.worker.turns import Turns
 
 Caught = Callable[..., Result]
@@ -46,12 +52,12 @@ def caught() -> Iterator[Caught]:
     """
     found: list[Case] = []
 
-    def catch(first: int, says: str = "", **more: Any) -> Result:
+    def catch(first: int, says: str = "", *, mask: frozenset[str] = frozenset({HASHING}), **more: Any) -> Result:
         others: dict[str, None] = {}
         for seed in range(first, first + MOST_SEEDS):
-            result = simulate(Case(seed=seed, sql=False, **more))
+            result = simulate(Case(seed=seed, sql=False, mask=mask, **more))
             if result.broken and re.search(says, result.broken):
-                found.append(Case(seed=seed, sql=False))
+                found.append(Case(seed=seed, sql=False, mask=mask))
                 return result
             others |= {result.broken[:200]: None} if result.broken else {}
         raise AssertionError(f"not caught in {MOST_SEEDS} seeds; what broke is {list(others)}")
@@ -69,6 +75,39 @@ def _thaws_on_silence(phase: SourcePhase, event: SourceEvent) -> tuple[SourcePha
 def test_a_lost_commit_taken_for_an_abort_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
     monkeypatch.setattr(source, "source_step", _thaws_on_silence)
     caught(204, "at once")
+
+
+def test_a_freeze_that_names_a_block_that_is_still_hashed_is_caught(
+    monkeypatch: pytest.MonkeyPatch, caught: Caught
+) -> None:
+    """Its state is that after this block, and whoever goes on from there computes it twice."""
+    freeze = SourceOfMove.freeze
+
+    async def names_what_is_hashed(self: SourceOfMove, **options: Any) -> Frozen:
+        frozen = await freeze(self, **options)
+        return replace(frozen, block=min([frozen.block, *promised(self)]))
+
+    def promised(source: SourceOfMove) -> list[int]:
+        outbox = source._copy.outbox
+        return list(outbox._promised)
+
+    monkeypatch.setattr(SourceOfMove, "freeze", names_what_is_hashed)
+    result = caught(153, mask=frozenset())
+    assert result.counts["blocks hashed beside"]
+
+
+def test_a_block_that_is_sent_before_the_one_that_is_still_hashed_is_caught(
+    monkeypatch: pytest.MonkeyPatch, caught: Caught
+) -> None:
+    async def at_once(self: Line, work: Any) -> None:
+        self._last = asyncio.create_task(work)  # and what was put before goes its own way
+
+    def never_kept(self: Outbox, done: BlockDone) -> None:
+        self.send(done)
+
+    monkeypatch.setattr(Line, "put", at_once)
+    monkeypatch.setattr(Outbox, "fulfil", never_kept)
+    caught(1, mask=frozenset())
 
 
 def test_an_inquiry_that_only_reports_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
@@ -153,7 +192,7 @@ def test_a_block_that_only_those_miss_who_watch_is_caught_by_a_second_tab(
 
     monkeypatch.setattr(Audience, "show", leaves_watchers_out)
     failing = caught(74, "came to the watcher after block")
-    assert not simulate(replace(failing.case, mask=frozenset({"second_tab"}))).broken
+    assert not simulate(replace(failing.case, mask=failing.case.mask | {"second_tab"})).broken
 
 
 def test_a_claim_that_is_believed_of_a_stranger_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
@@ -170,7 +209,7 @@ def test_a_claim_that_is_believed_of_a_stranger_is_caught(monkeypatch: pytest.Mo
     monkeypatch.setattr(Screen, "missed", believes)
     monkeypatch.setattr(Receipts, "proven", asks_for_no_receipt)
     failing = caught(3, "is shown where")
-    assert not simulate(replace(failing.case, mask=frozenset({"stranger"}))).broken
+    assert not simulate(replace(failing.case, mask=failing.case.mask | {"stranger"})).broken
 
 
 @pytest.mark.parametrize("leaf", ["cursor", "number", "block", "held"])

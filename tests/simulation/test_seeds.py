@@ -39,5 +39,6 @@ def test_a_run_has_moves_deaths_and_blocks_to_look_at() -> None:
     results = [simulate(Case(seed=seed)) for seed in range(20)]
     happened = {name for result in results for name in result.counts}
     wanted = {"moves committed", "moves aborted", "moves refused", "crashes", "blocks shown", "checks", "actions"}
+    wanted |= {"blocks hashed beside"}
     assert wanted <= happened
     assert {name.partition(":")[0] for result in results for name in result.fired} >= {"loss", "kill", "cut", "pause"}

@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from worldmove.worker import picture_threads
-from worldmove.worker.picture_threads import LARGE_FRAME_BYTES, PictureThreads
+from worldmove.worker.config import LARGE_FRAME_BYTES
+from worldmove.worker.picture_threads import PictureThreads
 from worldmove.worker.pictures import Digests, Pictures, taken
 
 LARGE = (2, LARGE_FRAME_BYTES // 2, 1)
@@ -56,4 +57,12 @@ def test_what_fails_in_a_thread_fails_for_who_asked(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(picture_threads, "sha256", torn)
     with pytest.raises(MemoryError):
         parts(taking(frames_of(LARGE, 2)))
+    taking.close()
+
+
+def test_frames_of_any_size_are_hashed_beside_where_that_is_asked_for() -> None:
+    taking, frames = PictureThreads(2, 0), frames_of((3, 4, 3), 1)
+    pictures = taking(frames)
+    assert (pictures.coming is not None, pictures.frame_sha256) == (True, ())
+    assert parts(pictures) == parts(taken(frames))
     taking.close()

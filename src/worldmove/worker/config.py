@@ -5,6 +5,8 @@ from typing import Annotated
 import msgspec
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+LARGE_FRAME_BYTES = 1 << 17
+"""A frame of so many bytes is worth another thread: it takes 0.1 ms to hash, a thread a tenth of that to wake."""
 
 
 class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -30,6 +32,10 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """How long an open link may bring nothing, not even a beat. Then it is cut and made again."""
     ledger_answer_s: Seconds = 1.0
     """Silence after which a question to the ledger counts as unanswered."""
+    num_picture_threads: Annotated[int, msgspec.Meta(ge=0, le=64)] = 0
+    """Threads that copy and hash a block's pictures. 0: as many as its cores allow."""
+    large_frame_bytes: Annotated[int, msgspec.Meta(ge=0)] = LARGE_FRAME_BYTES
+    """Frames of so many bytes are hashed beside the next block, where there are such threads."""
     tcp_host: str = "127.0.0.1"
     """The address of this machine at which other workers reach its arenas over TCP."""
     path_notes: str = ""

@@ -17,10 +17,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from worldmove.worker.config import LARGE_FRAME_BYTES
 from worldmove.worker.pictures import Digests, Pictures, taken
 
-LARGE_FRAME_BYTES = 1 << 17
-"""A frame of so many bytes is worth another thread: it takes 0.1 ms to hash, a thread a tenth of that to wake."""
 MAX_THREADS = 12
 """As many as a block of the largest engine has frames."""
 
@@ -33,8 +32,9 @@ def picture_threads() -> int:
 class PictureThreads:
     """A ``Taking`` that has large frames done by threads."""
 
-    def __init__(self, num_threads: int) -> None:
+    def __init__(self, num_threads: int, large_frame_bytes: int = LARGE_FRAME_BYTES) -> None:
         """Its caller's thread is one of them: with fewer than two there is no other."""
+        self._large_frame_bytes = large_frame_bytes
         self._num_threads = max(1, num_threads)
         num_others = self._num_threads - 1
         self._executor = ThreadPoolExecutor(max_workers=max(1, num_others), thread_name_prefix="pictures")
@@ -45,9 +45,9 @@ class PictureThreads:
 
     def __call__(self, frames: NDArray[np.uint8]) -> Pictures:
         """Return once they are copied: they are hashed beside whatever the caller does then."""
-        num_parts = min(self._num_threads, len(frames))
-        if num_parts < 2 or frames[0].nbytes < LARGE_FRAME_BYTES:
+        if self._num_threads < 2 or not len(frames) or frames[0].nbytes < self._large_frame_bytes:
             return taken(frames)
+        num_parts = min(self._num_threads, len(frames))
         copy = np.empty_like(frames, order="C")
 
         def take(part: int) -> None:

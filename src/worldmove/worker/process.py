@@ -70,13 +70,13 @@ class Uplink:
 class _Threads:
     """What a worker computes in, beside its event loop."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, config: WorkerConfig, profile: Profile) -> None:
         self._profile = profile
         self.engine = OneThread("engine", profile=profile)
         self.copy = OneThread("copy", profile=profile)
         self.file = OneThread("file", niceness=SPARE_NICENESS, profile=profile)
         self.spare = OneThread("spare", niceness=SPARE_NICENESS, profile=profile)
-        self.pictures = PictureThreads(picture_threads())
+        self.pictures = PictureThreads(config.num_picture_threads or picture_threads(), config.large_frame_bytes)
 
     def close(self) -> None:
         for thread in (self.engine, self.spare, self.copy, self.file, self.pictures):
@@ -119,7 +119,7 @@ async def serve(config: WorkerConfig) -> int:
     uplink, ending = Uplink(), _Ending(log)
     _at_a_signal(partial(ending.at_a_signal, uplink))
     profile = Profile(config.profile and f"{config.profile}/{config.worker}-{config.incarnation}.json")
-    threads = _Threads(profile)
+    threads = _Threads(config, profile)
     engine = await threads.engine(lambda: build_engine(config.engine, config.num_threads))
     warm = await threads.engine(lambda: warm_up(engine, time.perf_counter))
     kit = kit_of(engine.spec.device)
