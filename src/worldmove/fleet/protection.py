@@ -235,6 +235,8 @@ class Protection:
         row = self._books.desk.row(record.name)
         if record.keeper is None or row is None or not self._is_good(record.keeper, row):
             keeper = self._chosen(record, owner)
+            if record.keeper is not None and self._kept(record, record.keeper[0]) is None:
+                self._books.workers.send(record.keeper[0], LetGo(session=record.name))  # what is on its way there, too
             record.keeper = (keeper.name, keeper.incarnation)
         keeper = self._books.workers.get(record.keeper[0])
         is_new = self._kept(record, keeper.name) is None  # also one whose snapshot has become a copy
