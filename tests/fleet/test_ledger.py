@@ -16,7 +16,6 @@ import pytest
 import sqlalchemy as sql
 
 from worldmove.errors import LedgerError
-from worldmove.fleet import ledger_place
 from worldmove.fleet.ledger import SCHEMA_VERSION, Durability, LedgerConfig, SqlLedger, open_ledger
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.ledger_place import BESIDE
@@ -329,9 +328,9 @@ def test_a_file_that_sqlite_cannot_open_is_said_to_lack_what_it_lacks(
     sql.event.listen(ledger.engine, "before_cursor_execute", unopened)
     with monkeypatch.context() as patched:
         if "open" in fails:
-            patched.setattr(ledger_place.os, "open", fail)
+            patched.setattr(os, "open", fail)
         if "access" in fails:
-            patched.setattr(ledger_place.os, "access", lambda *arguments: False)
+            patched.setattr(os, "access", lambda *arguments: False)
         with pytest.raises(LedgerError) as caught:
             ledger.keep("move", "1", "x")
     assert sentence in str(caught.value)

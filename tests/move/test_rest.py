@@ -13,6 +13,7 @@ from worldmove.errors import StateRefused
 from worldmove.move import told_rows
 from worldmove.move.held_state import HeldState
 from worldmove.move.messages import AnyMoveMessage, Base, Boundary, Landed, Meet, Ready
+from worldmove.state import rows
 from worldmove.state.manifest import Manifest
 from worldmove.state.rows import Rows
 
@@ -301,7 +302,7 @@ def test_a_state_that_has_grown_beyond_what_can_be_looked_at_is_not_looked_at_bu
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """When its base was laid out it had few enough rows."""
-    real, known = told_rows.rows_of, list[Manifest]()
+    real, known = rows.rows_of, list[Manifest]()
 
     def rows_of(manifest: Manifest, *where: Any) -> Rows:
         if not known:
