@@ -132,10 +132,10 @@ def test_time_in_which_the_server_itself_did_not_run_counts_for_nobody() -> None
 
 
 def test_a_suspected_owners_session_goes_to_a_retired_copy_and_is_never_lost() -> None:
-    async def run(holds_one: bool, shown: bool) -> tuple[str, bool, list[object]]:
+    async def run(held: str, shown: bool) -> tuple[str, bool, list[object]]:
         server = await server_of("a", "b")
-        if holds_one:
-            server.holds("b", copy_of("s", "retired"))
+        if held:
+            server.holds("b", copy_of("s", held))
         if shown:
             await mark_shown(server)
         record(server, "a").suspected = True
@@ -148,10 +148,11 @@ def test_a_suspected_owners_session_goes_to_a_retired_copy_and_is_never_lost() -
         assert row is not None
         return row.owner, row.lost, [told for told in server.gateway.told if told[0] == "close_epoch"]
 
-    assert virtual.run(run(holds_one=True, shown=True)) == ("b", False, [("close_epoch", 1)])
-    assert virtual.run(run(holds_one=False, shown=True)) == ("a", False, [])
-    # Of an owner that showed nothing the copies ask for themselves (reclaim); its frames are not refused meanwhile.
-    assert virtual.run(run(holds_one=True, shown=False)) == ("a", False, [])
+    assert virtual.run(run("retired", shown=True)) == ("b", False, [("close_epoch", 1)])
+    assert virtual.run(run("", shown=True)) == ("a", False, [])
+    assert virtual.run(run("retired", shown=False)) == ("b", False, [("close_epoch", 1)])
+    # A copy that can asks for itself (reclaim); the owner's frames are not refused meanwhile.
+    assert virtual.run(run("frozen", shown=False)) == ("a", False, [])
 
 
 async def mark_shown(server: Server) -> None:
