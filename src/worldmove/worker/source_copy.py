@@ -125,7 +125,8 @@ class SourceOfMove:
         self._calm.begin()
         try:
             await self._until_its_own()
-            if ready is not None and not brings:  # what is brought before the freeze is resolved for that
+            is_met = self._copy.stops_before is not None  # who stands there keeps its worker free for a little while
+            if ready is not None and not is_met and not brings:  # what is brought before it is resolved for that
                 ready = partial(self._resolved_meanwhile, ready)
             self._to_ask = await self._come_to_rest(ready, brings=brings)
         except BaseException:
