@@ -5,13 +5,16 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 
 from tests.move.harness import Copy, Fleet, Plays, reference
 from tests.move.virtual import inline, run
-from worldmove.move.messages import Ended, Landed, Proof
-from worldmove.state import Manifest, Placement
+from worldmove.move.messages import AnyMoveMessage, Boundary, Ended, Landed, Offer, Proof
+from worldmove.state import Layout, Manifest, Placement
 from worldmove.state.arena import Arena
+from worldmove.state.capture import capture
 from worldmove.state.extent import Extent
 from worldmove.state.placement import extents
 from worldmove.transport.loopback import Loopback
@@ -208,6 +211,31 @@ def test_a_damaged_transfer_is_aborted_and_the_source_goes_on(damage: Damage) ->
         fleet.transports["loopback"] = good
         assert (await fleet.move("B")).outcomes == ("committed", "committed")
         await goes_on(fleet, "B")
+
+    tell(story)
+
+
+def test_a_boundary_of_another_state_in_the_places_that_were_foretold_is_one_clear_error() -> None:
+    other = capture({"words": np.arange(9)}).manifest.to_bytes()
+
+    async def story(fleet: Fleet) -> None:
+        await fleet.play(3)
+        places: list[Placement] = []
+
+        def change(message: AnyMoveMessage) -> AnyMoveMessage:
+            if isinstance(message, Offer):
+                places.append(Layout.from_bytes(message.layout).places)
+            if not isinstance(message, Boundary):
+                return message
+            return msgspec.structs.replace(message, manifest=other, placement=places[-1])
+
+        fleet.change = change
+        outcome = await fleet.move("B")
+        assert outcome.outcomes == ("aborted", "aborted")
+        end = outcome.of("destination")
+        assert end is not None
+        assert (end.reason, end.detail) == ("bad_manifest", f"{len(places[-1])} places for 1 storages")
+        await goes_on(fleet, "A")
 
     tell(story)
 

@@ -86,9 +86,20 @@ class Swaps(Taking):
         session.rebound = session.rebound.view(-1)
 
 
-def moved(engine: Staying | ScatteredEngine, *, practises: bool = False) -> tuple[Manifest, bytes, Capture, bytes]:
+class Views(Taking):
+    """Has another view of the same memory after each block."""
+
+    def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
+        block = super().step(session, changes)
+        session.rebound = session.rebound.view(2, -1)
+        return block
+
+
+def moved(
+    engine: Staying | ScatteredEngine, *, practises: bool = False, own: Staying | None = None
+) -> tuple[Manifest, bytes, Capture, bytes]:
     """Move a session that is played on after its offer; return what was frozen and what is installed, digested."""
-    own = Staying()
+    own = own or Staying()
     kit = kit_of("double")
     assert kit is not None
     here, there = (DeviceArena(ARENA_BYTES, "test", kit) for _ in range(2))
@@ -118,6 +129,14 @@ def test_a_session_made_ahead_is_what_was_frozen_and_is_installed_once(kind: typ
     manifest, digests, captured, there = moved(engine, practises=practises)
     assert (captured.manifest, there) == (manifest, digests)
     assert engine.installs == 1
+
+
+@pytest.mark.parametrize("practises", [False, True])
+def test_a_session_made_ahead_of_another_view_of_its_memory_is_made_anew(*, practises: bool) -> None:
+    engine = Views()
+    manifest, digests, captured, there = moved(engine, practises=practises, own=Views())
+    assert (captured.manifest, there) == (manifest, digests)
+    assert engine.installs == 2
 
 
 @pytest.mark.parametrize("practises", [False, True])

@@ -24,6 +24,7 @@ from worldmove.move.readiness import Readiness
 from worldmove.move.reception import Reception
 from worldmove.move.rounds import Rounds
 from worldmove.state.capture import Capture
+from worldmove.state.difference import is_same
 from worldmove.state.digest import BeginPass
 from worldmove.state.extent import Extent
 from worldmove.state.gate import number_of
@@ -86,7 +87,7 @@ class Bringing:
         """Return what is installed, and its digests. Raises GaveUpError and what ``Incoming.run`` does."""
         preview = self._preview if self._rounds is None else self._rounds.preview or self._preview
         manifest, placement = hear(preview, boundary.manifest, boundary.placement)
-        if preview is None or placement != preview.places:
+        if preview is None or placement != preview.places or not is_same(manifest.storages, preview.manifest.storages):
             check_placement(manifest, placement, self._slot.arena.size)
         if not self._is_prompt:
             async with asyncio.TaskGroup() as beside:

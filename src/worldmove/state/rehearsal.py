@@ -14,6 +14,7 @@ from worldmove.state.device_window import joined
 from worldmove.state.difference import is_same
 from worldmove.state.digest import prepare
 from worldmove.state.landing import Landing, landing
+from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import make_leaves, make_some
 from worldmove.state.placement import Placement, extents
@@ -46,7 +47,7 @@ class Rehearsal:
     known: Known
     """Of the tree as it is now."""
     session: Any = None
-    """What an engine has made of the tree ahead, where it takes values later."""
+    """What an engine has made of the tree ahead, where it takes values later; none once a tensor was exchanged."""
 
     @property
     def built(self) -> Any:
@@ -59,7 +60,10 @@ class Rehearsal:
         is_like = is_same(manifest.structure, mine.structure) and is_same(manifest.storages, mine.storages)
         if not is_like or tuple(placement) != self.placement:
             return None
-        which = sorted({*changed_leaves(mine, manifest), *self.known.form.generators.places})
+        changed = changed_leaves(mine, manifest)
+        if any(isinstance(leaf, TensorLeaf | ArrayLeaf) for leaf in changed.values()):
+            self.session = None  # it has the one that was there, which is another view of the same memory
+        which = sorted({*changed, *self.known.form.generators.places})
         values = make_some(replace(self.landing.capture, manifest=manifest), types, which)
         for i, value in values.items():
             self.leaves[i] = value
