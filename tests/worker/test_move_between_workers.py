@@ -15,7 +15,18 @@ from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.messages import CONTROLLER, Begin, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
 from worldmove.transport.base import Blocking, Transport
 from worldmove.transport.loopback import Loopback
-from worldmove.worker.messages import Acknowledge, BlockDone, Close, Failed, LedgerAnswer, LedgerAsk, Open, TakeOver
+from worldmove.worker.messages import (
+    Acknowledge,
+    BlockDone,
+    CheckDone,
+    Close,
+    Failed,
+    LedgerAnswer,
+    LedgerAsk,
+    Open,
+    Replayed,
+    TakeOver,
+)
 from worldmove.worker.threads import OneThread
 
 ATTEMPT = "00000001-x"
@@ -280,5 +291,29 @@ def test_a_retired_copy_that_is_told_to_take_over_plays_on_from_the_block_that_i
         await a.rest()
         sent = [(done.block, done.epoch) for done in a.sent if type(done).__name__ == "BlockDone"]
         assert sent == [(0, 1), (1, 1), (2, 1), (4, 3), (5, 3)]
+
+    moved(trial)
+
+
+def test_what_a_retired_copy_has_stepped_as_checks_is_compared_before_it_plays_on() -> None:
+    async def trial(pair: Pair) -> None:
+        a = pair.benches["a"]
+        await pair.start_move()
+        await pair.hears(Ended)
+        pair.facts = Facts(owner="b", incarnation=1, epoch=2, owner_gone=False, next_block=5)
+        a.worker.take(Acknowledge(session="s-1", epoch=2, block=3, server_life=1))
+        a.inputs(3, 4, 5)
+        await a.rest()
+        checks = {done.block: done.frame_sha256 for done in a.of(CheckDone)}
+        assert list(checks) == [3]
+        a.worker.take(TakeOver(session="s-1", epoch=3, block=5))
+        await a.rest()
+        told = [done for done in a.sent if isinstance(done, Replayed | BlockDone)][-3:]
+        assert [(type(done), done.block, done.epoch) for done in told] == [
+            (Replayed, 3, 3),
+            (Replayed, 4, 3),
+            (BlockDone, 5, 3),
+        ]
+        assert told[0].frame_sha256 == checks[3]
 
     moved(trial)

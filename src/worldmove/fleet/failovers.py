@@ -57,14 +57,14 @@ class Failovers:
         self._say("failed_over", report)
 
     def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
-        """A replayed block was compared with what was shown."""
+        """A replayed block was compared with what was shown; or one that its copy had computed before it took over."""
         self._counters.replayed(equal=equal)
         report = self._reports.get((session, epoch))
         if report is None:
             return
-        if equal:
+        if equal and block >= report.boundary:
             self._keep(replace(report, num_compared=report.num_compared + 1))
-        elif report.differs_at is None:
+        elif not equal and report.differs_at is None:
             report = replace(report, outcome=FailoverOutcome.DIVERGED, differs_at=block)
             self._end(report, "failover_diverged")
 

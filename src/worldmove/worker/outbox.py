@@ -77,6 +77,11 @@ class Outbox:
         """The newest acknowledged blocks, oldest first: at most 8, and no more than 8 MiB where one fits."""
         return tuple(self._left.values())
 
+    def kept(self, before: int) -> tuple[BlockDone, ...]:
+        """Every block before this one that is still here, acknowledged or not, oldest first."""
+        here = self._left | self._unacknowledged
+        return tuple(here[block] for block in sorted(here) if block < before)
+
     def _leave(self, done: BlockDone) -> None:
         self._left[done.block] = done
         while len(self._left) > 1 and self._is_too_much():

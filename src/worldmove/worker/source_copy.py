@@ -28,6 +28,7 @@ from worldmove.worker.freezing import (
     rest_in,
     rolled_in,
 )
+from worldmove.worker.messages import Replayed
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
@@ -238,7 +239,16 @@ class SourceOfMove:
     def replay(self, epoch: int, block: int) -> None:
         self._calm.end()
         if not self._copy.is_freeing:
+            self._tell_computed(epoch, block)
             self._copy.replay(epoch, block, self._tools.check_blocks)
+
+    def _tell_computed(self, epoch: int, before: int) -> None:
+        """Tell how it has made the blocks that it need not compute anew: what of them was shown otherwise is found
+        before a block of its own is sent.
+        """
+        for done in self._copy.outbox.kept(before):
+            frames = self._copy.outbox.replayed[done.block] = done.frame_sha256
+            self._tools.send(Replayed(session=self._copy.name, epoch=epoch, block=done.block, frame_sha256=frames))
 
     async def acknowledged(self, block: int) -> None:
         self._copy.outbox.send_again(self._copy.epoch)
