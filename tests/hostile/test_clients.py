@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
@@ -195,6 +196,32 @@ def test_one_who_floods_with_frames_that_are_no_messages_is_ended_and_takes_no_m
         assert 'limit="control_frames"} 1.0' in (await site.http.get("/metrics")).text
 
     on_site(work, http=QUICK)
+
+
+def test_one_who_reads_nothing_for_a_moment_and_asks_whether_the_server_is_there_is_answered_and_not_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As any library's client does, every twenty seconds, behind a line that is slow just then."""
+    real, taken = WebSocketsSansIOProtocol.connection_made, list[WebSocketsSansIOProtocol]()
+
+    def made(self: WebSocketsSansIOProtocol, transport: asyncio.Transport) -> None:
+        real(self, transport)
+        taken.append(self)
+
+    async def work(site: Site) -> None:
+        session = await site.open()
+        monkeypatch.setattr(WebSocketsSansIOProtocol, "connection_made", made)
+        async with raw_play(site, session) as (reader, writer):
+            (server,) = taken
+            server.pause_writing()  # as its transport says it where more waits than it takes
+            writer.write(frame(PING, b"still there?"))
+            await asyncio.sleep(0.1)
+            assert not server.transport.is_closing()
+            server.resume_writing()
+            async with asyncio.timeout(5):
+                await reader.readuntil(b"\x8a\x0cstill there?")
+
+    on_site(work)
 
 
 HALVES = {

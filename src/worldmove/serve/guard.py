@@ -180,8 +180,17 @@ class _GuardedWebSocket(_ReadInTime, WebSocketsSansIOProtocol):
             self.loop.call_later(LAST_WORD_S, _cut_off, self.transport)
 
     def handle_ping(self) -> None:
-        if self._allows_control():
+        """Take it; the answer is written once the client reads again, so that none waits in the connection's memory.
+
+        What nobody reads for too long is cut anyway (``_ReadInTime``), and the pace bounds what was asked until then.
+        """
+        if self._allows_control() and self.writable.is_set():
             super().handle_ping()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self.transport.write(b"".join(self.conn.data_to_send()))
 
     def handle_pong(self, event: Any) -> None:
         if self._allows_control():
@@ -204,7 +213,7 @@ class _GuardedWebSocket(_ReadInTime, WebSocketsSansIOProtocol):
         """Whether a frame that is no message of its own is taken; else the connection is ended here."""
         if self.transport.is_closing():
             return False
-        if self.writable.is_set() and self._control.take(self.loop.time()):
+        if self._control.take(self.loop.time()):
             return True
         self.guard.refused("control_frames")
         self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.TOO_MANY})
