@@ -550,6 +550,31 @@ def test_r13_a_destination_told_that_it_owns_what_it_discarded_says_that_it_is_g
     tell(story)
 
 
+def test_a_destination_that_has_given_up_says_nothing_of_what_a_failover_gave_to_another_copy_of_its_worker() -> None:
+    """A snapshot that its worker kept plays by then: that the session is gone would be untrue."""
+
+    async def story(fleet: Fleet) -> None:
+        def fail_over(worker: Worker, operation: Operation) -> None:
+            if isinstance(operation, CloseAttempt) and worker.name == "B" and fleet.row.epoch == 1:
+                fleet.decide(operation)
+                fleet.suspected.append("A")
+                fleet.gateway.closed_epoch = 1
+                fleet.decide(Failover(session=SESSION, epoch=1, worker="B", incarnation=1, log_reaches=7))
+
+        def cancel(message: AnyMoveMessage) -> None:
+            if isinstance(message, Boundary):
+                fleet.say(Cancel, "B", message.attempt, message.epoch)
+
+        fleet.ledger_fault = fail_over
+        fleet.on_post = cancel
+        await fleet.move("B", limit_s=10.0)
+        assert (fleet.row.owner, fleet.row.epoch, fleet.row.granted_by) == ("B", 2, "failover")
+        assert [message for message in fleet.sent if isinstance(message, Gone)] == []
+        assert fleet.workers["B"].destinations == []  # its slot is given back
+
+    tell(story)
+
+
 async def checks_are_owed(_block: int) -> None:
     await asyncio.Event().wait()
 

@@ -178,10 +178,10 @@ class Destination:
         asked = close(self._host, self.session, self._offer.attempt, epoch=self._offer.epoch, boundary=self.boundary)
         answer = await self._host.ledger.ask(asked)
         self._incoming().tell("aborted", reason, detail)
-        if isinstance(answer, Yours):
+        if isinstance(answer, Yours) and answer.replay_to is None:
             self.epoch = answer.epoch
             return DestinationEvent.YOURS
-        return await self._let_go()
+        return await self._let_go()  # a failover has given it to another copy here, which was kept: it is not gone
 
     async def _commit(self) -> DestinationEvent:
         self._attempt.times.start("commit")
