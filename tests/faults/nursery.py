@@ -1,8 +1,9 @@
 """Workers that start in a tenth of a second: forked off a process that has imported everything and started nothing.
 
 ``python -m tests.faults.nursery`` reads one JSON object a line from standard input, {"config", "board", "log",
-"waits"}, and writes {"pid"} for each, and {"ended", "status"} for each child that has ended. It ends, and its children
-with it, at the end of its input. What a child runs is the worker's own ``main``; only the waits may be shorter.
+"waits"}, and writes {"pid"} for each, and {"ended", "status"} for each child that has ended; before all that {"began"},
+once it has imported everything. It ends, and its children with it, at the end of its input. What a child runs is the
+worker's own ``main``; only the waits may be shorter.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ import msgspec
 import tests.faults.chain_engine  # noqa: F401  imported once, for all children
 from tests.faults.cables import Cables
 from tests.faults.points import Board, install
+from tests.own_path import ROOT, with_own_path
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.local_process import LocalProcess
 from worldmove.move.destination import Destination, DestinationConfig
@@ -29,7 +31,6 @@ from worldmove.move.source import Source, SourceConfig
 from worldmove.worker import drivers, process, warm_up
 from worldmove.worker.config import WorkerConfig
 
-ROOT = Path(__file__).parents[2]
 ENGINE = "python:tests.faults.chain_engine:build"
 SOURCE = SourceConfig(
     frozen_s=0.5, resend_s=0.2, proof_retry_s=0.1, num_proofs=2, inquire_s=0.05, retired_inquire_s=0.3
@@ -50,6 +51,7 @@ def main() -> None:
     signal.set_wakeup_fd(waker)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     asked = b""
+    _say({"began": os.getpid()})
     while True:
         ready, _, _ = select.select([0, woken], [], [])
         if woken in ready:
@@ -109,13 +111,18 @@ def _shorten() -> None:
         setattr(drivers, name, shortened)
 
 
+class NurseryEndedError(Exception):
+    """It begins no worker any more."""
+
+
 class Nursery:
     """The test's side: children by process id."""
 
     def __init__(self, running: asyncio.subprocess.Process, folder: Path) -> None:
         self.folder = folder
         self._running = running
-        self._pids: asyncio.Queue[int] = asyncio.Queue()
+        self._pids: asyncio.Queue[int | None] = asyncio.Queue()
+        """None once there will be none any more."""
         self._ends: dict[int, asyncio.Future[int]] = {}
         self._asking = asyncio.Lock()
         self.tells_of_ends = asyncio.Event()
@@ -134,8 +141,12 @@ class Nursery:
         self.board(config.worker)
         return await self.fork(config, board=str(self.folder / f"{config.worker}.board"), waits=waits)
 
+    async def began(self) -> None:
+        """Return once it can begin workers. Raises NurseryEndedError."""
+        await self._next_pid()
+
     async def fork(self, config: WorkerConfig, **more: str) -> "Child":
-        """Begin a worker as it is."""
+        """Begin a worker as it is. Raises NurseryEndedError."""
         order = {
             "config": msgspec.json.encode(config).decode(),
             "log": str(self.folder / f"{config.worker}.log"),
@@ -144,7 +155,7 @@ class Nursery:
         async with self._asking:
             assert self._running.stdin is not None
             self._running.stdin.write(json.dumps(order).encode() + b"\n")
-            pid = await self._pids.get()
+            pid = await self._next_pid()
         return Child(pid, self._end_of(pid))
 
     async def listen(self) -> None:
@@ -152,11 +163,19 @@ class Nursery:
         assert self._running.stdout is not None
         async for line in self._running.stdout:
             said = json.loads(line)
-            if "pid" in said:
-                self._pids.put_nowait(said["pid"])
-            else:
+            if "ended" in said:
                 await self.tells_of_ends.wait()
                 self._end_of(said["ended"]).set_result(said["status"])
+            else:
+                self._pids.put_nowait(said.get("pid", said.get("began")))
+        self._pids.put_nowait(None)
+
+    async def _next_pid(self) -> int:
+        pid = await self._pids.get()
+        if pid is None:
+            self._pids.put_nowait(None)  # for whoever asks next
+            raise NurseryEndedError(f"the nursery has ended, with status {await self._running.wait()}")
+        return pid
 
     def _end_of(self, pid: int) -> asyncio.Future[int]:
         return self._ends.setdefault(pid, asyncio.get_running_loop().create_future())
@@ -215,20 +234,20 @@ class HurtableHosts(LocalHosts):
 
 @asynccontextmanager
 async def nursery_in(folder: Path) -> AsyncIterator[Nursery]:
-    """Have a nursery while inside; its boards and logs are kept in a folder."""
-    variables = {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "OMP_NUM_THREADS": "1"}
+    """Have a nursery while inside; its boards and logs are kept in a folder. Raises NurseryEndedError."""
     running = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "tests.faults.nursery",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env=os.environ | variables,
+        env=with_own_path() | {"OMP_NUM_THREADS": "1"},
         cwd=ROOT,
     )
     nursery = Nursery(running, folder)
     listening = asyncio.create_task(nursery.listen())
     try:
+        await nursery.began()
         yield nursery
     finally:
         assert running.stdin is not None
