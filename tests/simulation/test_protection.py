@@ -284,6 +284,34 @@ def test_a_session_whose_owner_dies_while_its_first_snapshot_is_on_its_way_waits
     assert directed(course).trace.counts["lost"] == 0
 
 
+def test_nothing_that_others_keep_is_let_go_for_a_snapshot_of_who_plays_the_session_by_now() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        keeper = (kept(stage) or ("", 0))[0]
+        to = next(name for name in ("worker-2", "worker-3") if name != keeper)
+        stage.loop.pause(stage.hosts.nodes[keeper].node)
+        stage.weather.rates["path_stalls"] = 1.0
+        await until(stage, lambda: has_taken(stage, to), "another one is asked, and pulls")
+        await asyncio.sleep(CONNECT_S[1])
+        stage.weather.rates["path_stalls"] = 0.0
+        stage.loop.resume(stage.hosts.nodes[keeper].node)
+        await stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False))
+        assert owner(stage) == to
+        kill(stage, "worker-1")
+        await until(stage, lambda: (kept(stage) or ("", 0))[0] == to, "who plays it has what it was to keep")
+        await asyncio.sleep(0.05)
+        kill(stage, to)
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+def has_taken(stage: Stage, worker: str) -> bool:
+    house = stage.server.house
+    return house is not None and any(v.slots_free < 3 for v in house.controller.workers() if v.name == worker)
+
+
 def test_a_session_that_is_lost_while_its_snapshot_is_on_its_way_takes_no_room_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -225,9 +225,9 @@ class Protection:
             record.keeping = False
             self._books.workers.send(owner.name, DropSnapshot(session=record.name, request=asked.request))
         self._log("snapshot_kept", {"session": record.name, "worker": keeper.name, "block": kept.block})
-        self._let_go(record, but=keeper)
         row_now = self._books.desk.row(record.name)
-        if row_now is not None and row_now.owner != keeper.name:
+        if row_now is not None and row_now.owner != keeper.name:  # else it plays the session by now
+            self._let_go(record, but=keeper)
             self._let_pass(record, but=row_now.owner)
 
     def _expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
