@@ -8,10 +8,10 @@ import pytest
 
 from tests.move import virtual
 from tests.worker.bench_worker import Bench
-from tests.worker.test_move_between_workers import Pair
+from tests.worker.test_move_between_workers import HEAD, Pair
 from worldmove.errors import TransportError
 from worldmove.move.ledger_row import Row
-from worldmove.move.messages import Gone
+from worldmove.move.messages import Cancel, Gone, Reserved
 from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker import keeper
 from worldmove.worker.messages import (
@@ -181,6 +181,46 @@ def test_what_is_kept_becomes_a_retired_copy_that_replays_says_so_and_plays_on()
         assert pair.b.of(BlockDone)[0].frame_sha256 == owners[6]
 
     on(trial)
+
+
+def test_a_path_that_a_destination_cannot_let_go_of_does_not_end_the_copy_that_took_over_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The destination of a move to the keeper has given up, and what was kept there plays by then."""
+    is_over = asyncio.Event()
+
+    async def holds_on(self: LoopbackChannel) -> None:
+        await is_over.wait()
+        raise TransportError("it is still read")
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        await pair.offer("loopback")
+        await pair.hears(Reserved)
+        monkeypatch.setattr(LoopbackChannel, "close", holds_on)
+        pair.b.worker.take(Cancel(to="b", **HEAD))  # type: ignore[arg-type]
+        await pair.settle()
+        await pair.revived()
+        pair.b.worker.take(TakeOver(session="s-1", epoch=2, block=6))
+        await pair.settle()
+        is_over.set()
+        await pair.settle()
+        pair.b.inputs(7)
+        await pair.settle()
+        assert [done.block for done in pair.b.of(BlockDone)] == [6, 7]
+        assert pair.b.of(Failed) == []
+        assert [fault.task for fault in pair.b.of(Fault)] == ["destination"]
+        assert (pair.b.copies().slots_free, pair.b.copies().slots_quarantined) == (0, 1)
+
+    async def run() -> None:
+        pair = Keeping(on_fault=lambda task, error: None)
+        try:
+            await trial(pair)
+        finally:
+            await pair.close()
+
+    virtual.run(run())
 
 
 def test_a_copy_that_took_over_says_again_on_a_new_link_what_it_replayed_before_what_may_be_shown() -> None:

@@ -190,7 +190,21 @@ class Drivers:
     def _begin(self, offer: Offer) -> None:
         destination = Destination(host=self._host, slots=self._copies, offer=offer)
         self._destinations[offer.session] = destination
-        self._containment.start("destination", offer.session, self._drive_destination(destination))
+        self._background.start(
+            f"destination {offer.session}",
+            self._drive_destination(destination),
+            contained=lambda error: self._destination_failed(destination, error),
+        )
+
+    def _destination_failed(self, destination: Destination, error: BaseException) -> None:
+        """The session's part here ends; unless that was over, and another copy, which was kept here, has taken over."""
+        session = destination.session
+        copy = self._copies.get(session)
+        if destination.phase is DestinationPhase.QUARANTINE and copy is not None and not copy.is_freeing:
+            self._containment.report("destination", session, error)
+            del self._destinations[session]
+        else:
+            self._containment.failed("destination", session, error)
 
     async def _drive_source(self, source: Source) -> None:
         await source.run()
