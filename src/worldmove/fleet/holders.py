@@ -18,8 +18,8 @@ class Holders:
             if row is None or row.lost or record.resuming:
                 continue
             held = {worker.name: worker.incarnation for worker, _ in self._books.workers.holders(record.name, HOLDING)}
-            if record.keeper is not None and self._books.workers.is_there(*record.keeper):
-                held[record.keeper[0]] = record.keeper[1]
+            expecting = record.earlier_keepers if record.keeper is None else (*record.earlier_keepers, record.keeper)
+            held |= {name: number for name, number in expecting if self._books.workers.is_there(name, number)}
             holders = tuple(dict.fromkeys((row.owner, *held)))
             if holders != record.holders and self._note(record, {row.owner: row.incarnation, **held}):
                 record.holders = holders

@@ -111,6 +111,7 @@ class Protection:
         """A worker has made a new link: what it was to keep it expects no more, unless it has a snapshot."""
         self._asking.linked_again(worker)
         for record in self._books.sessions.all():
+            record.earlier_keepers = tuple(earlier for earlier in record.earlier_keepers if earlier[0] != worker)
             if record.keeper is not None and record.keeper[0] == worker and self._kept(record, worker) is None:
                 record.keeper = None
             if not record.protect_every:  # it may not have heard that nothing waits for its retired copy
@@ -226,18 +227,17 @@ class Protection:
             self._books.workers.send(owner.name, DropSnapshot(session=record.name, request=asked.request))
         self._log("snapshot_kept", {"session": record.name, "worker": keeper.name, "block": kept.block})
         row_now = self._books.desk.row(record.name)
-        if row_now is not None and row_now.owner != keeper.name:  # else it plays the session by now
-            self._let_go(record, but=keeper)
-            self._let_pass(record, but=row_now.owner)
+        if row_now is None or not self._is_good((keeper.name, keeper.incarnation), row_now):
+            return  # it ends, is silent or plays the session by now: the older ones stay until another keeps a newer one
+        self._let_go(record, but=keeper)
+        self._let_pass(record, but=row_now.owner)
 
     def _expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
         """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
         row = self._books.desk.row(record.name)
         if record.keeper is None or row is None or not self._is_good(record.keeper, row):
             keeper = self._chosen(record, owner)
-            if record.keeper is not None and self._kept(record, record.keeper[0]) is None:
-                self._books.workers.send(record.keeper[0], LetGo(session=record.name))  # what is on its way there, too
-            record.keeper = (keeper.name, keeper.incarnation)
+            self._keep_instead(record, (keeper.name, keeper.incarnation))
         keeper = self._books.workers.get(record.keeper[0])
         is_new = self._kept(record, keeper.name) is None  # also one whose snapshot has become a copy
         if is_new:
@@ -249,6 +249,14 @@ class Protection:
         if is_new and next_block is not None:
             self._books.gateway().linked_again(record.name, keeper.name, next_block)
         return keeper
+
+    def _keep_instead(self, record: SessionRecord, keeper: tuple[str, int]) -> None:
+        """Have another keep snapshots. What the earlier one may still come to keep counts until another is kept."""
+        before = record.keeper
+        if before is not None and self._kept(record, before[0]) is None and before not in record.earlier_keepers:
+            record.earlier_keepers = (*record.earlier_keepers, before)
+        record.earlier_keepers = tuple(earlier for earlier in record.earlier_keepers if earlier[0] != keeper[0])
+        record.keeper = keeper
 
     def _chosen(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
         """Return the worker with most room that computes as the owner does: first of all one that keeps it already."""
@@ -275,9 +283,12 @@ class Protection:
 
     def _let_go(self, record: SessionRecord, but: WorkerRecord | None = None) -> None:
         """Have nobody keep a snapshot any more, but for one."""
-        for worker, _ in self._books.workers.holders(record.name, (KEPT,)):
-            if but is None or worker.name != but.name:
-                self._books.workers.send(worker.name, LetGo(session=record.name))
+        keeping = [worker.name for worker, _ in self._books.workers.holders(record.name, (KEPT,))]
+        earlier = [name for name, _ in record.earlier_keepers]  # also what is still on its way there
+        record.earlier_keepers = ()
+        for name in dict.fromkeys((*keeping, *earlier)):
+            if but is None or name != but.name:
+                self._books.workers.send(name, LetGo(session=record.name))
         if but is None:
             if record.keeper is not None:
                 self._books.workers.send(record.keeper[0], LetGo(session=record.name))

@@ -58,6 +58,8 @@ class SessionRecord:
     """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
     keeper: tuple[str, int] | None = None
     """The worker, in its incarnation, that expects its snapshots and so needs its lists."""
+    earlier_keepers: tuple[tuple[str, int], ...] = ()
+    """Those that expected its snapshots before, and fell silent with none: they need its lists until one is kept."""
     keeping: bool = False
     """A keeper was asked to pull a snapshot, and has not answered yet."""
     unprotected_why: str = ""
