@@ -17,7 +17,8 @@
 10. Who comes back is sent every block that it lacks, if those are not too many and each is kept by the server or by a
     process that has reported to it. After its first frame nothing is left out (``tab``).
 11. A snapshot that is kept is let go only where another copy than the owner's could go on: so a protected session is
-    lost only by deaths that follow each other faster than it is protected again.
+    lost only by deaths that follow each other faster than it is protected again. Who keeps the newer one may die while
+    that word is on its way.
 
 Every tab of a session counts alike: who plays, who only watches, who wants the controls as well. What strangers say
 that they have excuses nothing but what the second half of 5 says.
@@ -40,6 +41,8 @@ from worldmove.worker.messages import BlockDone
 
 COMPLETE = ("live", "frozen", "superseded", "retired")
 """Phases of a copy that could go on. A shadow may be complete too; nobody but its driver knows."""
+ON_ITS_WAY_S = 1.0
+"""How long what the server has said last may be on its way to a worker."""
 MOST_LACKED = 8
 """Blocks that who comes back is sent at most (docs/play-wire.md)."""
 
@@ -61,6 +64,8 @@ class Watch:
         """The run is over, and sessions are closed."""
         self._kept: dict[tuple[str, str], None] = {}
         """(session, node) of every snapshot that a process with power keeps."""
+        self._keeper_died: dict[str, float] = {}
+        """When a worker died last that kept a session's snapshot."""
         self._unprotected: dict[str, None] = {}
         """Sessions of which the server has said that it could not have one kept."""
         self._trace = trace
@@ -229,6 +234,8 @@ class Watch:
         played = self.played.get(session)
         if not was_kept or played is None or played.row is None or played.row.lost or self.is_ending:
             return
+        if now() - self._keeper_died.get(session, -ON_ITS_WAY_S) < ON_ITS_WAY_S:
+            return
         if not self._is_covered(session, played.row) and session not in self._unprotected:
             self._fail(f"{session} is protected no more: {node} has let its snapshot go, and nobody else has a copy")
 
@@ -257,6 +264,7 @@ class Watch:
             del self._copies[key]
         for key in [key for key in self._kept if key[1] == node]:
             del self._kept[key]
+            self._keeper_died[key[0]] = now()
 
     def holders(self, session: str) -> list[str]:
         """Return the nodes with power that hold a copy."""

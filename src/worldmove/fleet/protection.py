@@ -228,7 +228,7 @@ class Protection:
         self._log("snapshot_kept", {"session": record.name, "worker": keeper.name, "block": kept.block})
         row_now = self._books.desk.row(record.name)
         if row_now is None or not self._is_good((keeper.name, keeper.incarnation), row_now):
-            return  # it ends, is silent or plays the session by now: the older ones stay until another keeps a newer one
+            return  # it ends, is silent, or plays the session by now: older ones stay until another keeps a newer one
         self._let_go(record, but=keeper)
         self._let_pass(record, but=row_now.owner)
 
@@ -238,7 +238,8 @@ class Protection:
         if record.keeper is None or row is None or not self._is_good(record.keeper, row):
             keeper = self._chosen(record, owner)
             self._keep_instead(record, (keeper.name, keeper.incarnation))
-        keeper = self._books.workers.get(record.keeper[0])
+        else:
+            keeper = self._books.workers.get(record.keeper[0])
         is_new = self._kept(record, keeper.name) is None  # also one whose snapshot has become a copy
         if is_new:
             self._books.workers.send(keeper.name, Expect(session=record.name))

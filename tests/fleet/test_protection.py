@@ -1,0 +1,187 @@
+"""Whose snapshot is let go, and when: not before another is kept by a worker that stays."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.fleet.fakes import Server, copy_of, server_of
+from tests.move import virtual
+from worldmove.fleet.asking import Asking
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.holders import Holders
+from worldmove.fleet.notes import MemoryNotes, Notes
+from worldmove.fleet.protection import Protection
+from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.worker.background import Background
+from worldmove.worker.message import SnapshotFacts
+from worldmove.worker.messages import Expect, Keep, Kept, LetGo, NotDone, SnapshotTaken, TakeSnapshot
+
+FACTS = SnapshotFacts(epoch=1, block=5, manifest=b"", placement=(), ticket=b"", groups=b"")
+
+
+@dataclass(slots=True, kw_only=True)
+class Fleet:
+    """``a`` plays ``s``, of which a snapshot is kept after every block; ``b`` or ``c`` is to keep it."""
+
+    server: Server
+    record: SessionRecord
+    asking: Asking
+    protection: Protection
+    failed: list[BaseException]
+
+    def asked(self, worker: str) -> list[Keep]:
+        found: list[Keep] = self.server.wires[worker].of(Keep)
+        return found
+
+    def let_go(self, worker: str) -> int:
+        return len(self.server.wires[worker].of(LetGo))
+
+    async def until_asked(self, worker: str, times: int = 1) -> None:
+        for _ in range(600):
+            if len(self.asked(worker)) >= times:
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"{worker} was not asked {times} times")
+
+    def falls_silent(self, worker: str) -> None:
+        self.server.workers.get(worker).suspected = True
+        self.asking.suspected(worker)
+        self.protection.look()
+
+    def answers_again(self, worker: str) -> WorkerRecord:
+        record = self.server.workers.find(worker)
+        assert record is not None
+        record.suspected = False
+        return record
+
+    def keeps(self, worker: str, block: int = 5) -> None:
+        """A worker says that it keeps what it was last asked to."""
+        record = self.answers_again(worker)
+        self.server.holds(worker, copy_of("s", "kept", block))
+        self.asking.heard(record, Kept(session="s", request=self.asked(worker)[-1].request, block=block))
+        self.protection.look()
+
+    def plays_on(self, block: int) -> None:
+        self.protection.computed("s", block)
+
+    def gives_snapshot(self, asked: Any) -> None:
+        if isinstance(asked, TakeSnapshot):
+            taken = SnapshotTaken(session="s", request=asked.request, snapshot=FACTS)
+            self.asking.heard(self.server.workers.get("a"), taken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """What protection reads and writes."""
+
+    config: FleetConfig
+    workers: Any
+    sessions: SessionTable
+    desk: Any
+    notes: Notes
+    gateway: Callable[[], Any]
+
+
+async def fleet() -> Fleet:
+    server, sessions, config = await server_of("a", "b", "c"), SessionTable(), FleetConfig()
+    record = sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
+    record.protect_every = 1
+    asking = Asking(config=config, workers=server.workers, sessions=sessions, desk=server.desk)
+    books: Any = Books(
+        config=config,
+        workers=server.workers,
+        sessions=sessions,
+        desk=server.desk,
+        notes=Notes(MemoryNotes()),
+        gateway=lambda: server.gateway,
+    )
+    failed: list[BaseException] = []
+    protection = Protection(
+        books,
+        asking,
+        Holders(books),
+        Background(lambda name, error: failed.append(error)),
+        nonce=lambda: b"n" * 16,
+        log=lambda event, fields: None,
+    )
+    made = Fleet(server=server, record=record, asking=asking, protection=protection, failed=failed)
+    server.wires["a"].react = made.gives_snapshot
+    server.holds("a", copy_of("s", "live"))
+    protection.look()
+    return made
+
+
+def played(course: Callable[[Fleet], Any]) -> None:
+    async def run() -> None:
+        made = await fleet()
+        await course(made)
+        assert not made.failed
+
+    virtual.run(run())
+
+
+def test_a_silent_keepers_first_snapshot_is_let_go_when_another_is_kept_and_not_when_it_is_asked_for() -> None:
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        made.falls_silent("b")
+        await made.until_asked("c")
+        assert (made.let_go("b"), made.record.holders) == (0, ("a", "b", "c"))  # it needs the lists meanwhile
+        made.keeps("c")
+        await asyncio.sleep(0.1)
+        assert (made.let_go("b"), made.let_go("c"), made.record.earlier_keepers) == (1, 0, ())
+
+    played(course)
+
+
+def test_what_a_silent_keeper_says_late_counts_where_nobody_else_keeps_one() -> None:
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        made.falls_silent("b")
+        await made.until_asked("c")
+        made.keeps("b")
+        why = NotDone(session="s", request=made.asked("c")[-1].request, code="mismatch", message="It differs.")
+        made.asking.heard(made.server.workers.get("c"), why)
+        await asyncio.sleep(0.1)
+        assert made.protection.newest("s") == ("b", 5)
+        assert made.let_go("b") == 0
+
+    played(course)
+
+
+def test_one_that_made_a_new_link_expects_nothing_and_needs_no_lists() -> None:
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        made.falls_silent("b")
+        await made.until_asked("c")
+        made.server.wires["b"].sent.clear()
+        made.protection.linked_again("b")
+        made.keeps("c")
+        await asyncio.sleep(0.1)
+        assert (made.let_go("b"), len(made.server.wires["b"].of(Expect))) == (0, 0)
+        assert made.record.earlier_keepers == ()
+
+    played(course)
+
+
+def test_a_snapshot_stays_until_a_newer_one_is_kept_by_a_worker_that_does_not_end() -> None:
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        made.keeps("b")
+        await asyncio.sleep(0.1)
+        made.falls_silent("b")
+        made.plays_on(6)
+        await made.until_asked("c")
+        made.server.workers.get("c").leaving = True
+        made.keeps("c", 6)
+        await asyncio.sleep(0.1)
+        assert made.let_go("b") == 0
+        made.answers_again("b")  # and takes the next one
+        made.protection.look()
+        await made.until_asked("b", 2)
+        made.keeps("b", 7)
+        await asyncio.sleep(0.1)
+        assert (made.let_go("b"), made.let_go("c")) == (0, 1)
+
+    played(course)
