@@ -4,6 +4,7 @@
     |- StateRefused            a leaf cannot be carried exactly, or a state is not this engine's
     |- ManifestError           bytes that are not a manifest of ours
     |- ArenaFull               the state does not fit its slot
+    |- NoMemory                the system, or a device, gives no memory
     |- MessageError            bytes that are not a message of ours
     |- ProtocolError           an event that the table does not know: a bug, never weather
     |- TransportError          bytes did not arrive; says nothing about ownership
@@ -65,6 +66,16 @@ class ArenaFull(WorldMoveError):
         super().__init__(f"the state needs {needed:,} bytes of arena, and {available:,} are there")
         self.needed = needed
         self.available = available
+
+
+class NoMemory(WorldMoveError):
+    """The system, or a device, gives no memory for what was to be done; all else goes on."""
+
+    code = "no_memory"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"there is no memory for it: {why}")
+        self.why = why
 
 
 class MessageError(WorldMoveError):

@@ -13,12 +13,13 @@ from tests.state.test_saved import saved as write_saved
 from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine, World
 from worldmove.engine.base import Block, KeyChange
-from worldmove.errors import StateRefused
+from worldmove.errors import NoMemory, StateRefused
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import state_digest_of_bytes
 from worldmove.state.leaf import GeneratorRecord
 from worldmove.state.manifest import Manifest
 from worldmove.state.saved import SavedHeader, pack_header
+from worldmove.worker import asides
 from worldmove.worker.accounts import PATIENCE, Accounts
 from worldmove.worker.messages import (
     BlockDone,
@@ -221,6 +222,25 @@ def test_what_cannot_be_met_is_answered_and_leaves_no_file(tmp_path: Path) -> No
         (3, "moving"),
     ]
     assert "frozen here" in trial.of(NotDone)[-1].message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_state_for_which_there_is_no_memory_aside_is_not_saved_and_its_session_plays_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(captured: object) -> None:
+        raise NoMemory("all is taken")
+
+    async def run(trial: Bench) -> None:
+        monkeypatch.setattr(asides, "copy_aside", none)
+        trial.worker.take(Save(session="s-1", request=1, path=str(tmp_path / "a")))
+        await trial.settle()
+        lists(trial, 0)
+        await trial.settle()
+
+    trial = opened(run)
+    assert [(answer.request, answer.code) for answer in trial.of(NotDone)] == [(1, "no_memory")]
+    assert trial.blocks() == [0]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from worldmove.errors import NoMemory
 from worldmove.worker.threads import OneThread
 
 
@@ -76,3 +77,18 @@ def test_its_thread_is_there_before_it_is_asked_for_anything() -> None:
     named = [running.name for running in threading.enumerate()]
     thread.close()
     assert any(name.startswith("early-bird") for name in named)
+
+
+def test_a_function_that_finds_no_memory_is_an_error_of_ours() -> None:
+    def found_none() -> None:
+        raise MemoryError
+
+    async def main() -> None:
+        thread = OneThread("scarce")
+        try:
+            with pytest.raises(NoMemory):
+                await thread(found_none)
+        finally:
+            thread.close()
+
+    asyncio.run(main())

@@ -45,6 +45,7 @@ BY_CODE = {
     "environment": ExitCode.REFUSED,
     "no_record": ExitCode.REFUSED,
     "arena_full": ExitCode.REFUSED,
+    "no_memory": ExitCode.REFUSED,
     "state_refused": ExitCode.REFUSED,
     "bad_answer": ExitCode.REFUSED,
     "bad_file": ExitCode.USAGE,

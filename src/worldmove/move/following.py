@@ -150,8 +150,8 @@ class Following:
             raise MoveRefused("no_component", base.detail)
         with self._attempt.times.phase("component"):
             manifest = Manifest.from_bytes(base.manifest)
+            check_placement(manifest, base.placement, self._slot.arena.size)  # before memory is asked for it
             self._component = await self._slot.beside(_room(manifest, base.placement))
-            check_placement(manifest, base.placement, self._component.arena.size)
             pull = Fetching(
                 attempt=self._attempt,
                 transport=self._transport,
@@ -201,6 +201,6 @@ class Following:
 
 
 def _room(manifest: Manifest, placement: Placement) -> int:
-    """Return how large an arena has to be for what lies so. Raises ManifestError."""
-    ends = [at + record.num_bytes for at, record in zip(placement, manifest.storages, strict=False)]
+    """Return how large an arena has to be for what lies so."""
+    ends = [at + record.num_bytes for at, record in zip(placement, manifest.storages, strict=True)]
     return max(ends, default=0)

@@ -12,8 +12,10 @@ closed before the verifying pass stays closed.
 """
 
 import asyncio
+from contextlib import suppress
 from typing import NoReturn
 
+from worldmove.errors import NoMemory
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.bringing import Bringing
 from worldmove.move.damage import say_damage
@@ -156,9 +158,9 @@ class Incoming:
         verified, digester = self.verified, self._attempt.host.digester
         if verified is None or self.state_digest or verified.capture.num_bytes > self._digest_up_to_bytes:
             return
-        with self._attempt.times.phase("state_digest"):
+        with self._attempt.times.phase("state_digest"), suppress(NoMemory):  # it is for the report alone
             digest = await self._attempt.host.blocking(lambda: state_digest(verified.capture, digester))
-        self.state_digest = digest.text
+            self.state_digest = digest.text
 
     def tell(self, outcome: str, reason: str, detail: str) -> None:
         """Tell the controller what became of the attempt here."""

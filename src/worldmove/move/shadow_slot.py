@@ -74,9 +74,9 @@ class ShadowSlot(Protocol):
         ...
 
     async def beside(self, num_bytes: int) -> "ComponentSlot":
-        """Make room for a part of the session that is stepped by itself meanwhile. Raises MoveRefused, ArenaFull.
+        """Make room for a part of the session that is stepped by itself meanwhile.
 
-        However it ends without, there is nothing to be given back.
+        Raises MoveRefused, ArenaFull, NoMemory: however it ends without, there is nothing to be given back.
         """
         ...
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from worldmove.errors import WorldMoveError
+from worldmove.errors import NoMemory, WorldMoveError
 from worldmove.move.attempt import GaveUpError
 
 Failure = GaveUpError | WorldMoveError | TimeoutError
@@ -23,7 +23,7 @@ async def until_given_up(
             listening = group.create_task(listener)
             await work
             listening.cancel()
-    except* (GaveUpError, WorldMoveError, TimeoutError) as failed:
+    except* (GaveUpError, WorldMoveError, TimeoutError, MemoryError) as failed:
         failure = _first(failed)
     return failure
 
@@ -46,5 +46,5 @@ def _first(group: BaseExceptionGroup[Any]) -> Failure:
         if isinstance(error, BaseExceptionGroup):
             pending.extend(error.exceptions)
         else:
-            leaves.append(error)
+            leaves.append(NoMemory(str(error) or "the system gives none") if isinstance(error, MemoryError) else error)
     return next((leaf for leaf in leaves if isinstance(leaf, GaveUpError)), leaves[0])

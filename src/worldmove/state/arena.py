@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 
+from worldmove.errors import NoMemory
 from worldmove.state.array import Memory
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.memory import MemoryKit
@@ -23,16 +24,17 @@ class Arena:
     """One slot's memory: page-aligned, of a fixed size, shareable by descriptor for reading only."""
 
     def __init__(self, size: int, name: str) -> None:
-        """Take ``size`` bytes (rounded up to whole pages) from the system. ``name`` is for /proc. Raises OSError."""
+        """Take ``size`` bytes (rounded up to whole pages) from the system. ``name`` is for /proc. Raises NoMemory."""
         self.size = round_up(max(size, 1), PAGE_BYTES)
         self.name = name
-        self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.fd, self.size)
-        # Ours is mapped before the seal, so it stays the only writable mapping there can be; a fork gets none.
-        mapping = mmap.mmap(self.fd, self.size)
-        mapping.madvise(mmap.MADV_DONTFORK)
-        self.memory: Memory = np.frombuffer(mapping, dtype=np.uint8)
-        fcntl.fcntl(self.fd, _F_ADD_SEALS, _SEALS)
+        self.fd = -1
+        try:
+            self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            self.memory: Memory = _mapped(self.fd, self.size)
+            fcntl.fcntl(self.fd, _F_ADD_SEALS, _SEALS)
+        except (OSError, OverflowError, MemoryError) as error:  # no descriptor is left, too
+            self.close()
+            raise NoMemory(f"{self.size:,} bytes: {getattr(error, 'strerror', None) or error}") from error
 
     @property
     def buffer(self) -> memoryview:
@@ -65,9 +67,18 @@ class Arena:
             self.memory = np.empty(0, dtype=np.uint8)
 
 
+def _mapped(descriptor: int, size: int) -> Memory:
+    """Return a file's memory, writable, made as long as that. Raises OSError, OverflowError, MemoryError."""
+    os.ftruncate(descriptor, size)
+    # Ours is mapped before the seal, so it stays the only writable mapping there can be; a fork gets none.
+    mapping = mmap.mmap(descriptor, size)
+    mapping.madvise(mmap.MADV_DONTFORK)
+    return np.frombuffer(mapping, dtype=np.uint8)
+
+
 AnyArena = Arena | DeviceArena
 
 
 def new_arena(size: int, name: str, kit: MemoryKit | None) -> AnyArena:
-    """Make a slot's memory: on the kit's device, or without one in host memory. Raises ArenaFull, OSError."""
+    """Make a slot's memory: on the kit's device, or without one in host memory. Raises ArenaFull, NoMemory."""
     return Arena(size, name) if kit is None else DeviceArena(size, name, kit)

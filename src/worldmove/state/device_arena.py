@@ -10,7 +10,7 @@ class DeviceArena:
     """One slot's memory. It begins at a multiple of 256, so that addresses keep their remainders."""
 
     def __init__(self, size: int, name: str, kit: MemoryKit) -> None:
-        """Take ``size`` bytes (rounded up to whole pages) of the kit's device. Raises ArenaFull."""
+        """Take ``size`` bytes (rounded up to whole pages) of the kit's device. Raises ArenaFull, NoMemory."""
         self.size = round_up(max(size, 1), PAGE_BYTES)
         self.name = name
         self.kit = kit

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from worldmove.errors import ArenaFull, TransportError
+from worldmove.errors import ArenaFull, NoMemory, TransportError
 from worldmove.state import wmf1
 from worldmove.state.array import raw_memory
 from worldmove.state.memory import Behind, DeviceMemory, HostBytes, Numbers, Part, Piece, Pieces, Shifts, Word
@@ -86,14 +86,12 @@ class DoubleKit:
         return value.is_cpu and value.untyped_storage().nbytes() >= self._least_bytes
 
     def allocate(self, num_bytes: int) -> DeviceMemory:
-        """Take a new memory file. Raises ArenaFull beyond the capacity."""
+        """Take a new memory file. Raises ArenaFull beyond the capacity, NoMemory where the system has less."""
         if num_bytes > self._room:
             raise ArenaFull(num_bytes, self._room)
         self._wait_for_all()
+        descriptor, mapping = _memory_file(num_bytes)
         self._room -= num_bytes
-        descriptor = os.memfd_create("worldmove-double", os.MFD_CLOEXEC)
-        os.ftruncate(descriptor, num_bytes)
-        mapping = mmap.mmap(descriptor, num_bytes)
         address = int(np.frombuffer(mapping, dtype=np.uint8).ctypes.data)
         self._files[address] = descriptor
         held = [mapping]
@@ -243,6 +241,19 @@ class DoubleKit:
         with self.standing.none():
             while any(not behind.is_open() for behind in self._waited):
                 time.sleep(LOOK_EVERY_S)
+
+
+def _memory_file(num_bytes: int) -> tuple[int, mmap.mmap]:
+    """Return a new one's descriptor, and its memory. Raises NoMemory."""
+    descriptor = -1
+    try:
+        descriptor = os.memfd_create("worldmove-double", os.MFD_CLOEXEC)
+        os.ftruncate(descriptor, num_bytes)
+        return descriptor, mmap.mmap(descriptor, num_bytes)
+    except (OSError, OverflowError, MemoryError) as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise NoMemory(f"{num_bytes:,} bytes: {getattr(error, 'strerror', None) or error}") from error
 
 
 class _Writable:

@@ -127,7 +127,7 @@ class MemoryKit(Protocol):
         ...
 
     def allocate(self, num_bytes: int) -> DeviceMemory:
-        """Take memory outside any pool, at an address that is a multiple of 256. Raises ArenaFull."""
+        """Take memory outside any pool, at an address that is a multiple of 256. Raises ArenaFull, NoMemory."""
         ...
 
     def export(self, memory: DeviceMemory) -> bytes:

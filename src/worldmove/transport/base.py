@@ -30,7 +30,8 @@ class Blocking(Protocol):
     async def __call__(self, function: Callable[[], T], /) -> T:
         """Run a function that computes or copies for milliseconds, away from the event loop.
 
-        Cancelled, it waits until the function has ended before it raises: nothing runs on behind the caller.
+        Cancelled, it waits until the function has ended before it raises: nothing runs on behind the caller. Raises
+        what the function does, and NoMemory where it finds no memory.
         """
         ...
 

@@ -18,7 +18,7 @@ from typing import Annotated, TypeVar
 import msgspec
 import numpy as np
 
-from worldmove.errors import TransportError
+from worldmove.errors import NoMemory, TransportError
 from worldmove.state.arena import Arena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow, joined
@@ -66,7 +66,7 @@ class Peer:
         handle = arena.handle
         try:
             held = Arena(PAGE_BYTES, "worldmove-card")
-        except OSError as error:  # no descriptor is left: others are played on
+        except NoMemory as error:  # others are played on
             raise TransportError(f"the device's slot cannot be lent: {error}") from error
         gate = await self._gate(arena)
         card = Card(handle, self._kit.device_id, arena.size, gate)

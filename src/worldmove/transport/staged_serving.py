@@ -14,7 +14,7 @@ from typing import Annotated, Protocol
 
 import msgspec
 
-from worldmove.errors import TransportError
+from worldmove.errors import WorldMoveError
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.memory import MemoryKit
 from worldmove.transport.base import Blocking, T
@@ -110,7 +110,7 @@ class StagedServing:
                 arena = self._exports.get(await receive_token(asker))
             if arena is not None:
                 await self._serve(asker, arena, process)
-        except (OSError, TimeoutError, TransportError, RuntimeError, MemoryError):
+        except (OSError, TimeoutError, WorldMoveError, RuntimeError, MemoryError):
             return  # a device that could not be read, say: all others are served on
 
     async def _serve(self, asker: socket.socket, arena: DeviceArena, process: int) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Mapping
 
-from worldmove.errors import TransportError
+from worldmove.errors import WorldMoveError
 from worldmove.state.arena import AnyArena, Arena
 from worldmove.transport.base import Blocking
 from worldmove.transport.listening import Listening
@@ -56,7 +56,7 @@ class Serving:
             if arena is not None:
                 await stream.send([memoryview(number(arena.size))])
                 await _serve(stream, arena, self._blocking)
-        except (OSError, TimeoutError, TransportError, RuntimeError, MemoryError):
+        except (OSError, TimeoutError, WorldMoveError, RuntimeError, MemoryError):
             return  # a device that could not be read, say: all others are served on
 
 

@@ -34,16 +34,13 @@ class ShadowComponent:
     """One attempt's."""
 
     def __init__(self, tools: Tools, into: AnyArena, num_bytes: int) -> None:
-        """``into``: the slot where the whole session will lie. Raises MoveRefused, ArenaFull."""
+        """``into``: the slot where the whole session will lie. Raises MoveRefused, ArenaFull, NoMemory."""
         engine = tools.engine
         if not isinstance(engine, Follows):
             raise MoveRefused("no_component", "this engine cannot step a part of a session by itself")
         if num_bytes > into.size:
             raise MoveRefused("state_too_large", "the part would be larger than the whole")
-        try:
-            self._arena = new_arena(num_bytes, "worldmove-component", kit_of(engine.spec.device))
-        except OSError as error:
-            raise MoveRefused("no_memory", f"there is no memory for it: {error.strerror}") from error
+        self._arena = new_arena(num_bytes, "worldmove-component", kit_of(engine.spec.device))
         self._engine: Follows[Any] = engine
         self._tools = tools
         self._into = into

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
+from worldmove.state.shortage import shortage_told
 from worldmove.worker.profile import Profile
 
 T = TypeVar("T")
@@ -18,7 +19,8 @@ class OneThread:
     """A ``Blocking`` of one named thread.
 
     A caller that is cancelled waits until its function is done: otherwise the function would go on writing
-    a session's memory after whoever cancelled believes that it is still.
+    a session's memory after whoever cancelled believes that it is still. Where a function finds no memory, that is
+    raised as NoMemory.
     """
 
     def __init__(self, name: str, *, niceness: int = 0, profile: Profile | None = None) -> None:
@@ -57,7 +59,8 @@ class OneThread:
         if cancelled is not None:
             future.exception()  # retrieved, so that a failure behind a cancel is not reported as forgotten
             raise cancelled
-        return future.result()
+        with shortage_told():
+            return future.result()
 
     def close(self) -> None:
         """Wait for the function in hand and end the thread."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from worldmove.engine.base import Engine
-from worldmove.errors import ArenaFull, EngineFailed, StateRefused
+from worldmove.errors import ArenaFull, EngineFailed, NoMemory, StateRefused
 from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Pass
@@ -93,7 +93,7 @@ def _beside(engine: Engine[Any], session: Any, arena_bytes: int, clock: Callable
     """
     try:
         aside = new_arena(arena_bytes, "worldmove-aside", kit_of(engine.spec.device))
-    except ArenaFull:
+    except (ArenaFull, NoMemory):
         return {}
     try:
         copy_aside_in(engine, session, aside)
@@ -115,7 +115,7 @@ def _move(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[]
     try:
         for _ in range(2):
             found = _moved(engine, session, aside, clock)
-    except (ArenaFull, EngineFailed, StateRefused):
+    except (ArenaFull, EngineFailed, NoMemory, StateRefused):
         return {}
     return found
 
