@@ -6,6 +6,7 @@ ledger and the answers are specified to survive more, so they get more: each may
 overtakes the stream before it: what a worker says of its copies is known before what it asks for them.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
@@ -112,6 +113,9 @@ class Connection:
     def __init__(self, up: Direction, down: Direction) -> None:
         self.up = up
         self.down = down
+        self.noticed = asyncio.Event()
+        """Set once the worker has noticed that it is cut. Its own: a worker that was paused may notice late, and how
+        often an older connection was cut until then ends no newer one."""
 
     def cut(self) -> None:
         """What is on its way is lost, either way."""

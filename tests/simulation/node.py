@@ -82,7 +82,6 @@ class Node:
         self._skew_s = skew.between(-SKEW_S, SKEW_S) if skew else 0.0
         self._context = wire.loop.context(self.node)
         self._connection: Connection | None = None
-        self._cut = asyncio.Event()
         self._stop = asyncio.Event()
         self._unreachable_until = 0.0
         self._said_hello = False
@@ -137,7 +136,7 @@ class Node:
         self._unreachable_until = self._loop.time() + seconds
         if self._connection is not None:
             self._connection.cut()
-            self._loop.call_soon(self._cut.set, context=self._context)
+            self._loop.call_soon(self._connection.noticed.set, context=self._context)
 
     def stall(self, seconds: float, *, up: bool) -> None:
         """Hold the stream up, one way."""
@@ -219,18 +218,18 @@ class Node:
                 continue
             if serving != self._belongs_to:
                 break  # this server has not taken it over: it is told to end
-            self._cut.clear()
-            self._connect(assembly)
+            connection = self._connect(assembly)
             assembly.worker.joined()
-            await self._cut.wait()
+            await connection.noticed.wait()
             gone_since = self._loop.time()
         self._stop.set()
 
-    def _connect(self, assembly: Assembly) -> None:
+    def _connect(self, assembly: Assembly) -> Connection:
         self._said_hello = False
         up = Direction("up", wire=self._wire, worker=self.name, context=self._server, deliver=self._heard)
         down = Direction("down", wire=self._wire, worker=self.name, context=self._context, deliver=assembly.worker.take)
-        self._connection = Connection(up, down)
+        connection = self._connection = Connection(up, down)
+        return connection
 
     def _send(self, message: Any) -> None:
         if self._connection is not None:
