@@ -3,7 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,10 @@ import pytest
 from tests.fleet.fleet_of_two import eventually
 from worldmove.errors import UserError
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
+from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
-from worldmove.worker.messages import Hello, ToServer
+from worldmove.worker.link import ServerLink, server_link
+from worldmove.worker.messages import Copies, Hello, ToServer
 
 
 def started(engine: str, start_s: float) -> tuple[UserError, list[int | None], LocalHosts]:
@@ -105,3 +107,76 @@ def test_a_worker_whose_link_breaks_joins_again_and_ends_by_itself_when_its_serv
     hellos, statuses = asyncio.run(run())
     assert hellos[0] == hellos[1]
     assert statuses == [0]
+
+
+class Caller:
+    """One connection of a worker, as raw as the test needs it."""
+
+    def __init__(self, link: ServerLink) -> None:
+        self._link = link
+
+    @classmethod
+    async def of(cls, hosts: LocalHosts) -> "Caller":
+        assert hosts.run_dir is not None
+        return cls(server_link(*await asyncio.open_unix_connection(hosts.run_dir / "server.sock")))
+
+    def says_hello(self, pid: int) -> None:
+        self._link.send(
+            Hello(worker="w", incarnation=1, pid=pid, environment={}, num_slots=3, arena_bytes=1, copies=())
+        )
+
+    def holds(self, slots_free: int) -> None:
+        self._link.send(Copies(worker="w", incarnation=1, copies=(), slots_free=slots_free, slots_quarantined=0))
+
+    async def is_ended(self) -> bool:
+        async with asyncio.timeout(5.0):
+            return await self._link.take() is None
+
+    def close(self) -> None:
+        self._link.close()
+
+
+async def two_links(course: Callable[[Caller, Caller, int, list[ToServer]], Awaitable[None]]) -> None:
+    """Have a process that an earlier server started make two connections, of which ``course`` says what they say."""
+    hosts, heard = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny"))), list[ToServer]()
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    callers: list[Caller] = []
+    try:
+        assert hosts.adopt("w", 1, process.pid, birth_of(process.pid) or "", heard.append, lambda status: None)
+        await hosts.listen()
+        old, new = callers = [await Caller.of(hosts) for _ in range(2)]
+        await course(old, new, process.pid, heard)
+    finally:
+        for caller in callers:
+            caller.close()
+        await hosts.close()
+        await process.wait()
+
+
+def test_nothing_is_heard_over_a_link_any_more_once_the_same_worker_has_said_hello_over_another() -> None:
+    async def course(old: Caller, new: Caller, pid: int, heard: list[ToServer]) -> None:
+        old.says_hello(pid)
+        old.holds(1)
+        await eventually(lambda: len(heard) == 2)
+        new.says_hello(pid)
+        await eventually(lambda: len(heard) == 3)
+        old.holds(2)
+        assert await old.is_ended()
+        new.holds(3)
+        await eventually(lambda: len(heard) == 4)
+        assert [word.slots_free for word in heard if isinstance(word, Copies)] == [1, 3]
+
+    asyncio.run(two_links(course))
+
+
+def test_a_hello_that_comes_late_over_an_older_link_ends_the_newer_so_that_the_worker_says_all_anew() -> None:
+    """What it said over the newer one is newer than that hello, and would be believed no more."""
+
+    async def course(old: Caller, new: Caller, pid: int, heard: list[ToServer]) -> None:
+        new.says_hello(pid)
+        new.holds(1)
+        await eventually(lambda: len(heard) == 2)
+        old.says_hello(pid)
+        assert await new.is_ended()
+
+    asyncio.run(two_links(course))
