@@ -43,7 +43,8 @@ WARMED_UP = Measured(
     utilisation=0.0,
     fixed=Fixed(freeze_s=0.002067, install_s=0.001885, commit_s=0.00061, is_measured=True),
 )
-"""As two workers on one H200 have said before their first move: all of it by their warm-ups."""
+"""About what two workers on one H200 have said before their first move. A run's result does not
+hold what its own have said, so what comes out for the first moves is as good as this is."""
 RATES = {"peer_bytes_per_s": 900e9, "shm_bytes_per_s": 2e9, "tcp_bytes_per_s": 1e9}
 
 
