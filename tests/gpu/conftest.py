@@ -11,13 +11,10 @@ from tests.gpu.children import environment
 
 try:
     from tests.worker.device_engine import DeviceEngine
-    from worldmove.fleet.hosts_local import TO_BEGIN_WITH
     from worldmove.state.kits import kit_of
 except ModuleNotFoundError as lacking:
     pytest.exit(f"This host lacks {lacking.name}; python -m tests.gpu.wheelhouse run FOLDER brings it.", 4)
 
-for name, value in TO_BEGIN_WITH.items():  # this process is as a worker's is, and so are its children
-    os.environ.setdefault(name, value)
 ROWS = 4096
 """16 MiB of window a session."""
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 
 import msgspec
 
@@ -22,10 +21,6 @@ from worldmove.fleet.local_process import AdoptedProcess, LocalProcess, descript
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import WorkerEnd
 from worldmove.worker.messages import Hello, Shutdown, ToServer
-
-TO_BEGIN_WITH: Mapping[str, str] = MappingProxyType({"CUDA_DEVICE_MAX_CONNECTIONS": "32"})
-"""What a worker's environment has unless somebody says otherwise. CUDA reads it when a context is made: a device's work
-goes through that many queues, 8 by itself, and a stream that waits at a gate holds up those that share its queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +165,7 @@ class LocalHosts:
     def _environment(self, worker: str) -> dict[str, str]:
         """This process's, with this very package first on the path: a worker runs the code of its server."""
         own = self._config.of_workers.get(worker, {})
-        variables = {**TO_BEGIN_WITH, **os.environ, **self._config.environment, **own}
+        variables = {**os.environ, **self._config.environment, **own}
         paths = [str(Path(worldmove.__file__).parents[1]), variables.get("PYTHONPATH", "")]
         return variables | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
 

@@ -20,8 +20,8 @@ from worldmove.state.wmf1 import Table
 
 DIGEST_BYTES = 16
 AHEAD = -1
-"""The priority of a stream that waits behind a word. Streams share the device's queues, and one that waits would hold
-up those behind it in its queue (docs/design/0006 has what was measured)."""
+"""The priority of a stream that waits behind a word: that others wait behind it in a queue was not seen
+(docs/design/0006)."""
 
 
 class CudaKit(CudaMemory, CudaCopying):
