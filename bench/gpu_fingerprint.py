@@ -113,13 +113,14 @@ def check(device: torch.device, tuning: Tuning) -> dict[str, Any]:
     ]  # fmt: skip
     groups = [[(base + begin, length) for begin, length in group] for group in extents]
     data = [b"".join(host[begin : begin + length].tobytes() for begin, length in group) for group in extents]
+    indices = 7 + np.arange(len(groups))
     want = tuple(wmf1.group_digest(table, part, 7 + index) for index, part in enumerate(data))
     kernel = Fingerprints(device, tuning=tuning)
-    plain = kernel.launch(kernel.plan(groups, 7), table).result() == want
+    plain = kernel.launch(kernel.plan(groups, indices), table).result() == want
     result = torch.zeros_like(memory)
     shift = result.data_ptr() - base
     targets = [[address + shift for address, _ in group] for group in groups]
-    copying = kernel.launch(kernel.plan(groups, 7, targets=targets), table).result() == want
+    copying = kernel.launch(kernel.plan(groups, indices, targets=targets), table).result() == want
     expected = np.zeros_like(host)
     for begin, length in (piece for group in extents for piece in group):
         expected[begin : begin + length] = host[begin : begin + length]

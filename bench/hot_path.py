@@ -28,15 +28,17 @@ from worldmove.engine.matrix.likeness import Likeness
 from worldmove.engine.matrix.session import Session, adopt, export, new_session, take_values
 from worldmove.state import wmf1
 from worldmove.state.capture import Capture
+from worldmove.state.cuda_pending import CudaDigests
+from worldmove.state.cuda_plan import PartedPlan
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import Pass, Xxh3Digester, prepare, prepare_key
 from worldmove.state.extent import Extent
 from worldmove.state.gathering import begin_gather, gather
-from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Pending, Plan, Tuning
+from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Tuning
 from worldmove.state.kit_double import Done, DoubleKit
 from worldmove.state.layout import Layout
 from worldmove.state.manifest import Manifest
-from worldmove.state.memory import Behind, Part, Pieces, Shifts
+from worldmove.state.memory import Behind, Numbers, Part, Pieces, Shifts
 from worldmove.state.placement import Placement, extents, foreseen
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.proof import MoveProof, prove
@@ -85,22 +87,22 @@ class OrdersOnly(DoubleKit):
             self._copying = self._prints.copies.pointed(self._copying, scattered)
         return Done()
 
-    def plan(self, groups: Sequence[Sequence[Part]]) -> object:
+    def plan(self, groups: Sequence[Sequence[Part]], early: Sequence[int] | Numbers = ()) -> object:
         """Lay the groups out for launches."""
-        return self._prints.plan(groups)
+        return PartedPlan.of(groups, early, self._prints)
 
     def replan(self, plan: object, shifts: Shifts) -> object:
         """Give some groups other addresses."""
-        assert isinstance(plan, Plan)
+        assert isinstance(plan, PartedPlan)
         plan.shift(shifts)
         return plan
 
     def begin_fingerprints(  # type: ignore[override]
         self, plan: object, key: bytes, behind: Behind | None = None
-    ) -> Pending:
+    ) -> CudaDigests:
         """Launch nothing; the digests are whatever lies where they would."""
-        assert isinstance(plan, Plan)
-        return self._prints.launch(plan, wmf1.Table.of(key))
+        assert isinstance(plan, PartedPlan)
+        return CudaDigests(plan, [self._prints.launch(each, wmf1.Table.of(key)) for each in plan.plans])
 
 
 class Pool:

@@ -67,7 +67,7 @@ def kernel(
     kernels: Fingerprints, memory: torch.Tensor, groups: Sequence[Group], first_index: int = 0
 ) -> tuple[bytes, ...]:
     """What the kernels say of the groups."""
-    return kernels.launch(kernels.plan(addressed(memory, groups), first_index), TABLE).result()
+    return kernels.launch(kernels.plan(addressed(memory, groups), first_index + np.arange(len(groups))), TABLE).result()
 
 
 def check_copying(kernels: Fingerprints, memory: torch.Tensor, groups: Sequence[Group], shift: int) -> None:

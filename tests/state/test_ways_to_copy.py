@@ -41,6 +41,8 @@ def test_an_array_of_pieces_is_dealt_like_a_list() -> None:
     assert np.array_equal(found.by_launch, again.by_launch)
 
 
-def test_what_is_written_is_from_the_first_target_to_the_last_ones_end() -> None:
-    assert written([Piece(9000, 500, 10), Piece(1, 400, 7), Piece(2, 450, 100)]) == (400, 550)
-    assert written([]) == (0, 0)
+def test_what_is_written_is_told_of_each_piece_and_of_many_from_the_first_to_the_last() -> None:
+    assert written([Piece(9000, 500, 10), Piece(1, 400, 7)]).tolist() == [[500, 510], [400, 407]]
+    assert written([]).tolist() == []
+    many = [Piece(9000, 500, 10), Piece(1, 400, 7), *[Piece(2, 450, 100)] * FEW]
+    assert written(many).tolist() == [[400, 550]]

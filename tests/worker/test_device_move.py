@@ -181,7 +181,7 @@ class Lying(Peer):
                 return Done()
 
         assert honest._memory is not None
-        return LyingChannel(honest._memory, inline)
+        return LyingChannel(honest._memory, self._kit, inline)
 
 
 def nothing(source: int, extents: Sequence[Extent], into: DeviceWindow) -> None:

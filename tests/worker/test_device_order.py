@@ -19,7 +19,8 @@ from worldmove.move.messages import Abandon, Boundary, Cancel, Ended, Landed, Pr
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
-from worldmove.state.gate import Latch, number_of
+from worldmove.state.gate import Latch, OwnGate, number_of
+from worldmove.state.kit_double import PlanOfDouble
 from worldmove.state.kits import kit_of
 from worldmove.transport.peer import PeerChannel
 from worldmove.worker.messages import BlockDone
@@ -36,11 +37,15 @@ class Aligned(DeviceEngine):
 
     def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
         block = super().step(session, changes)
-        room = np.empty(session.rebound.numel() + 64, dtype=np.float32)
-        begin = -room.ctypes.data % 256 // 4
-        bound = torch.from_numpy(room[begin : begin + session.rebound.numel()])
-        session.rebound = bound.copy_(session.rebound)
+        session.rebound = bound_anew(session.rebound)
         return block
+
+
+def bound_anew(tensor: torch.Tensor, remainder: int = 0) -> torch.Tensor:
+    """Return a copy at an address with a remainder modulo 256."""
+    room = np.empty(tensor.numel() + 128, dtype=np.float32)
+    begin = (remainder - room.ctypes.data) % 256 // 4
+    return torch.from_numpy(room[begin : begin + tensor.numel()]).view(tensor.shape).copy_(tensor)
 
 
 def moved(
@@ -239,7 +244,7 @@ async def say_still(pair: Pair) -> None:
 
 
 LIES: dict[str, tuple[Callable[[tuple[int, ...]], tuple[int, ...]], tuple[str, str]]] = {
-    "it keeps quiet about what has moved": (lambda moved: (), ("aborted", "engine_wrote")),
+    "it keeps quiet about what lay elsewhere at the offer": (lambda moved: (), ("committed", "done")),
     "it speaks of what there is not": (lambda moved: (*moved, 4096), ("aborted", "bad_manifest")),
     "it says it twice": (lambda moved: (*moved, *moved), ("committed", "done")),
 }
@@ -267,6 +272,69 @@ def test_a_source_that_lies_about_what_has_come_into_its_slot_installs_nothing_e
             assert pair.benches["b"].of(BlockDone) == []
 
     moved(trial, loses=struck)
+
+
+class BindsAnew(Aligned):
+    """From its fifth block on it binds its window anew at each: what lay in the slot at the offer has left it."""
+
+    def step(self, session: World, changes: Sequence[KeyChange]) -> Block:
+        if session.block >= 4:
+            session.window = bound_anew(session.window, session.window.data_ptr() % 256)
+        return super().step(session, changes)
+
+
+@pytest.mark.parametrize(("is_told", "outcome"), [(True, "committed"), (False, "aborted")])
+def test_what_came_early_and_has_moved_since_comes_again_and_where_nobody_says_so_nothing_is_installed(
+    monkeypatch: pytest.MonkeyPatch, *, is_told: bool, outcome: str
+) -> None:
+    parted: list[bool] = []
+    real = OwnGate.for_number
+
+    def noted(gate: OwnGate, number: int, *, is_parted: bool = False) -> Latch:
+        parted.append(is_parted)
+        return real(gate, number, is_parted=is_parted)
+
+    def struck(message: Any) -> bool:
+        if isinstance(message, Boundary) and not is_told:
+            msgspec.structs.force_setattr(message, "moved", ())
+        return False
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(OwnGate, "for_number", noted)
+        await pair.open_attempt("path")
+        await say_still(pair)
+        pair.benches["a"].inputs(4)
+        await pair.benches["a"].rest()
+        pair.acknowledge("a", 4)
+        pair.start()
+        found: Ended = await pair.hears(Ended)
+        assert found.outcome == outcome
+        assert parted == [False]  # what comes again counts with the rest
+
+    moved(trial, loses=struck, engine=BindsAnew)
+
+
+def test_what_comes_early_is_digested_anew_while_the_rest_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    said, digested = PeerChannel.tell_read, PlanOfDouble.digests
+
+    def says(channel: PeerChannel, number: int) -> None:
+        order.append("read")
+        said(channel, number)
+
+    def digests(plan: PlanOfDouble, key: bytes, which: Any) -> dict[int, bytes]:
+        found = digested(plan, key, which)
+        order.append("early" if isinstance(which, list) and which else "all")
+        return found
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(PeerChannel, "tell_read", says)
+        monkeypatch.setattr(PlanOfDouble, "digests", digests)
+        assert await ended(pair) == ("committed", "done")
+        assert order.count("read") == 2
+        assert order.index("read") < order.index("early") < len(order) - 1 - order[::-1].index("all")
+
+    moved(trial)
 
 
 def test_a_slot_that_is_said_to_be_still_and_is_not_is_not_installed() -> None:

@@ -1,7 +1,7 @@
 """A state on its way into a slot on a device, by copies that start at once and that nobody waits for in between.
 
-    begin     what the offer has foretold, as soon as nothing writes it at the source       maybe
-    start     the rest; the window is sealed; the source's gate will say that all was read
+    begin     what the offer says may come early, as soon as nothing writes it at the source       maybe
+    start     the rest; the window is sealed; the source's gate will say that all was read, as it did of the early part
     landed    wait for all of it, and close the window
 
 What the device is asked to do after ``start`` comes after all of it, on the device itself.
@@ -15,6 +15,7 @@ from worldmove.move.device_path import DeviceWriteWindow, open_window
 from worldmove.state.arena import AnyArena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
+from worldmove.state.gate import early_number
 from worldmove.state.memory import PendingCopy
 from worldmove.transport.base import Channel, PromptChannel
 
@@ -56,9 +57,12 @@ class Arrival:
     def _begin(self, extents: Sequence[Extent]) -> None:
         self.has_begun = True
         self._window.begin(self._channel, extents)
+        self._channel.tell_read(early_number(self._number))
 
     def _start(self, extents: Sequence[Extent]) -> None:
         self._started = self._window.start(self._channel, extents)
+        if not self.has_begun:
+            self._channel.tell_read(early_number(self._number))
         self._channel.tell_read(self._number)
 
 

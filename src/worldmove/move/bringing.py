@@ -12,6 +12,7 @@ more, to tell who is to blame: by then the attempt has failed, and nothing of it
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from worldmove.errors import TransportError
@@ -30,9 +31,10 @@ from worldmove.state.extent import Extent
 from worldmove.state.gate import number_of
 from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
-from worldmove.state.placement import Placement, check_placement, extents, extents_of
+from worldmove.state.placement import Placement, check_placement, extents
 from worldmove.state.preview import hear
 from worldmove.state.proof import MoveProof
+from worldmove.transport.base import PromptChannel
 
 AGAIN_S = 1.0
 """So long a second reading may take: whoever plays waits for it."""
@@ -79,9 +81,15 @@ class Bringing:
         """Pull what was foretold as soon as the source's slot is still; not before."""
         await self._still.wait()
         arrival, preview = self._arrival, self._preview
-        if arrival is not None and preview is not None:
+        if arrival is not None and preview is not None and preview.early:
             with self._attempt.times.phase("begin"):
-                await arrival.begin(extents(preview.manifest, preview.places))
+                await arrival.begin(preview.early_extents)
+
+    async def look_ahead(self) -> None:
+        """The freeze is near: let the device find its ways to what it will be told to bring."""
+        if self._is_prompt and isinstance(self._channel, PromptChannel):
+            with suppress(TransportError):  # bringing it will say so
+                await self._channel.off_the_loop(self._channel.walk)
 
     async def run(self, boundary: Boundary) -> tuple[Capture, MoveProof]:
         """Return what is installed, and its digests. Raises GaveUpError and what ``Incoming.run`` does."""
@@ -151,12 +159,10 @@ class Bringing:
             self.brought = self._rounds.brought
             return wanted
         self.brought = Brought(pulled_bytes=manifest.num_bytes)
-        preview = self._preview
         self._has_begun = self._arrival is not None and self._arrival.has_begun
-        if not self._has_begun or preview is None or placement != preview.places:
+        if not self._has_begun or self._preview is None:
             return extents(manifest, placement)
-        is_foretold = manifest.storages == preview.manifest.storages
-        return extents_of(manifest, placement, boundary.moved) if is_foretold else extents(manifest, placement)
+        return self._preview.rest(manifest, placement, boundary.moved)
 
     async def _land(self, wanted: Sequence[Extent]) -> None:
         """Pull it, then close the write window: what was lent for writing can be written no more."""

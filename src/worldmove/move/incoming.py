@@ -224,7 +224,7 @@ class Incoming:
     async def _until_frozen(self, bringing: Bringing) -> Boundary:
         """Do what can be done before the boundary; return that."""
         async with asyncio.TaskGroup() as beside:
-            early = [beside.create_task(work) for work in (self._clear(), bringing.begin_early())]
+            early = [beside.create_task(work) for work in (self._clear(bringing), bringing.begin_early())]
             if self._rounds is not None:
                 await self._rounds.run()
             boundary = await self._boundary.heard()
@@ -234,7 +234,7 @@ class Incoming:
             await self._rounds.let_go()  # only now: what was brought over at rest may have been on its way
         return boundary
 
-    async def _clear(self) -> None:
+    async def _clear(self, bringing: Bringing) -> None:
         """Whenever the freeze is near, let nothing else be computed here, and say so.
 
         Of a boundary that is over nothing is said: it would be taken for word of the next one.
@@ -245,6 +245,7 @@ class Incoming:
                 meet = self._near.get_nowait()
             if self._rounds is not None:
                 await self._rounds.rest(meet)
+            await bringing.look_ahead()
             if self._near.empty():
                 await self._reception.slot.clear(meet.block, lambda: self._attempt.send(self._attempt.peer, Ready))
 

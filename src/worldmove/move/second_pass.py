@@ -1,6 +1,7 @@
 """The source's second pass over what it froze: after the destination has read all of it, by whose order is known first.
 
-    the destination's device says so in the slot's gate    the pass is ordered behind that on this device, beforehand
+    the destination's device says so in the slot's gate    the pass is ordered behind that on this device, beforehand;
+                                                           over what is brought early as soon as that was read
     the destination says Landed                             this host opens the gate, or there is none and it begins now
 
 So between the last byte read and the pass nobody's thread has to wake up, where the path has a gate. However the pass
@@ -35,7 +36,9 @@ class SecondPass:
         self._frozen = frozen
         self._nonce = nonce
         self._layout_digest = layout_digest
-        self._latch = latch_of(arena, frozen.capture, nonce)
+        offered, captured = frozen.offered, frozen.capture
+        is_parted = offered is not None and offered.keeps_early(captured.manifest, frozen.placement, frozen.moved)
+        self._latch = latch_of(arena, captured, nonce, is_parted=is_parted)
 
     async def run(self, landed: asyncio.Event) -> MoveProof:
         """Return its digests: of the memory after all was read, by the device's order or the word ``landed``."""
@@ -47,6 +50,7 @@ class SecondPass:
         try:
             begun = await self._attempt.host.blocking(lambda: self._begun(latch))
             await self._opened(latch, landed)
+            latch.open()  # for its other word, too: nothing is left to be read
             if not latch.was_given_up:
                 return await self._digested(begun)
         finally:
@@ -79,9 +83,12 @@ class SecondPass:
             )
 
 
-def latch_of(arena: AnyArena, capture: Capture, nonce: bytes) -> Latch | None:
-    """Return a slot's gate in an attempt, where a path has asked for one and a device has something to read."""
+def latch_of(arena: AnyArena, capture: Capture, nonce: bytes, *, is_parted: bool) -> Latch | None:
+    """Return a slot's gate in an attempt, where a path has asked for one and a device has something to read.
+
+    ``is_parted``: what is brought early counts by itself; all of it was in its place then, and is there still.
+    """
     if not isinstance(arena, DeviceArena) or arena.gate is None:
         return None
     has_work = capture.kit is not None and capture.manifest.on_device
-    return arena.gate.for_number(number_of(nonce)) if has_work else None
+    return arena.gate.for_number(number_of(nonce), is_parted=is_parted) if has_work else None

@@ -10,8 +10,17 @@ import torch
 from worldmove.state import cuda_driver
 from worldmove.state.cuda_device import CudaDevice
 from worldmove.state.cuda_pending import CudaCopy, finished
-from worldmove.state.kernels import Copies, CopyPlan
-from worldmove.state.memory import PendingCopy, Piece, Pieces, Word
+from worldmove.state.kernels import Copies, CopyPlan, Plan
+from worldmove.state.memory import (
+    WALK_BYTES,
+    WALK_STEP_BYTES,
+    Numbers,
+    Part,
+    PendingCopy,
+    Piece,
+    Pieces,
+    Word,
+)
 from worldmove.state.ways_to_copy import ways_to_copy, written
 
 
@@ -27,9 +36,11 @@ class CudaCopying(CudaDevice):
         self._out, self._in = torch.cuda.Stream(self.device), torch.cuda.Stream(self.device)
         """For copies out of the device and into it: the link carries both at once, beside all other work."""
         self._pulls = torch.cuda.Stream(self.device)
-        self._pulling: list[tuple[CudaCopy, tuple[int, int]]] = []
-        """Those under way, and from where to where each writes."""
+        self._pulling: list[tuple[CudaCopy, Numbers]] = []
+        """Those under way, and from where to where each writes: lines of begin and end."""
         self._pulled: CopyPlan | None = None
+        self._walked = torch.empty(0, dtype=torch.uint8, device=self.device)
+        """What walks have read: nobody wants it."""
 
     def start_copy(self, pieces: Pieces) -> PendingCopy:
         """Begin to copy, on the kit's stream."""
@@ -44,6 +55,16 @@ class CudaCopying(CudaDevice):
             pending, self._pulled = self._started(pieces, self._pulls, self._pulled)
             self._pulling.append((pending, written(pieces)))
             return pending
+
+    def start_walk(self, part: Part) -> PendingCopy:
+        """Begin to read, by the engine that brings what is large: each has tables of pages of its own."""
+        num_lines = max(0, part.length - WALK_BYTES) // WALK_STEP_BYTES + 1
+        with self._lock:
+            if len(self._walked) < WALK_BYTES * num_lines:
+                self._walked = torch.empty(WALK_BYTES * num_lines, dtype=torch.uint8, device=self.device)
+            lines = cuda_driver.Lines(part.address, WALK_STEP_BYTES, min(part.length, WALK_BYTES), num_lines)
+            cuda_driver.copy_lines(self._index, lines, self._walked.data_ptr(), self._pulls.cuda_stream)
+            return finished(self._pulls, self._walked)
 
     def write_after_pulls(self, word: Word) -> PendingCopy:
         """Write it in the order of the pulls' stream."""
@@ -61,10 +82,10 @@ class CudaCopying(CudaDevice):
         cuda_driver.copy_all(self._index, pieces, self._in.cuda_stream)
         return finished(self._in)
 
-    def _after_pulls(self, stream: torch.cuda.Stream, begin: int, end: int) -> None:
-        """Let what comes on a stream wait for pulls into a part of memory."""
-        for pending, (first, last) in self._pulling:
-            if first < end and begin < last:
+    def _after_pulls(self, stream: torch.cuda.Stream, plan: Plan) -> None:
+        """Let what comes on a stream wait for pulls into what a plan reads."""
+        for pending, lines in self._pulling:
+            if plan.reads(lines):
                 pending.precedes(stream)
 
     def _started(

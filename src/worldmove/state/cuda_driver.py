@@ -7,7 +7,7 @@ chosen.
 
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from cuda.bindings import driver
 
@@ -96,6 +96,26 @@ def copy_all(device: int, pieces: Iterable[tuple[int, int, int]], stream: int) -
     with InContext(device):
         for source, destination, length in pieces:
             call(driver.cuMemcpyAsync, destination, source, length, stream)
+
+
+class Lines(NamedTuple):
+    """Runs of ``width`` bytes, each ``step`` bytes further than the one before."""
+
+    address: int
+    step: int
+    width: int
+    num_lines: int
+
+
+def copy_lines(device: int, lines: Lines, destination: int, stream: int) -> None:
+    """Begin to copy lines to one place, one after the other, in a stream's order. Raises DriverError."""
+    asked_for = driver.CUDA_MEMCPY2D()
+    asked_for.srcMemoryType = asked_for.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    asked_for.srcDevice, asked_for.srcPitch = lines.address, lines.step
+    asked_for.dstDevice, asked_for.dstPitch = destination, lines.width
+    asked_for.WidthInBytes, asked_for.Height = lines.width, lines.num_lines
+    with InContext(device):
+        call(driver.cuMemcpy2DAsync, asked_for, stream)
 
 
 def register(device: int, address: int, num_bytes: int) -> None:

@@ -1,8 +1,11 @@
 """Work on a GPU that is under way, as whoever asked for it sees it."""
 
+from collections.abc import Sequence
+
 import torch
 
 from worldmove.errors import TransportError
+from worldmove.state.cuda_plan import PartedPlan
 from worldmove.state.kernels import Pending
 
 
@@ -35,13 +38,14 @@ class CudaCopy:
 class CudaDigests:
     """Digests on the kit's stream."""
 
-    def __init__(self, pending: Pending) -> None:
-        self._pending = pending
+    def __init__(self, plan: PartedPlan, parts: Sequence[Pending]) -> None:
+        self._plan = plan
+        self._parts = parts
 
     def joined(self) -> bytes:
         """Wait, and return them; others run meanwhile. Raises TransportError if the device has failed."""
         try:
-            return self._pending.joined()
+            return self._plan.joined([part.joined() for part in self._parts])
         except torch.AcceleratorError as error:
             raise TransportError(f"the device has failed: {error}") from error
 

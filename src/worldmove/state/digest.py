@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count
 from typing import Protocol
 
 import numpy as np
@@ -192,11 +192,16 @@ def _all_groups(capture: Capture, of_host: Callable[[Group], bytes], key: bytes)
     return tuple(found)
 
 
-def prepare(capture: Capture) -> None:
-    """Work out how the device's digests are taken, before they are needed."""
+def prepare(capture: Capture, early: Sequence[int] = ()) -> None:
+    """Work out how the device's digests are taken, before they are needed.
+
+    ``early``: storages that are read by themselves, as soon as they are there.
+    """
     groups(capture.manifest)
     if capture.kit is not None and capture.manifest.on_device and not capture.plans:
-        capture.plans.append(capture.kit.plan(_device_parts(capture)))
+        places = _device_places(ById(capture.manifest.storages))
+        first_groups = [range(begin, end) for begin, end in places[list(early)].tolist()]
+        capture.plans.append(capture.kit.plan(_device_parts(capture), [*chain.from_iterable(first_groups)]))
 
 
 def carried_over(before: Capture, shifts: NDArray[np.int64]) -> list[object]:

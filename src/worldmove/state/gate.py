@@ -30,7 +30,12 @@ _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 0x01, 0x02, 0x04
 
 def number_of(nonce: bytes) -> int:
     """Return what a gate says in an attempt with this nonce: never zero, which is what it says at first."""
-    return int.from_bytes(hashlib.sha256(b"worldmove gate 1\0" + nonce).digest()[:_WORD_BYTES], "little") or 1
+    return int.from_bytes(hashlib.sha256(b"worldmove gate 1\0" + nonce).digest()[:_WORD_BYTES], "little") | 1
+
+
+def early_number(number: int) -> int:
+    """Return what the same gate says in that attempt once all that is brought early was read; in another word."""
+    return number ^ (_NUM_WORDS // 2)
 
 
 class Gate:
@@ -44,9 +49,9 @@ class Gate:
         self._kit = kit
         self._unpin = kit.pin(Part(self._address, PAGE_BYTES))
 
-    def for_number(self, number: int) -> "Latch":
-        """Return the gate as it is in one attempt."""
-        return Latch(self, number)
+    def for_number(self, number: int, *, is_parted: bool = False) -> "Latch":
+        """Return the gate as it is in one attempt. ``is_parted``: a part is brought early, and counts by itself."""
+        return Latch(self, number, is_parted=is_parted)
 
     def open_after_pulls(self, number: int) -> PendingCopy:
         """Have the device write a number once every pull that it has started is over. Raises TransportError."""
@@ -124,9 +129,10 @@ def opened_gate(descriptor: int, kit: MemoryKit) -> Gate:
 class Latch:
     """A gate in one attempt: shut until it says that attempt's number."""
 
-    def __init__(self, gate: Gate, number: int) -> None:
+    def __init__(self, gate: Gate, number: int, *, is_parted: bool = False) -> None:
         self.gate = gate
         self.number = number
+        self._is_parted = is_parted
         self._was_open = False
         self.was_given_up = False
         """Whether it was opened before it was known that all was read: what came after it counts for nothing."""
@@ -136,13 +142,19 @@ class Latch:
         """What a kit is to wait for."""
         return self.gate.word(self.number)
 
+    @property
+    def early_word(self) -> Word:
+        """What it is to wait for before it reads what was brought early."""
+        return self.gate.word(early_number(self.number)) if self._is_parted else self.word
+
     def is_open(self) -> bool:
         """Whether somebody has opened it: once it was seen so, it is, whatever later attempts write."""
         self._was_open = self._was_open or self.gate.says(self.number)
         return self._was_open
 
     def open(self) -> None:
-        """Open it by this process's host. Idempotent."""
+        """Open it by this process's host, the early word too: whoever has read all has read that. Idempotent."""
+        self.gate.say(early_number(self.number))
         self.gate.say(self.number)
 
     def give_up(self) -> None:

@@ -14,8 +14,9 @@ from worldmove.state import cuda_driver
 from worldmove.state.cuda_copying import CudaCopying
 from worldmove.state.cuda_memory import CudaMemory
 from worldmove.state.cuda_pending import CudaDigests, finished
+from worldmove.state.cuda_plan import PartedPlan
 from worldmove.state.kernels import Fingerprints, Pending, Plan, RowPrints
-from worldmove.state.memory import Behind, Numbers, Part, Shifts
+from worldmove.state.memory import Behind, Numbers, Part, Shifts, Word
 from worldmove.state.wmf1 import Table
 
 DIGEST_BYTES = 16
@@ -38,34 +39,35 @@ class CudaKit(CudaMemory, CudaCopying):
         torch makes a pool of them with it."""
         self._rows = RowPrints(self._copies)
 
-    def plan(self, groups: Sequence[Sequence[Part]]) -> object:
+    def plan(self, groups: Sequence[Sequence[Part]], early: Sequence[int] | Numbers = ()) -> object:
         """Lay the groups out for launches."""
         with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
-            plan = self._fingerprints.plan(groups)
-            plan.table.upload(self._stream)  # now, and not at the first launch
-            return plan
+            parted = PartedPlan.of(groups, early, self._fingerprints)
+            for plan in parted.plans:
+                plan.table.upload(self._stream)  # now, and not at the first launch
+            return parted
 
     def replan(self, plan: object, shifts: Shifts) -> object:
         """Give some groups other addresses."""
-        assert isinstance(plan, Plan)
+        assert isinstance(plan, PartedPlan)
         if len(shifts):
             with self._lock, torch.cuda.device(self.device), torch.cuda.stream(self._stream):
                 plan.shift(shifts)
         return plan
 
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
-        """Launch once, and wait for the digests."""
+        """Launch each part once, and wait for the digests."""
         joined = self.begin_fingerprints(plan, key).joined()
         return tuple([joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)])
 
     def begin_fingerprints(self, plan: object, key: bytes, behind: Behind | None = None) -> CudaDigests:
-        """Launch once, in the order of the kit's stream, or behind a word; and after pulls into what is read."""
-        assert isinstance(plan, Plan)
+        """Launch each part once: in the stream's order or behind a word, and after pulls into what it reads."""
+        assert isinstance(plan, PartedPlan)
         try:
             with self._lock, torch.cuda.device(self.device):
-                pending = self._launched(plan, key, self._stream) if behind is None else self._behind(behind, plan, key)
-                self._under_way = [*(other for other in self._under_way if not other.ready()), pending]
-            return CudaDigests(pending)
+                parts = self._in_order(plan, key) if behind is None else self._behind(behind, plan, key)
+                self._under_way = [*(other for other in self._under_way if not other.ready()), *parts]
+            return CudaDigests(plan, parts)
         except torch.AcceleratorError as error:
             raise TransportError(f"the device has failed: {error}") from error
 
@@ -89,18 +91,26 @@ class CudaKit(CudaMemory, CudaCopying):
         with self._lock, torch.cuda.device(self.device):
             self._fingerprints.prepare(Table.of(key), stream=self._stream)
 
+    def _in_order(self, parted: PartedPlan, key: bytes) -> list[Pending]:
+        return [self._launched(plan, key, self._stream) for plan in parted.plans]
+
     def _launched(self, plan: Plan, key: bytes, stream: torch.cuda.Stream) -> Pending:
-        self._after_pulls(stream, *plan.span)
+        self._after_pulls(stream, plan)
         return self._fingerprints.launch(plan, Table.of(key), stream=stream)
 
-    def _behind(self, behind: Behind, plan: Plan, key: bytes) -> Pending:
+    def _behind(self, behind: Behind, parted: PartedPlan, key: bytes) -> list[Pending]:
+        """Launch each part once its word says its number."""
+        self.standing.add(behind)
+        words = (behind.word,) if len(parted.parts) == 1 else (behind.early_word, behind.word)
+        return [self._once(word, plan, key) for word, plan in zip(words, parted.plans, strict=True)]
+
+    def _once(self, word: Word, plan: Plan, key: bytes) -> Pending:
         """Launch once a word says its number. What is uploaded goes before: others wait for that."""
         where, stream = self._free_stream()
         plan.follow(stream)
         plan.table.upload(stream)
         self._fingerprints.prepare(Table.of(key), stream=stream)
-        self.standing.add(behind)
-        cuda_driver.wait_for_word(self._index, *behind.word, stream.cuda_stream)
+        cuda_driver.wait_for_word(self._index, *word, stream.cuda_stream)
         pending = self._launched(plan, key, stream)
         self._waiting[where] = stream, pending
         return pending

@@ -7,8 +7,9 @@ are memory files, which another process of the same user opens by this one's des
 import mmap
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +17,18 @@ import torch
 from worldmove.errors import ArenaFull, NoMemory, TransportError
 from worldmove.state import wmf1
 from worldmove.state.array import raw_memory
-from worldmove.state.memory import Behind, DeviceMemory, HostBytes, Numbers, Part, Piece, Pieces, Shifts, Word
+from worldmove.state.memory import (
+    WALK_STEP_BYTES,
+    Behind,
+    DeviceMemory,
+    HostBytes,
+    Numbers,
+    Part,
+    Piece,
+    Pieces,
+    Shifts,
+    Word,
+)
 from worldmove.state.row_digests import row_digests
 from worldmove.state.rows import Rows
 from worldmove.state.standing import Standing
@@ -47,16 +59,34 @@ class Digested:
 
 
 class Awaited:
-    """Digests that are taken once a word says its number."""
+    """Digests that are taken once a word says its number; those of what comes early as soon as its own does."""
 
-    def __init__(self, behind: Behind, take: Callable[[], bytes]) -> None:
+    def __init__(
+        self, behind: Behind, early: Callable[[], Mapping[int, bytes]], all_of_it: Callable[[], tuple[bytes, ...]]
+    ) -> None:
         self._behind = behind
-        self._take = take
+        self._early = early
+        self._all = all_of_it
 
     def joined(self) -> bytes:
+        while not (_says(self._behind.early_word) or self._behind.is_open()):
+            time.sleep(LOOK_EVERY_S)
+        early = self._early()
         while not self._behind.is_open():
             time.sleep(LOOK_EVERY_S)
-        return self._take()
+        return b"".join(early.get(index, digest) for index, digest in enumerate(self._all()))
+
+
+class PlanOfDouble(NamedTuple):
+    """Groups, and the numbers of those that come early."""
+
+    groups: tuple[tuple[Part, ...], ...]
+    early: frozenset[int]
+
+    def digests(self, key: bytes, which: Iterable[int]) -> dict[int, bytes]:
+        """Return what the numpy twin says of some groups."""
+        table = wmf1.Table.of(key)
+        return {index: wmf1.group_digest(table, _joined(self.groups[index]), index) for index in which}
 
 
 class DoubleKit:
@@ -150,6 +180,11 @@ class DoubleKit:
         """Copy, at once."""
         return self.start_copy(pieces)
 
+    def start_walk(self, part: Part) -> Done:
+        """Read a few bytes, for what they are worth."""
+        raw_memory(part.address, part.length, [])[::WALK_STEP_BYTES].max()
+        return Done()
+
     def write_after_pulls(self, word: Word) -> Done:
         """Write it, at once: so are pulls."""
         _writable(Part(word.address, WORD_BYTES)).view("<u4")[0] = word.value
@@ -185,23 +220,22 @@ class DoubleKit:
         for address, data in runs:
             self.write(address, data)
 
-    def plan(self, groups: Sequence[Sequence[Part]]) -> object:
+    def plan(self, groups: Sequence[Sequence[Part]], early: Sequence[int] | Numbers = ()) -> object:
         """Keep the groups."""
-        return tuple(tuple(group) for group in groups)
+        return PlanOfDouble(tuple(tuple(group) for group in groups), frozenset(map(int, early)))
 
     def replan(self, plan: object, shifts: Shifts) -> object:
         """Exchange some of the groups."""
-        assert isinstance(plan, tuple)
-        groups = list(plan)
+        assert isinstance(plan, PlanOfDouble)
+        groups = list(plan.groups)
         for first, end, by in shifts.tolist():
             groups[first:end] = [tuple(Part(at + by, length) for at, length in group) for group in groups[first:end]]
-        return tuple(groups)
+        return plan._replace(groups=tuple(groups))
 
     def fingerprints(self, plan: object, key: bytes) -> tuple[bytes, ...]:
         """Return what the numpy twin says."""
-        assert isinstance(plan, tuple)
-        table = wmf1.Table.of(key)
-        return tuple(wmf1.group_digest(table, _joined(group), index) for index, group in enumerate(plan))
+        assert isinstance(plan, PlanOfDouble)
+        return tuple(plan.digests(key, range(len(plan.groups))).values())
 
     def begin_fingerprints(self, plan: object, key: bytes, behind: Behind | None = None) -> Digested | Awaited:
         """Take them: at once, or when somebody waits for them and the word says its number."""
@@ -209,7 +243,9 @@ class DoubleKit:
             return Digested(b"".join(self.fingerprints(plan, key)))
         self.standing.add(behind)
         self._waited = [*(other for other in self._waited if not other.is_open()), behind]
-        return Awaited(behind, lambda: b"".join(self.fingerprints(plan, key)))
+        assert isinstance(plan, PlanOfDouble)
+        early = sorted(plan.early)
+        return Awaited(behind, lambda: plan.digests(key, early), lambda: self.fingerprints(plan, key))
 
     def row_digests(self, base: int, offsets: Numbers, lengths: Numbers) -> torch.Tensor:
         """Return what the numpy twin says."""
@@ -241,6 +277,10 @@ class DoubleKit:
         with self.standing.none():
             while any(not behind.is_open() for behind in self._waited):
                 time.sleep(LOOK_EVERY_S)
+
+
+def _says(word: Word) -> bool:
+    return int(_writable(Part(word.address, WORD_BYTES)).view("<u4")[0]) == word.value
 
 
 def _memory_file(num_bytes: int) -> tuple[int, mmap.mmap]:

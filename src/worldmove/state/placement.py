@@ -13,12 +13,16 @@ from worldmove.errors import ManifestError
 from worldmove.state.arena import AnyArena
 from worldmove.state.by_id import ById
 from worldmove.state.capture import Capture
+from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
 from worldmove.state.room import Room
 from worldmove.state.storage import StorageRecord
 from worldmove.units import ALIGNMENT_BYTES
+
+EARLY_SHARE = 7 / 8
+"""At most so much of a state's bytes is brought early. The later pass over the rest takes an eighth of 0.45 ms."""
 
 Placement = tuple[int, ...]
 """The arena offset of each storage of a manifest, in its order."""
@@ -66,11 +70,23 @@ def _pairs(data: bytes) -> list[tuple[int, int]]:
     return [(first, second) for first, second in np.frombuffer(data, dtype=np.int64).reshape(-1, 2).tolist()]
 
 
-def in_place_bytes(capture: Capture, arena: AnyArena) -> int:
-    """Return how many bytes of a state lie in an arena already."""
-    begin, end = arena.address, arena.address + arena.size
-    inside = (each for each in capture.storages if begin <= each.address and each.address + each.num_bytes <= end)
-    return sum(extent.length for storage in inside for extent in storage.used)
+def early_in(capture: Capture, arena: AnyArena) -> tuple[int, ...]:
+    """Return the storages that are worth bringing before all of the state is known: they lie in the arena.
+
+    Not the last ones, if the others are the most of it: both ends read what came early while the rest is on its way, so
+    that little is left to be read when that has come. None where those that lie there are the lesser part, nor in host
+    memory, from which no path brings anything early.
+    """
+    if not isinstance(arena, DeviceArena):
+        return ()
+    addresses, lengths = capture.addresses, _lengths(ById(capture.manifest.storages))
+    is_inside = (addresses >= arena.address) & (addresses + lengths <= arena.address + arena.size)
+    inside = np.flatnonzero(is_inside)
+    total = int(lengths.sum())
+    for found in (inside[np.cumsum(lengths[inside]) <= EARLY_SHARE * total], inside):
+        if 2 * int(lengths[found].sum()) > total:
+            return tuple(found.tolist())
+    return ()
 
 
 def check_placement(manifest: Manifest, placement: Sequence[int], arena_size: int) -> None:

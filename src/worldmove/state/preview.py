@@ -1,12 +1,14 @@
 """What an offer has told of a state ahead: at its boundary only what differs from it is told, and read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from worldmove.errors import ManifestError
-from worldmove.state.difference import Difference, difference, is_difference
+from worldmove.state.difference import Difference, difference, is_difference, is_same
+from worldmove.state.extent import Extent
 from worldmove.state.layout import Layout
 from worldmove.state.manifest import Manifest
-from worldmove.state.placement import Placement
+from worldmove.state.placement import Placement, extents, extents_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,11 +18,37 @@ class Preview:
     manifest: Manifest
     """For all who ask of one layout the same object."""
     places: Placement
+    early: tuple[int, ...] = ()
+    """The storages that may be pulled before the boundary is told."""
 
     @classmethod
     def of(cls, layout: Layout) -> "Preview | None":
         """Return what a layout tells ahead; None where it tells nothing. Raises ManifestError."""
-        return cls(manifest=layout.foretold.prepared(), places=layout.places) if layout.preview else None
+        if not layout.preview:
+            return None
+        return cls(manifest=layout.foretold.prepared(), places=layout.places, early=layout.early)
+
+    @property
+    def early_extents(self) -> tuple[Extent, ...]:
+        """Where those lie. Raises ManifestError."""
+        return extents_of(self.manifest, self.places, self.early)
+
+    def rest(self, manifest: Manifest, placement: Placement, moved: Sequence[int]) -> tuple[Extent, ...]:
+        """Return what is to be pulled of a state after ``early`` was, if ``moved`` was brought into the slot since.
+
+        All of it, where it lies otherwise than was foretold. Raises ManifestError.
+        """
+        if not self._is_laid_out(manifest, placement):
+            return extents(manifest, placement)
+        late = {*range(len(placement))}.difference(self.early).union(moved)
+        return extents_of(manifest, placement, sorted(late))
+
+    def keeps_early(self, manifest: Manifest, placement: Placement, moved: Sequence[int]) -> bool:
+        """Say whether all that came early lies as it was foretold, and was not brought there since."""
+        return bool(self.early) and self._is_laid_out(manifest, placement) and not {*moved}.intersection(self.early)
+
+    def _is_laid_out(self, manifest: Manifest, placement: Placement) -> bool:
+        return placement == self.places and is_same(manifest.storages, self.manifest.storages)
 
     def tell(self, manifest: Manifest, placement: Placement) -> tuple[bytes, Placement]:
         """Return what a boundary says of its state: what differs, and no placement where it is as was foreseen."""

@@ -41,7 +41,13 @@ def ways_to_copy(pieces: Sequence[Piece] | Numbers) -> Ways:
     return Ways(table[is_large], table[~is_large])
 
 
-def written(pieces: Sequence[Piece] | Numbers) -> tuple[int, int]:
-    """Return from where to where pieces are written; there may be much between that is not."""
+def written(pieces: Sequence[Piece] | Numbers) -> Numbers:
+    """Return from where to where pieces are written, lines of begin and end.
+
+    Of many, one line from the first to the last; there may be much between that is not.
+    """
     table = np.asarray(pieces, dtype=np.int64).reshape(-1, 3)
-    return (int(table[:, 1].min()), int((table[:, 1] + table[:, 2]).max())) if len(table) else (0, 0)
+    begins, ends = table[:, 1], table[:, 1] + table[:, 2]
+    if len(table) <= FEW:
+        return np.column_stack((begins, ends))
+    return np.array([[begins.min(), ends.max()]])

@@ -71,6 +71,13 @@ class PromptChannel(Protocol):
         """Begin what ``pull_to_device`` does. Raises TransportError."""
         ...
 
+    def walk(self) -> None:
+        """Let the device find its ways to the exported arena's pages, for the copies that come next; waits for that.
+
+        Raises TransportError.
+        """
+        ...
+
     def tell_read(self, number: int) -> None:
         """Have the source's gate say a number (``state.gate``) once all that was started here has been read, if it has
         lent one. Where it cannot be said, word that the bytes have landed does as well.

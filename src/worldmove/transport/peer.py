@@ -24,7 +24,7 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow, joined
 from worldmove.state.extent import Extent
 from worldmove.state.gate import Gate, opened_gate
-from worldmove.state.memory import HANDLE_BYTES, DeviceMemory, MemoryKit, PendingCopy
+from worldmove.state.memory import HANDLE_BYTES, DeviceMemory, MemoryKit, Part, PendingCopy
 from worldmove.transport.base import MAX_TICKET_BYTES, Blocking, Lending, Transport
 from worldmove.transport.pieces import check_extents
 from worldmove.units import PAGE_BYTES
@@ -96,7 +96,7 @@ class Peer:
             releases = [each.release for each in maps] + [each.release for each in gates]
             await self._blocking(lambda: _all(releases))  # in one go: it may be cancelled once more
             raise
-        return PeerChannel(maps[0], self._blocking, gates[0] if gates else None)
+        return PeerChannel(maps[0], self._kit, self._blocking, gates[0] if gates else None)
 
     async def _gate(self, arena: DeviceArena) -> bytes:
         """Lend the slot's gate; return its ticket, empty where there can be none: the path works without."""
@@ -134,9 +134,10 @@ def _all(releases: Sequence[Callable[[], None]]) -> None:
 class PeerChannel:
     """A map of another process's slot on a device."""
 
-    def __init__(self, memory: DeviceMemory, blocking: Blocking, gate: Gate | None = None) -> None:
+    def __init__(self, memory: DeviceMemory, kit: MemoryKit, blocking: Blocking, gate: Gate | None = None) -> None:
         """``gate``: the source's, if it has lent one."""
         self._memory: DeviceMemory | None = memory
+        self._kit = kit
         self._blocking = blocking
         self._gate = gate
         self._last: PendingCopy | None = None
@@ -158,6 +159,12 @@ class PeerChannel:
         check_extents(joined(extents), memory.num_bytes, into.size)
         self._last = into.start_copy(memory.address, extents)
         return self._last
+
+    def walk(self) -> None:
+        """Have the device read a few bytes of every page of the map; waits for that. Raises TransportError."""
+        if self._memory is not None:
+            self._last = self._kit.start_walk(Part(self._memory.address, self._memory.num_bytes))
+            self._last.wait()
 
     def tell_read(self, number: int) -> None:
         """Have the source's gate say a number, once all that was started before has been read."""

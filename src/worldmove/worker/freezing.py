@@ -16,7 +16,7 @@ from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.gathering import Gathered, begin_gather, gather
 from worldmove.state.kits import kit_of
 from worldmove.state.layout import Layout
-from worldmove.state.placement import Placement, foreseen
+from worldmove.state.placement import Placement, early_in, foreseen
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.worker.foreign import engine_asked
 from worldmove.worker.states import captured_of, known_in
@@ -28,9 +28,10 @@ def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layou
     With what makes its freeze cheaper; that keeps the tensors alive which the session may drop meanwhile.
     """
     with engine_asked("describe its state"):
-        known = known_in(engine, session)
-        places = foreseen(known.capture, arena)
-        return Layout.of(known.capture.manifest, arena_bytes=arena.size, places=places), known
+        known = known_in(engine, session, arena)
+        state, places = known.capture, foreseen(known.capture, arena)
+        early = early_in(state, arena)
+        return Layout.of(state.manifest, arena_bytes=arena.size, places=places, early=early), known
 
 
 def rest_in(engine: Engine[Any], session: Any, arena: AnyArena, known: Known | None) -> tuple[Known, Placement]:

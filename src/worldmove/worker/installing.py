@@ -66,7 +66,8 @@ def rehearse_in(engine: Engine[Any], layout: Layout, arena: AnyArena) -> Rehears
     if preview is None:
         return None
     with engine_asked("be given its state"):
-        rehearsal = rehearse(preview.manifest, preview.places, arena, engine.state_types)
+        known = preview.manifest, preview.places
+        rehearsal = rehearse(*known, arena, engine.state_types, preview.early)
         if isinstance(engine, TakesValues) and _reads_nothing(engine, rehearsal.landing):
             rehearsal.session = engine.install(rehearsal.built)
         return rehearsal
@@ -130,7 +131,7 @@ def install_known(engine: Engine[Any], built: Built) -> tuple[Any, Known]:
     with engine_asked("install"):
         built.landing.settle()
         session = engine.install(built.tree)
-        return session, known_in(engine, session)
+        return session, known_in(engine, session, built.landing.arena)
 
 
 def install_landing(

@@ -9,10 +9,9 @@ from worldmove.errors import ProtocolError, StateRefused
 from worldmove.move.source_copy import Aside, Frozen, Resting, WhenReady
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
-from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import BeginPass
 from worldmove.state.layout import Layout
-from worldmove.state.placement import Placement, in_place_bytes
+from worldmove.state.placement import Placement
 from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known
 from worldmove.transport.base import Blocking
@@ -62,8 +61,6 @@ class SourceOfMove:
         self._in_hand: Blocking | None = None
         """The engine, while who is to be asked with it taken is waited for."""
         self._offered: Preview | None = None
-        self._lies_in_slot = False
-        """Whether most of it lay there at the offer."""
 
     @property
     def arena(self) -> AnyArena:
@@ -83,7 +80,6 @@ class SourceOfMove:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
             layout, known = await engine_thread(job)
         self._known, self._known_before, self._offered = known, None, Preview.of(layout)
-        self._lies_in_slot = 2 * in_place_bytes(known.capture, self.arena) > known.capture.num_bytes
         return layout
 
     async def snapshot(self) -> Aside:
@@ -188,7 +184,7 @@ class SourceOfMove:
                 says_rolled=when_still is None,  # else no row is told
                 is_known=is_known,
             )
-            if when_still is None or not (self._lies_in_slot and isinstance(arena, DeviceArena)):
+            if when_still is None or self._offered is None or not self._offered.early:
                 still = await engine_thread(job)
             else:
                 still = await self._frozen_saying_so(engine_thread, job, when_still)

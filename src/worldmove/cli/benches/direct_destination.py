@@ -11,13 +11,11 @@ from worldmove.cli.benches.copies import copy_ms
 from worldmove.cli.benches.direct_end import NEAR, STILL, Asked, Clock, End, proof_of, serving
 from worldmove.cli.benches.path_here import Early
 from worldmove.errors import WorldMoveError
-from worldmove.state.device_window import joined
 from worldmove.state.digest import Pass
 from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
 from worldmove.state.layout import Layout
-from worldmove.state.manifest import Manifest
-from worldmove.state.placement import Placement, check_placement, extents, extents_of
+from worldmove.state.placement import check_placement, extents
 from worldmove.state.preview import Preview, hear
 from worldmove.state.proof import MoveProof
 from worldmove.state.rehearsal import Rehearsal
@@ -61,15 +59,8 @@ class Offered:
     digest: bytes
     preview: Preview | None
     rehearsal: Rehearsal | None
-    foretold: tuple[Extent, ...]
-    """Where all of it would lie."""
-
-    def wanted(self, manifest: Manifest, placement: Placement, moved: Sequence[int]) -> tuple[Extent, ...]:
-        """Return what is to be pulled after all of this was: what has changed since, or all where it lies otherwise."""
-        is_foreseen = self.preview is not None and placement == self.preview.places
-        if not is_foreseen or self.preview is None or manifest.storages != self.preview.manifest.storages:
-            return extents(manifest, placement)
-        return extents_of(manifest, placement, moved)
+    early: tuple[Extent, ...]
+    """What may be pulled before the boundary is told."""
 
 
 def _offered(end: End) -> Offered:
@@ -80,10 +71,9 @@ def _offered(end: End) -> Offered:
     rehearsal = rehearse_in(end.engine, layout, end.arena)
     preview, digest = Preview.of(layout), layout.digest
     end.prepare_key(nonce, digest)
-    foretold = () if preview is None else extents(preview.manifest, preview.places)
-    joined(foretold)
+    early = () if preview is None else preview.early_extents
     end.peer.send("ready")
-    return Offered(nonce=nonce, digest=digest, preview=preview, rehearsal=rehearsal, foretold=foretold)
+    return Offered(nonce=nonce, digest=digest, preview=preview, rehearsal=rehearsal, early=early)
 
 
 def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> int:
@@ -93,10 +83,11 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
     if told == NEAR:
         if offered.rehearsal is not None:
             practise(end.engine, offered.rehearsal)
+        end.path.look_ahead()
         end.peer.send("ready")
         told = end.peer.recv()
     if told == STILL:
-        early = end.path.start_early(offered.foretold, end.arena, offered.nonce)
+        early = end.path.start_early(offered.early, end.arena, offered.nonce)
         clock.mark("begun")
         told = end.peer.recv()
     clock.mark("told")
@@ -105,7 +96,9 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
     if offered.preview is None or placement != offered.preview.places:
         check_placement(manifest, placement, end.arena.size)
     clock.mark("read")
-    wanted = extents(manifest, placement) if early is None else offered.wanted(manifest, placement, moved)
+    wanted = extents(manifest, placement)
+    if early is not None and offered.preview is not None:
+        wanted = offered.preview.rest(manifest, placement, moved)
     arrival = Arrival(end, beside, wanted, offered.nonce, early, clock)
     built = tree_in(end.engine, manifest, placement, end.arena, offered.rehearsal)
     clock.mark("built")

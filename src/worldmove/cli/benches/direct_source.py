@@ -11,7 +11,7 @@ from worldmove.errors import WorldMoveError
 from worldmove.move.second_pass import LOOK_S, latch_of
 from worldmove.state.capture import Capture
 from worldmove.state.digest import Pass
-from worldmove.state.placement import in_place_bytes
+from worldmove.state.gate import Latch
 from worldmove.state.preview import Preview, tell
 from worldmove.state.proof import MoveProof
 from worldmove.worker.freezing import freeze_in, layout_in, resolved_anew, resolved_in
@@ -41,7 +41,6 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     end.prepare_key(nonce, digest)
     end.peer.send((layout.to_bytes(), nonce))
     end.peer.recv()
-    is_early = 2 * in_place_bytes(known.capture, end.arena) > known.capture.num_bytes
     end.engine.step(session, ())  # it is played on until the boundary
     end.peer.send(NEAR)
     known = resolved_in(end.engine, session, known)  # while the other end makes itself ready, as in a worker
@@ -51,7 +50,7 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
 
     def when_still() -> None:
         clock.mark("still")
-        if is_early:
+        if preview is not None and preview.early:
             end.peer.send(STILL)
 
     still = freeze_in(
@@ -62,7 +61,10 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     end.peer.send((*tell(preview, captured.manifest, still.placement), still.moved))
     first = proof_of(captured, nonce, digest, number, still.first)
     clock.mark("digested")
-    second = _second(end, captured, (nonce, digest, number), clock, lambda: resolved_anew(end.engine, session, known))
+    is_parted = preview is not None and preview.keeps_early(captured.manifest, still.placement, still.moved)
+    latch = latch_of(end.arena, captured, nonce, is_parted=is_parted)
+    anew = partial(resolved_anew, end.engine, session, known)
+    second = _second(end, captured, (nonce, digest, number), clock, latch, anew)
     if first.compare(second, captured.manifest):
         raise WorldMoveError("the engine wrote after its block boundary")
     end.peer.recv()
@@ -70,14 +72,18 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
 
 
 def _second(
-    end: End, captured: Capture, of: tuple[bytes, bytes, int], clock: Clock, anew: Callable[[], Capture]
+    end: End,
+    captured: Capture,
+    of: tuple[bytes, bytes, int],
+    clock: Clock,
+    latch: Latch | None,
+    anew: Callable[[], Capture],
 ) -> MoveProof:
     """Take the second pass after all was read, and send it, as ``move.second_pass`` does.
 
     ``anew``: resolves what was told as it was known; it must be that. Raises WorldMoveError.
     """
     nonce, digest, number = of
-    latch = latch_of(end.arena, captured, nonce)
     has_landed = latch is None and bool(end.peer.recv())
     begun = Pass(captured, DIGESTER, nonce, digest, latch)
     clock.mark("ordered")

@@ -13,7 +13,7 @@ from worldmove.errors import TransportError
 from worldmove.move.device_path import DeviceWriteWindow, export_slot, open_window
 from worldmove.state.arena import AnyArena
 from worldmove.state.extent import Extent
-from worldmove.state.gate import number_of
+from worldmove.state.gate import early_number, number_of
 from worldmove.state.memory import MemoryKit, PendingCopy
 from worldmove.transport.base import Channel, PromptChannel, Transport
 from worldmove.transport.tcp import TcpConfig
@@ -86,6 +86,8 @@ class PathHere:
             return None
         if extents and window.begin(channel, extents) is None:
             return None
+        if nonce is not None and isinstance(channel, PromptChannel):
+            channel.tell_read(early_number(number_of(nonce)))
 
         def rest(others: Sequence[Extent]) -> Callable[[], None] | None:
             started = window.start(channel, others)
@@ -94,6 +96,11 @@ class PathHere:
             return None if started is None else _landed(started, window)
 
         return rest
+
+    def look_ahead(self) -> None:
+        """Let the device find its ways to the other slot. Raises TransportError."""
+        if isinstance(self._channel, PromptChannel):
+            self._channel.walk()
 
     def disconnect(self) -> None:
         """Let go of the other slot. Idempotent."""

@@ -9,6 +9,7 @@ from worldmove.state.kernels.copies import Copies
 from worldmove.state.kernels.load import Launcher
 from worldmove.state.kernels.memory import Stream, chosen, handle
 from worldmove.state.kernels.plan import Extents, Plan, Targets
+from worldmove.state.kernels.shares import Numbers
 from worldmove.state.kernels.tables import Tables
 from worldmove.state.kernels.tuning import Tuning
 from worldmove.state.wmf1 import GROUP_ROWS, ROW_BYTES, Table, Words, finalised
@@ -64,17 +65,21 @@ class Fingerprints:
         self._tables = Tables(device)
 
     def plan(
-        self, groups: Sequence[Extents], first_index: int = 0, *, targets: Sequence[Targets] | None = None
+        self,
+        groups: Sequence[Extents],
+        indices: Numbers | None = None,
+        *,
+        targets: Sequence[Targets] | None = None,
     ) -> Plan:
-        """Prepare launches over groups that are numbered from ``first_index``.
+        """Prepare launches over groups: ``indices`` has the number of each in its state, counted from 0 without it.
 
         With ``targets``, one address for each extent, a launch also copies every extent there.
         """
         most = max((sum(length for _, length in extents) for extents in groups), default=0)
         if most > GROUP_ROWS * ROW_BYTES:
             raise ValueError(f"a group has at most {GROUP_ROWS * ROW_BYTES} bytes, not {most}")
-        numbers = (first_index + np.arange(len(groups), dtype=np.int64)) * GROUP_ROWS
-        return Plan(groups, numbers, targets, self.copies)
+        found = np.arange(len(groups), dtype=np.int64) if indices is None else indices
+        return Plan(groups, found * GROUP_ROWS, targets, self.copies)
 
     def plan_leaves(self, leaves: Sequence[tuple[int, int]]) -> Plan:
         """Prepare launches over whole leaves, each the address and number of its row-major bytes; rows count from 0.

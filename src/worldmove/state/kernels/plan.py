@@ -67,10 +67,9 @@ class Plan:
         """How many bytes a launch reads."""
         return int(self._num_bytes.sum())
 
-    @property
-    def span(self) -> tuple[int, int]:
-        """From where to where it reads; there may be much between that it does not."""
-        return self._extents.span()
+    def reads(self, written: Numbers) -> bool:
+        """Say whether it reads a byte of memory that is told in lines of begin and end."""
+        return any(self._extents.reads(begin, end) for begin, end in written.tolist())
 
     def shift(self, shifts: Sequence[tuple[int, int, int]] | Numbers) -> None:
         """Let groups, from the first place to before the second, lie so many bytes further.
@@ -180,10 +179,10 @@ class _Extents:
         if targets is not None:
             self._table[:, 1] = np.fromiter(chain.from_iterable(targets), dtype=np.int64, count=total)
 
-    def span(self) -> tuple[int, int]:
-        """Return from where to where they lie."""
-        some = self._table[self._table[:, 2] > 0]
-        return (int(some[:, 0].min()), int((some[:, 0] + some[:, 2]).max())) if len(some) else (0, 0)
+    def reads(self, begin: int, end: int) -> bool:
+        """Say whether one of them has a byte from ``begin`` to before ``end``."""
+        addresses, lengths = self._table[:, 0], self._table[:, 2]
+        return bool(((lengths > 0) & (addresses < end) & (addresses + lengths > begin)).any())
 
     def num_bytes(self) -> Numbers:
         """Return the bytes of each group."""
