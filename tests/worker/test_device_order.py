@@ -23,6 +23,7 @@ from worldmove.state.gate import Latch, OwnGate, number_of
 from worldmove.state.kit_double import PlanOfDouble
 from worldmove.state.kits import kit_of
 from worldmove.transport.peer import PeerChannel
+from worldmove.worker.known_ahead import KnownAhead
 from worldmove.worker.messages import BlockDone
 
 NONCE = bytes(32)
@@ -244,14 +245,17 @@ async def say_still(pair: Pair) -> None:
 
 
 LIES: dict[str, tuple[Callable[[tuple[int, ...]], tuple[int, ...]], tuple[str, str]]] = {
-    "it keeps quiet about what lay elsewhere at the offer": (lambda moved: (), ("committed", "done")),
+    "it keeps quiet about what has moved": (lambda moved: (), ("aborted", "engine_wrote")),
     "it speaks of what there is not": (lambda moved: (*moved, 4096), ("aborted", "bad_manifest")),
     "it says it twice": (lambda moved: (*moved, *moved), ("committed", "done")),
 }
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_source_that_lies_about_what_has_come_into_its_slot_installs_nothing_else(lie: str) -> None:
+def test_a_source_that_lies_about_what_has_come_into_its_slot_installs_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, lie: str
+) -> None:
+    bring_nothing_ahead(monkeypatch)
     change, expected = LIES[lie]
     told: list[Boundary] = []
 
@@ -272,6 +276,11 @@ def test_a_source_that_lies_about_what_has_come_into_its_slot_installs_nothing_e
             assert pair.benches["b"].of(BlockDone) == []
 
     moved(trial, loses=struck)
+
+
+def bring_nothing_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the other end is ready at once: the freeze brings what has left."""
+    monkeypatch.setattr(KnownAhead, "make_ready_if_offered", lambda self: None)
 
 
 class BindsAnew(Aligned):
@@ -301,6 +310,7 @@ def test_what_came_early_and_has_moved_since_comes_again_and_where_nobody_says_s
 
     async def trial(pair: Pair) -> None:
         monkeypatch.setattr(OwnGate, "for_number", noted)
+        bring_nothing_ahead(monkeypatch)
         await pair.open_attempt("path")
         await say_still(pair)
         pair.benches["a"].inputs(4)
@@ -312,6 +322,51 @@ def test_what_came_early_and_has_moved_since_comes_again_and_where_nobody_says_s
         assert parted == [False]  # what comes again counts with the rest
 
     moved(trial, loses=struck, engine=BindsAnew)
+
+
+def test_what_has_left_its_slot_is_there_again_before_the_freeze_and_comes_early_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def trial(pair: Pair) -> None:
+        pulls = Pulls(monkeypatch)
+        assert await ended(pair) == ("committed", "done")
+        (boundary,) = pair.benches["a"].of(Boundary)
+        counts = 1  # in host memory: it is staged anew
+        assert len(boundary.moved) == counts
+        early, late = pulls.num_bytes
+        assert 0 < late < 1024 < early
+
+    moved(trial)
+
+
+class WritesLate(Aligned):
+    """It writes what it has bound anew once more, after it was asked for its state and before the freeze."""
+
+    asked = 0
+
+    def quiesce(self, session: World) -> None:
+        if self.asked:
+            session.rebound[3] += 1.0
+            self.asked = 0
+
+    def state(self, session: World) -> Any:
+        self.asked += session.block == 5
+        return super().state(session)
+
+
+def test_an_engine_that_writes_what_was_brought_before_the_freeze_is_blamed_itself() -> None:
+    async def trial(pair: Pair) -> None:
+        await pair.open_attempt("path")
+        pair.benches["a"].inputs(4)
+        await pair.benches["a"].rest()
+        pair.acknowledge("a", 4)
+        pair.start()
+        found: Ended = await pair.hears(Ended)
+        assert (found.outcome, found.reason) == ("aborted", "engine_wrote")
+        assert "rebound" in found.detail
+        assert pair.benches["b"].of(BlockDone) == []
+
+    moved(trial, engine=WritesLate)
 
 
 def test_what_comes_early_is_digested_anew_while_the_rest_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,8 @@ from worldmove.state.digest import Pass
 from worldmove.state.kits import kit_of
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import extents
-from worldmove.worker.freezing import freeze_in, layout_in, resolved_in
+from worldmove.worker.ahead import resolved_in
+from worldmove.worker.freezing import freeze_in, layout_in
 from worldmove.worker.installing import install_begun, open_in, practise, rehearse_in, tree_in
 from worldmove.worker.states import DIGESTER
 

@@ -1,9 +1,10 @@
 """Brings a state into an arena: what lies in it already stays, the rest is copied to a place of its own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,6 +57,26 @@ def begin_gather(capture: Capture, arena: AnyArena) -> Gathered:
     """Begin what ``gather`` does; on a device, whatever its kit begins after this comes after it. Raises ArenaFull."""
     placement, moving = placed(capture, arena)
     return Gathered(placement=placement, moved=tuple(moving), started=begin_copy(capture, placement, moving, arena))
+
+
+def lying_in(capture: Capture, placement: Placement, arena: AnyArena) -> Capture:
+    """Return a state as it lies in an arena into which it was brought; host memory that is staged there as it is."""
+    storages = capture.storages
+    if isinstance(arena, DeviceArena):
+        first, owner = arena.address, arena.owner
+        found = [
+            msgspec.structs.replace(storage, address=first + at, owner=owner)
+            if isinstance(storage, DeviceStorage)
+            else storage
+            for storage, at in zip(storages, placement, strict=True)
+        ]
+    else:
+        ends = [at + storage.num_bytes for at, storage in zip(placement, storages, strict=True)]
+        found = [
+            HostStorage(memory=arena.memory[at:end], used=storage.used)
+            for storage, at, end in zip(storages, placement, ends, strict=True)
+        ]
+    return replace(capture, storages=tuple(found), plans=[])
 
 
 def begin_copy(capture: Capture, placement: Placement, which: Sequence[int], arena: AnyArena) -> Sequence[PendingCopy]:

@@ -13,7 +13,7 @@ from worldmove.state.storage import MAX_STORAGE_BYTES
 from worldmove.units import ALIGNMENT_BYTES, PAGE_BYTES, round_up
 
 LAYOUT_MAGIC = b"WMLY"
-LAYOUT_VERSION = 3
+LAYOUT_VERSION = 2
 MAX_LAYOUT_BYTES = 1 << 24
 MAX_PREVIEW_BYTES = 1 << 20
 
@@ -32,7 +32,6 @@ class _LayoutBody(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_f
     arena_bytes: int
     preview: bytes
     places: tuple[int, ...]
-    early: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: what is worked out once is kept as long as the offer
@@ -49,21 +48,14 @@ class Layout:
     """The manifest as it is now, so that the other end can make ready; empty where it is not told."""
     places: tuple[int, ...] = ()
     """Where in its slot each storage of the preview would lie."""
-    early: tuple[int, ...] = ()
-    """The storages of the preview that may be pulled before the boundary is told: they lie there now. Ascending."""
 
     @classmethod
     def of(
-        cls,
-        manifest: Manifest,
-        *,
-        arena_bytes: int | None = None,
-        places: tuple[int, ...] | None = None,
-        early: tuple[int, ...] = (),
+        cls, manifest: Manifest, *, arena_bytes: int | None = None, places: tuple[int, ...] | None = None
     ) -> "Layout":
         """Return the layout. ``arena_bytes`` is the slot's; without it, what this very state needs.
 
-        With ``places`` the manifest goes along as a preview, and what may come early is told, unless it is too large.
+        With ``places`` the manifest goes along as a preview, unless it is too large for that.
         """
         leaves = tuple(LayoutLeaf(leaf.path, leaf.kind, leaf.shape) for leaf in manifest.leaves)
         storages = tuple(storage.num_bytes for storage in manifest.storages)
@@ -75,7 +67,6 @@ class Layout:
             arena_bytes=max(needed, PAGE_BYTES, arena_bytes or 0),
             preview=manifest.encoded if told else b"",
             places=places if told and places is not None else (),
-            early=early if told else (),
         )
         if told:
             vars(layout)["foretold"] = manifest
@@ -83,7 +74,7 @@ class Layout:
 
     def to_bytes(self) -> bytes:
         """Return the canonical bytes."""
-        body = _LayoutBody(self.leaves, self.storages, self.arena_bytes, self.preview, self.places, self.early)
+        body = _LayoutBody(self.leaves, self.storages, self.arena_bytes, self.preview, self.places)
         return frame(LAYOUT_MAGIC, LAYOUT_VERSION, msgspec.msgpack.encode(body))
 
     @classmethod
@@ -93,15 +84,12 @@ class Layout:
         sizes = [body.arena_bytes, *body.storages, *body.places, *(size for leaf in body.leaves for size in leaf.shape)]
         if not body.arena_bytes or any(not 0 <= size <= MAX_STORAGE_BYTES for size in sizes):
             raise ManifestError("a size in a layout is out of range")
-        if body.early != tuple(sorted({*body.early})) or not {*body.early} <= {*range(len(body.places))}:
-            raise ManifestError("a layout tells of storages that may come early, and not of which")
         return cls(
             leaves=body.leaves,
             storages=body.storages,
             arena_bytes=body.arena_bytes,
             preview=body.preview,
             places=body.places,
-            early=body.early,
         )
 
     @cached_property

@@ -13,7 +13,6 @@ from worldmove.errors import ManifestError
 from worldmove.state.arena import AnyArena
 from worldmove.state.by_id import ById
 from worldmove.state.capture import Capture
-from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import NO_RUNS, merge, to_extents
 from worldmove.state.manifest import Manifest
@@ -70,23 +69,29 @@ def _pairs(data: bytes) -> list[tuple[int, int]]:
     return [(first, second) for first, second in np.frombuffer(data, dtype=np.int64).reshape(-1, 2).tolist()]
 
 
-def early_in(capture: Capture, arena: AnyArena) -> tuple[int, ...]:
-    """Return the storages that are worth bringing before all of the state is known: they lie in the arena.
+def in_place_bytes(capture: Capture, arena: AnyArena) -> int:
+    """Return how many bytes of a state lie in an arena already."""
+    begin, end = arena.address, arena.address + arena.size
+    inside = (each for each in capture.storages if begin <= each.address and each.address + each.num_bytes <= end)
+    return sum(extent.length for storage in inside for extent in storage.used)
 
-    Not the last ones, if the others are the most of it: both ends read what came early while the rest is on its way, so
-    that little is left to be read when that has come. None where those that lie there are the lesser part, nor in host
-    memory, from which no path brings anything early.
+
+def early_of(manifest: Manifest) -> tuple[int, ...]:
+    """Return the storages of a state that are brought before all of it is known, where they lie in its slot by then.
+
+    The first of those on the device, up to EARLY_SHARE of all: both ends read what came early while the rest is on its
+    way, so that little is left to be read when that has come. None where they would be the lesser part.
     """
-    if not isinstance(arena, DeviceArena):
-        return ()
-    addresses, lengths = capture.addresses, _lengths(ById(capture.manifest.storages))
-    is_inside = (addresses >= arena.address) & (addresses + lengths <= arena.address + arena.size)
-    inside = np.flatnonzero(is_inside)
-    total = int(lengths.sum())
-    for found in (inside[np.cumsum(lengths[inside]) <= EARLY_SHARE * total], inside):
-        if 2 * int(lengths[found].sum()) > total:
-            return tuple(found.tolist())
-    return ()
+    return _early(ById(manifest.storages))
+
+
+@lru_cache(maxsize=8)
+def _early(storages: ById[tuple[StorageRecord, ...]]) -> tuple[int, ...]:
+    lengths = _lengths(storages)
+    on_device = np.flatnonzero([storage.on_device for storage in storages.value])
+    some = on_device[np.cumsum(lengths[on_device]) <= EARLY_SHARE * int(lengths.sum())]
+    found = some if 2 * int(lengths[some].sum()) > int(lengths.sum()) else on_device
+    return tuple(found.tolist()) if 2 * int(lengths[found].sum()) > int(lengths.sum()) else ()
 
 
 def check_placement(manifest: Manifest, placement: Sequence[int], arena_size: int) -> None:
@@ -104,20 +109,22 @@ def check_placement(manifest: Manifest, placement: Sequence[int], arena_size: in
 
 def extents(manifest: Manifest, placement: Placement) -> tuple[Extent, ...]:
     """Return what must travel, in arena offsets: sorted, disjoint, adjacent ones merged."""
-    return _extents(ById(manifest.storages), tuple(placement))
+    return _extents(ById(manifest.storages), tuple(placement), None)
 
 
 def extents_of(manifest: Manifest, placement: Placement, which: Sequence[int]) -> tuple[Extent, ...]:
     """Return the same of some storages alone. Raises ManifestError for one that there is not."""
     if any(not 0 <= index < len(manifest.storages) for index in which):
         raise ManifestError("a storage is spoken of that there is not")
-    some = tuple(manifest.storages[index] for index in which)
-    return _extents(ById(some), tuple(placement[index] for index in which))
+    return _extents(ById(manifest.storages), tuple(placement), tuple(which))
 
 
 # Asked for when an offer is prepared for, and again inside the pause.
-@lru_cache(maxsize=8)
-def _extents(storages: ById[tuple[StorageRecord, ...]], placement: Placement) -> tuple[Extent, ...]:
-    pairs = zip(storages.value, placement, strict=True)
-    runs = [(at + e.offset, at + e.end) for storage, at in pairs for e in storage.used]
+@lru_cache(maxsize=16)
+def _extents(
+    storages: ById[tuple[StorageRecord, ...]], placement: Placement, which: tuple[int, ...] | None
+) -> tuple[Extent, ...]:
+    pairs = list(zip(storages.value, placement, strict=True))
+    some = pairs if which is None else [pairs[index] for index in which]
+    runs = [(at + e.offset, at + e.end) for storage, at in some for e in storage.used]
     return to_extents(merge([NO_RUNS, np.array(runs, dtype=np.int64).reshape(-1, 2)]))

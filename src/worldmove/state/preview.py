@@ -8,7 +8,7 @@ from worldmove.state.difference import Difference, difference, is_difference, is
 from worldmove.state.extent import Extent
 from worldmove.state.layout import Layout
 from worldmove.state.manifest import Manifest
-from worldmove.state.placement import Placement, extents, extents_of
+from worldmove.state.placement import Placement, early_of, extents, extents_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,15 +18,16 @@ class Preview:
     manifest: Manifest
     """For all who ask of one layout the same object."""
     places: Placement
-    early: tuple[int, ...] = ()
-    """The storages that may be pulled before the boundary is told."""
 
     @classmethod
     def of(cls, layout: Layout) -> "Preview | None":
         """Return what a layout tells ahead; None where it tells nothing. Raises ManifestError."""
-        if not layout.preview:
-            return None
-        return cls(manifest=layout.foretold.prepared(), places=layout.places, early=layout.early)
+        return cls(manifest=layout.foretold.prepared(), places=layout.places) if layout.preview else None
+
+    @property
+    def early(self) -> tuple[int, ...]:
+        """The storages that may be pulled before the boundary is told, where they lie in the slot by then."""
+        return early_of(self.manifest)
 
     @property
     def early_extents(self) -> tuple[Extent, ...]:

@@ -13,11 +13,11 @@ from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass, Pass
-from worldmove.state.gathering import Gathered, begin_gather, gather
-from worldmove.state.kits import kit_of
+from worldmove.state.gathering import Gathered, begin_gather
 from worldmove.state.layout import Layout
-from worldmove.state.placement import Placement, early_in, foreseen
-from worldmove.state.recapture import Known, recapture, remember
+from worldmove.state.placement import Placement, foreseen
+from worldmove.state.recapture import Known, recapture
+from worldmove.worker.ahead import Ahead
 from worldmove.worker.foreign import engine_asked
 from worldmove.worker.states import captured_of, known_in
 
@@ -28,29 +28,9 @@ def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layou
     With what makes its freeze cheaper; that keeps the tensors alive which the session may drop meanwhile.
     """
     with engine_asked("describe its state"):
-        known = known_in(engine, session, arena)
-        state, places = known.capture, foreseen(known.capture, arena)
-        early = early_in(state, arena)
-        return Layout.of(state.manifest, arena_bytes=arena.size, places=places, early=early), known
-
-
-def rest_in(engine: Engine[Any], session: Any, arena: AnyArena, known: Known | None) -> tuple[Known, Placement]:
-    """Bring into the arena what has left it, of a session that may be played on; return where everything lies.
-
-    With what makes its freeze cheaper. Raises StateRefused or ArenaFull.
-    """
-    with engine_asked("give away its state"):
-        engine.quiesce(session)
-        tree = engine.state(session)
-        now = recapture(known, tree) if known else remember(tree, engine.state_types, kit_of(engine.spec.device))
-        return now, gather(now.capture, arena)
-
-
-def resolved_in(engine: Engine[Any], session: Any, known: Known) -> Known:
-    """Resolve a session that stands still, and may be played on: what makes its freeze cheaper. Raises StateRefused."""
-    with engine_asked("give away its state"):
-        engine.quiesce(session)
-        return recapture(known, engine.state(session))
+        known = known_in(engine, session)
+        places = foreseen(known.capture, arena)
+        return Layout.of(known.capture.manifest, arena_bytes=arena.size, places=places), known
 
 
 def resolved_anew(engine: Engine[Any], session: Any, known: Known) -> Capture:
@@ -98,23 +78,23 @@ def freeze_in(
     begin: BeginPass | None = None,
     when_still: Callable[[], None] = lambda: None,
     says_rolled: bool = True,
-    is_known: bool = False,
+    ahead: Ahead | None = None,
 ) -> Still:
     """Quiesce a session, resolve its state, and bring into the arena what has left it, if that is to be pulled.
 
     ``begin`` begins a pass: as soon as it is known where everything lies, while the values are still read.
     ``when_still`` is called before that, once nothing writes what lies in the slot. ``says_rolled``: whether anybody
-    wants to know what the engine has rolled. ``is_known``: ``known`` was resolved since the last step. Then it is what
-    is said at once, and ``resolved_anew`` has to be asked whether it is so.
+    wants to know what the engine has rolled. ``ahead``: what was made ready since the last step. Then that is what is
+    said at once, and ``resolved_anew`` has to be asked whether it is so.
     """
-    freezing = _Freezing(arena if is_pulled else None, begin)
+    freezing = _Freezing(arena if is_pulled else None, begin, ahead)
     with engine_asked("give away its state"):
         engine.quiesce(session)
         when_still()
-        if known is None:
+        if ahead is not None:
+            captured = ahead.known.capture
+        elif known is None:
             captured = captured_of(engine, session)
-        elif is_known:
-            captured = known.capture
         else:
             captured = recapture(known, engine.state(session), freezing.found).capture
     return freezing.still(captured, rolled_in(engine, session) if is_pulled and says_rolled else {})
@@ -123,20 +103,23 @@ def freeze_in(
 class _Freezing:
     """What is begun of a freeze before all of the state is read, and what of it holds in the end."""
 
-    def __init__(self, arena: AnyArena | None, begin: BeginPass | None) -> None:
+    def __init__(self, arena: AnyArena | None, begin: BeginPass | None, ahead: Ahead | None) -> None:
         self._arena = arena
         self._begin = begin
+        self._ahead = ahead
         self._storages: object = None
         self._gathered = Gathered(placement=())
         self._first: Pass | None = None
 
     def found(self, capture: Capture) -> None:
         """Begin: first what the other end waits for."""
-        self._storages = capture.storages
-        if self._arena is not None:
+        self._storages, read = capture.storages, capture
+        if self._arena is not None and self._ahead is not None:
+            self._gathered, read = self._ahead.gathered(self._arena), self._ahead.copied
+        elif self._arena is not None:
             self._gathered = begin_gather(capture, self._arena)
         if self._begin is not None:
-            self._first = self._begin(capture)
+            self._first = self._begin(read)
 
     def still(self, capture: Capture, rolled: Mapping[str, tuple[int, int, int]]) -> Still:
         """Return what holds of this state; what was begun for other memory is waited for, and begun anew."""

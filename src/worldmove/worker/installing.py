@@ -131,7 +131,7 @@ def install_known(engine: Engine[Any], built: Built) -> tuple[Any, Known]:
     with engine_asked("install"):
         built.landing.settle()
         session = engine.install(built.tree)
-        return session, known_in(engine, session, built.landing.arena)
+        return session, known_in(engine, session)
 
 
 def install_landing(

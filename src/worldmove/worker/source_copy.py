@@ -1,7 +1,7 @@
 """A copy as the driver of its move sees it at the source (``move.source_copy.SourceCopy``)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
@@ -11,8 +11,6 @@ from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
 from worldmove.state.digest import BeginPass
 from worldmove.state.layout import Layout
-from worldmove.state.placement import Placement
-from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known
 from worldmove.transport.base import Blocking
 from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
@@ -23,10 +21,9 @@ from worldmove.worker.freezing import (
     layout_in,
     quiesced_in,
     resolved_anew,
-    resolved_in,
-    rest_in,
     rolled_in,
 )
+from worldmove.worker.known_ahead import KnownAhead
 from worldmove.worker.messages import Replayed
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -54,13 +51,9 @@ class SourceOfMove:
         self._calm = Calm(copy, tools)
         self._to_ask: WhenReady | None = None
         """Who has not said yet that the other end is quiet, and is to be asked with the engine taken."""
-        self._known: Known | None = None
-        """From an offer to its freeze: what makes the freeze cheaper."""
-        self._known_before: int | None = None
-        """Before which block it was known, if since the offer: nothing is to be found out where it is frozen there."""
+        self._known = KnownAhead(copy, tools)
         self._in_hand: Blocking | None = None
         """The engine, while who is to be asked with it taken is waited for."""
-        self._offered: Preview | None = None
 
     @property
     def arena(self) -> AnyArena:
@@ -79,7 +72,7 @@ class SourceOfMove:
         async with self._used(Turn.OPEN) as engine_thread:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
             layout, known = await engine_thread(job)
-        self._known, self._known_before, self._offered = known, None, Preview.of(layout)
+        self._known.offer(layout, known)
         return layout
 
     async def snapshot(self) -> Aside:
@@ -133,17 +126,13 @@ class SourceOfMove:
     async def rest(self) -> Resting:
         """Bring into the arena what has left it, while it stands still."""
         async with self._at_hand() as engine_thread:
-            known, placement, rolled = await engine_thread(self._bring_home)
-            self._known_before = self._copy.next_block
-        manifest = known.capture.manifest
-        return Resting(block=self._copy.next_block, manifest=manifest, placement=placement, rolled=rolled)
+            return await engine_thread(self._bring_home)
 
-    def _bring_home(self) -> tuple[Known, Placement, Mapping[str, tuple[int, int, int]]]:
-        """In the engine's thread: whoever is cancelled meanwhile has still spent what was known, and knows it anew."""
-        copy = self._copy
-        found = rest_in(self._tools.engine, copy.engine_session, copy.slot.arena, self._known)
-        self._known = found[0]
-        return *found, rolled_in(self._tools.engine, copy.engine_session)
+    def _bring_home(self) -> Resting:
+        ahead = self._known.make_ready()
+        rolled = rolled_in(self._tools.engine, self._copy.engine_session)
+        manifest = ahead.known.capture.manifest
+        return Resting(block=ahead.block, manifest=manifest, placement=ahead.placement, rolled=rolled)
 
     async def freeze(
         self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None
@@ -170,9 +159,8 @@ class SourceOfMove:
             self._require_live()
             self._copy.enter(CopyPhase.FROZEN)
             asked_at = asyncio.get_running_loop().time()
-            known, self._known = self._known, None
+            known, ahead = self._known.taken()
             session, arena = self._copy.engine_session, self._copy.slot.arena
-            is_known = known is not None and self._known_before == self._copy.next_block
             job = partial(
                 freeze_in,
                 self._tools.engine,
@@ -182,9 +170,9 @@ class SourceOfMove:
                 is_pulled=is_pulled,
                 begin=begin,
                 says_rolled=when_still is None,  # else no row is told
-                is_known=is_known,
+                ahead=ahead,
             )
-            if when_still is None or self._offered is None or not self._offered.early:
+            if when_still is None or not self._known.comes_early(ahead):
                 still = await engine_thread(job)
             else:
                 still = await self._frozen_saying_so(engine_thread, job, when_still)
@@ -195,8 +183,8 @@ class SourceOfMove:
             rolled=still.rolled,
             moved=still.moved,
             first=still.first,
-            offered=self._offered,
-            resolve=partial(self._resolved_anew, known) if is_known and known is not None else None,
+            offered=self._known.offered,
+            resolve=None if ahead is None else partial(self._resolved_anew, ahead.known),
             stopped_at=asked_at,
         )
 
@@ -286,7 +274,7 @@ class SourceOfMove:
         return None if is_met or (brings and asking.is_asked) else ready
 
     async def _resolved_meanwhile(self, ready: WhenReady) -> None:
-        """Wait for the other end, and resolve the state meanwhile, as it stands: the freeze compares it with that."""
+        """Wait for the other end, and make ready meanwhile, as it stands: the freeze compares it with that."""
         resolving = asyncio.create_task(self._resolve())
         try:
             await ready()
@@ -296,20 +284,14 @@ class SourceOfMove:
             await asyncio.gather(resolving, return_exceptions=True)
 
     async def _resolve(self) -> None:
-        with suppress(StateRefused):  # the freeze will say so
+        with suppress(StateRefused):  # it is being freed: the freeze will say so
             async with self._at_hand() as engine_thread:
-                await engine_thread(self._resolve_again)
-                self._known_before = self._copy.next_block
+                await engine_thread(self._known.make_ready_if_offered)
 
     async def _resolved_anew(self, known: Known) -> Capture:
         """Resolve what is frozen, and was told as it was known before. Raises StateRefused."""
         async with self._used(Turn.BOUNDARY) as engine_thread:
             return await engine_thread(partial(resolved_anew, self._tools.engine, self._copy.engine_session, known))
-
-    def _resolve_again(self) -> None:
-        """In the engine's thread."""
-        if self._known is not None:
-            self._known = resolved_in(self._tools.engine, self._copy.engine_session, self._known)
 
     async def _until_its_own(self) -> None:
         """While a copy replays, its state is of a block that was shown already."""

@@ -15,7 +15,7 @@ from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Manifest
 from worldmove.state.part import part_of
-from worldmove.state.placement import Placement, early_in
+from worldmove.state.placement import Placement, early_of
 from worldmove.state.recapture import Known, remember
 from worldmove.state.structure import key_path
 from worldmove.worker.foreign import engine_asked
@@ -34,11 +34,11 @@ def capture_still(engine: Engine[Any], session: Any) -> Capture:
     return captured_of(engine, session)
 
 
-def known_in(engine: Engine[Any], session: Any, arena: AnyArena) -> Known:
+def known_in(engine: Engine[Any], session: Any) -> Known:
     """Resolve the state of a session, and remember it with what its digests need."""
     engine.quiesce(session)
     known = remember(engine.state(session), engine.state_types, kit_of(engine.spec.device))
-    prepare(known.capture, early_in(known.capture, arena))
+    prepare(known.capture, early_of(known.capture.manifest))
     return known
 
 

@@ -14,7 +14,8 @@ from worldmove.state.digest import Pass
 from worldmove.state.gate import Latch
 from worldmove.state.preview import Preview, tell
 from worldmove.state.proof import MoveProof
-from worldmove.worker.freezing import freeze_in, layout_in, resolved_anew, resolved_in
+from worldmove.worker.ahead import ahead_in, resolved_in
+from worldmove.worker.freezing import freeze_in, layout_in, resolved_anew
 from worldmove.worker.installing import open_in
 from worldmove.worker.states import DIGESTER
 
@@ -43,18 +44,18 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     end.peer.recv()
     end.engine.step(session, ())  # it is played on until the boundary
     end.peer.send(NEAR)
-    known = resolved_in(end.engine, session, known)  # while the other end makes itself ready, as in a worker
+    ahead = ahead_in(end.arena, resolved_in(end.engine, session, known), number)  # meanwhile, as in a worker
     end.peer.recv()
     clock.mark("begin")
     begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)
 
     def when_still() -> None:
         clock.mark("still")
-        if preview is not None and preview.early:
+        if preview is not None and preview.early and ahead.placement == preview.places:
             end.peer.send(STILL)
 
     still = freeze_in(
-        end.engine, session, end.arena, known, begin=begin, when_still=when_still, says_rolled=False, is_known=True
+        end.engine, session, end.arena, begin=begin, when_still=when_still, says_rolled=False, ahead=ahead
     )
     captured = still.capture
     clock.mark("frozen")
@@ -63,7 +64,7 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     clock.mark("digested")
     is_parted = preview is not None and preview.keeps_early(captured.manifest, still.placement, still.moved)
     latch = latch_of(end.arena, captured, nonce, is_parted=is_parted)
-    anew = partial(resolved_anew, end.engine, session, known)
+    anew = partial(resolved_anew, end.engine, session, ahead.known)
     second = _second(end, captured, (nonce, digest, number), clock, latch, anew)
     if first.compare(second, captured.manifest):
         raise WorldMoveError("the engine wrote after its block boundary")
