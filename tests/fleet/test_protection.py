@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.fleet.asking import Asking
@@ -30,6 +32,7 @@ class Fleet:
     asking: Asking
     protection: Protection
     failed: list[BaseException]
+    beat: int = 0
 
     def asked(self, worker: str) -> list[Keep]:
         found: list[Keep] = self.server.wires[worker].of(Keep)
@@ -61,6 +64,16 @@ class Fleet:
         record = self.answers_again(worker)
         self.server.holds(worker, copy_of("s", "kept", block))
         self.asking.heard(record, Kept(session="s", request=self.asked(worker)[-1].request, block=block))
+        self.protection.look()
+
+    def answers_beat(self, *workers: str, sent_s_ago: float = 0.0) -> None:
+        """Everybody was sent another beat, which these answer."""
+        self.beat += 1
+        for worker in self.server.workers.all():
+            worker.beat_sent = self.beat
+            if worker.name in workers:
+                worker.beat_answered = self.beat
+                worker.alive_at = asyncio.get_running_loop().time() - sent_s_ago
         self.protection.look()
 
     def plays_on(self, block: int) -> None:
@@ -130,7 +143,12 @@ def test_a_silent_keepers_first_snapshot_is_let_go_when_another_is_kept_and_not_
         assert (made.let_go("b"), made.record.holders) == (0, ("a", "b", "c"))  # it needs the lists meanwhile
         made.keeps("c")
         await asyncio.sleep(0.1)
-        assert (made.let_go("b"), made.let_go("c"), made.record.earlier_keepers) == (1, 0, ())
+        made.answers_beat("c")
+        await asyncio.sleep(0.1)
+        assert (made.let_go("b"), made.let_go("c"), made.record.holders) == (1, 0, ("a", "b", "c"))
+        made.answers_beat("b", "c")  # the word has reached it
+        await asyncio.sleep(0.1)
+        assert made.record.earlier_keepers == ()
 
     played(course)
 
@@ -159,6 +177,8 @@ def test_one_that_made_a_new_link_expects_nothing_and_needs_no_lists() -> None:
         made.protection.linked_again("b")
         made.keeps("c")
         await asyncio.sleep(0.1)
+        made.answers_beat("b", "c")
+        await asyncio.sleep(0.1)
         assert (made.let_go("b"), len(made.server.wires["b"].of(Expect))) == (0, 0)
         assert made.record.earlier_keepers == ()
 
@@ -176,12 +196,44 @@ def test_a_snapshot_stays_until_a_newer_one_is_kept_by_a_worker_that_does_not_en
         made.server.workers.get("c").leaving = True
         made.keeps("c", 6)
         await asyncio.sleep(0.1)
+        made.answers_beat("b", "c")
+        await asyncio.sleep(0.1)
         assert made.let_go("b") == 0
         made.answers_again("b")  # and takes the next one
         made.protection.look()
         await made.until_asked("b", 2)
         made.keeps("b", 7)
         await asyncio.sleep(0.1)
+        made.answers_beat("b", "c")
+        await asyncio.sleep(0.1)
         assert (made.let_go("b"), made.let_go("c")) == (0, 1)
+
+    played(course)
+
+
+def test_an_older_snapshot_is_let_go_once_the_newer_ones_keeper_has_answered_a_later_beat_and_lately() -> None:
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        made.keeps("b")
+        made.answers_beat("a", "b", "c")
+        made.falls_silent("b")
+        made.plays_on(6)
+        await made.until_asked("c")
+        made.keeps("c", 6)
+        await asyncio.sleep(0.1)
+        assert made.let_go("b") == 0  # it has answered none since
+        made.answers_beat("b")
+        await asyncio.sleep(0.1)
+        assert made.let_go("b") == 0
+        made.answers_beat("c", sent_s_ago=0.6)
+        await asyncio.sleep(0.1)
+        assert made.let_go("b") == 0  # too long ago for a word that is to reach b in time
+        made.answers_beat("c", sent_s_ago=0.25)
+        await asyncio.sleep(0.1)
+        (told,) = made.server.wires["b"].of(LetGo)
+        assert (told.only.beat, told.only.within_s) == (2, pytest.approx(0.75))
+        made.answers_beat("b", "c")
+        await asyncio.sleep(2.0)
+        assert made.let_go("b") == 1  # once for each snapshot that is kept
 
     played(course)

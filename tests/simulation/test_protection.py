@@ -13,10 +13,12 @@ from tests.simulation.house import House
 from tests.simulation.path import CONNECT_S
 from tests.simulation.run import directed
 from tests.simulation.tab import Tab
+from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.move.strategy import Strategy
 from worldmove.worker import inputs
+from worldmove.worker.messages import LetGo
 
 SESSION = "s-1"
 
@@ -305,6 +307,46 @@ def test_nothing_that_others_keep_is_let_go_for_a_snapshot_of_who_plays_the_sess
         await ended(stage, tab)
 
     assert directed(course).trace.counts["lost"] == 0
+
+
+def test_a_keeper_that_hears_late_to_let_go_for_one_that_is_dead_by_then_keeps_its_snapshot() -> None:
+    """It sleeps with that word in its socket."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        keeper = (kept(stage) or ("", 0))[0]
+        other = next(name for name in ("worker-2", "worker-3") if name != keeper)
+        stage.loop.pause(stage.hosts.nodes[keeper].node)
+        told = said_to(stage, keeper, LetGo)
+        await until(stage, lambda: bool(told), "it is told to let go for another one's")
+        assert (kept(stage) or ("", 0))[0] == other
+        stage.weather.rates["path_stalls"] = 1.0  # nobody comes to keep another meanwhile
+        kill(stage, other)
+        await asyncio.sleep(1.2 * FleetConfig().let_go_s)
+        stage.loop.resume(stage.hosts.nodes[keeper].node)
+        await asyncio.sleep(0.5)
+        stage.weather.rates["path_stalls"] = 0.0
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        assert owner(stage) == keeper
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+def said_to(stage: Stage, worker: str, kind: type[Any]) -> list[Any]:
+    """Return a list of what a worker is told of a kind from now on."""
+    told: list[Any] = []
+    link = stage.hosts.nodes[worker].link
+    send = link.send
+
+    def heard(message: Any) -> None:
+        if isinstance(message, kind):
+            told.append(message)
+        send(message)
+
+    link.send = heard  # type: ignore[method-assign]
+    return told
 
 
 def has_taken(stage: Stage, worker: str) -> bool:

@@ -16,9 +16,9 @@
 9. A move that is reported as committed was granted; one that is reported as refused or aborted never is.
 10. Who comes back is sent every block that it lacks, if those are not too many and each is kept by the server or by a
     process that has reported to it. After its first frame nothing is left out (``tab``).
-11. A snapshot that is kept is let go only where another copy than the owner's could go on: so a protected session is
-    lost only by deaths that follow each other faster than it is protected again. Who keeps the newer one may die while
-    that word is on its way.
+11. A snapshot that is kept is let go only where another copy than the owner's could go on, or where one that kept it
+    has died within ``let_go_s`` (``fleet.relief``), however late the word comes: so a protected session is lost only by
+    deaths that follow each other faster than it is protected again.
 
 Every tab of a session counts alike: who plays, who only watches, who wants the controls as well. What strangers say
 that they have excuses nothing but what the second half of 5 says.
@@ -32,6 +32,7 @@ from tests.simulation.played import FIRST_SEED, Played, seed_of
 from tests.simulation.returning import Returning
 from tests.simulation.trace import Trace, now
 from worldmove.engine.base import KeyChange
+from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.move.ledger_row import BY_RECLAIM, Row
 from worldmove.serve.live import Live
@@ -41,8 +42,8 @@ from worldmove.worker.messages import BlockDone
 
 COMPLETE = ("live", "frozen", "superseded", "retired")
 """Phases of a copy that could go on. A shadow may be complete too; nobody but its driver knows."""
-ON_ITS_WAY_S = 1.0
-"""How long what the server has said last may be on its way to a worker."""
+LET_GO_S = FleetConfig().let_go_s
+"""An older snapshot is let go so long at most after the last sign of life of who keeps the newer one."""
 MOST_LACKED = 8
 """Blocks that who comes back is sent at most (docs/play-wire.md)."""
 
@@ -234,9 +235,11 @@ class Watch:
         played = self.played.get(session)
         if not was_kept or played is None or played.row is None or played.row.lost or self.is_ending:
             return
-        if now() - self._keeper_died.get(session, -ON_ITS_WAY_S) < ON_ITS_WAY_S:
+        if self._is_covered(session, played.row) or session in self._unprotected:
             return
-        if not self._is_covered(session, played.row) and session not in self._unprotected:
+        if now() - self._keeper_died.get(session, -LET_GO_S) < LET_GO_S:
+            self._trace.count("snapshots let go for a keeper that had just died")
+        else:
             self._fail(f"{session} is protected no more: {node} has let its snapshot go, and nobody else has a copy")
 
     def cannot_be_protected(self, session: str) -> None:

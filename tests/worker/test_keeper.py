@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.move import virtual
@@ -15,6 +16,7 @@ from worldmove.move.messages import Cancel, Gone, Reserved
 from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker import keeper
 from worldmove.worker.messages import (
+    Beat,
     BlockDone,
     Close,
     Copies,
@@ -23,6 +25,7 @@ from worldmove.worker.messages import (
     Failed,
     Fault,
     GiveUp,
+    InTime,
     Keep,
     Kept,
     Leaving,
@@ -103,6 +106,29 @@ def test_a_snapshot_is_kept_beside_nothing_else_and_both_workers_give_the_slots_
         pair.b.worker.take(LetGo(session="s-1"))
         await pair.settle()
         assert (pair.held(), pair.b.copies().slots_free) == ([], 2)
+
+    on(trial)
+
+
+def test_a_word_to_let_go_for_another_keeper_that_comes_late_is_as_if_it_had_not_come() -> None:
+    """That keeper may be dead by then; what is only expected goes all the same, for no list of it may be missed."""
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        assert isinstance(await pair.kept(1), Kept)
+        let_go = LetGo(session="s-1", only=InTime(beat=1, within_s=0.5))
+        pair.b.worker.take(Beat(number=1))
+        await asyncio.sleep(1.0)
+        pair.b.worker.take(let_go)
+        await pair.settle()
+        assert pair.held() == [("kept", 4)]
+        pair.b.worker.take(Beat(number=2))
+        pair.b.worker.take(msgspec.structs.replace(let_go, only=InTime(beat=2, within_s=0.5)))
+        await pair.settle()
+        assert pair.held() == []
+        pair.b.worker.take(Expect(session="s-1"))
+        pair.b.worker.take(let_go)
+        assert isinstance(await pair.kept(2), NotDone)
 
     on(trial)
 

@@ -51,6 +51,8 @@ class FleetConfig:
     """How long a worker may take to copy a session aside, and another to pull and prove it."""
     protect_again_s: float = 1.0
     """Between two tries to have a snapshot kept, where one did not come about."""
+    let_go_s: float = 1.0
+    """An older snapshot is let go only while who keeps the newer one was alive so long ago at most: two beats."""
     leave_s: float = 20.0
     """How long the sessions of a worker that was told to end are moved away."""
     poll_s: float = 2.0

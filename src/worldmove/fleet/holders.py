@@ -18,7 +18,8 @@ class Holders:
             if row is None or row.lost or record.resuming:
                 continue
             held = {worker.name: worker.incarnation for worker, _ in self._books.workers.holders(record.name, HOLDING)}
-            expecting = record.earlier_keepers if record.keeper is None else (*record.earlier_keepers, record.keeper)
+            expecting = [(earlier.worker, earlier.incarnation) for earlier in record.earlier_keepers]
+            expecting += [] if record.keeper is None else [record.keeper]
             held |= {name: number for name, number in expecting if self._books.workers.is_there(name, number)}
             holders = tuple(dict.fromkeys((row.owner, *held)))
             if holders != record.holders and self._note(record, {row.owner: row.incarnation, **held}):

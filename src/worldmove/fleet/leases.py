@@ -11,11 +11,21 @@ Rules:
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.worker.messages import Beat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sent:
+    """A beat, when it was sent, and when for a lease: this server's own absences since do not count there."""
+
+    number: int
+    at: float
+    counts_from: float
 
 
 class Leases:
@@ -34,7 +44,7 @@ class Leases:
         self._workers = workers
         self._on_suspected = on_suspected
         self._on_answered = on_answered
-        self._sent: deque[tuple[int, float]] = deque()
+        self._sent: deque[_Sent] = deque()
         self._number = 0
 
     async def run(self) -> None:
@@ -51,12 +61,13 @@ class Leases:
 
     def answered(self, worker: WorkerRecord, number: int) -> None:
         """Renew a lease. A beat that was sent longer ago than a lease lasts renews nothing."""
-        sent_at = dict(self._sent).get(number)
-        if sent_at is None:
+        sent = next((sent for sent in self._sent if sent.number == number), None)
+        if sent is None:
             return
         if number > worker.beat_answered:
-            worker.ways_s.append(asyncio.get_running_loop().time() - sent_at)
-        worker.answered_at = max(sent_at, worker.answered_at or sent_at)
+            worker.ways_s.append(asyncio.get_running_loop().time() - sent.counts_from)
+        worker.alive_at = max(sent.at, worker.alive_at or sent.at)
+        worker.answered_at = max(sent.counts_from, worker.answered_at or sent.counts_from)
         worker.beat_answered = max(number, worker.beat_answered)
         if worker.suspected and self._holds(worker, asyncio.get_running_loop().time()):
             worker.suspected = False
@@ -64,7 +75,7 @@ class Leases:
 
     def _forgive(self, late_s: float) -> None:
         """This server was away for so long."""
-        self._sent = deque((number, sent_at + late_s) for number, sent_at in self._sent)
+        self._sent = deque(replace(sent, counts_from=sent.counts_from + late_s) for sent in self._sent)
         for worker in self._workers.all():
             if worker.answered_at is not None:
                 worker.answered_at += late_s
@@ -81,8 +92,8 @@ class Leases:
 
     def _beat(self, now: float) -> None:
         self._number += 1
-        self._sent.append((self._number, now))
-        while self._sent[0][1] < now - self._config.worker_lease_s:
+        self._sent.append(_Sent(number=self._number, at=now, counts_from=now))
+        while self._sent[0].counts_from < now - self._config.worker_lease_s:
             self._sent.popleft()
         for worker in self._workers.ready():
             worker.beat_sent = self._number

@@ -5,7 +5,8 @@ In this order, for each renewal; whatever fails leaves the older snapshot where 
 1. The keeper expects the session: it is a holder of its lists from now on, and noted as one before it is sent any.
 2. The owner copies the state aside at its next boundary, and says so once every block before that has left.
 3. The keeper pulls and proves it; the older one goes as the new one is proven. Then the owner's copy of it goes.
-4. What others still keep, and a retired copy that waits for nothing else, are let go.
+4. What others still keep, and a retired copy that waits for nothing else, are let go, once that keeper has lived on
+   (``fleet.relief``).
 
 So no list that a kept snapshot needs is forgotten: the gateway has them all, and the keeper those since its snapshot,
 also where the server dies with the owner.
@@ -20,7 +21,8 @@ from worldmove.fleet.asking import Asking
 from worldmove.fleet.books import Books
 from worldmove.fleet.holders import Holders
 from worldmove.fleet.path_health import PathHealth, available, measured
-from worldmove.fleet.sessions import SessionRecord
+from worldmove.fleet.relief import Relief
+from worldmove.fleet.sessions import EarlierKeeper, SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.state.environment import Environment
@@ -64,6 +66,7 @@ class Protection:
         self._background = background
         self._nonce = nonce
         self._log = log
+        self._relief = Relief(books)
         self._paths = PathHealth(quarantine_s=books.config.quarantine_s)
         self._guards: dict[str, asyncio.Task[None]] = {}
         self._changed: dict[str, asyncio.Event] = {}
@@ -87,6 +90,7 @@ class Protection:
     def look(self) -> None:
         """Something has changed: guard every protected session, and have every guard look again."""
         for record in self._books.sessions.all():
+            self._relieve(record)
             is_kept = record.protect_every or record.keeper or self.newest(record.name)  # perhaps nobody let it go
             if is_kept and record.name not in self._guards:
                 self._changed[record.name] = asyncio.Event()
@@ -104,6 +108,7 @@ class Protection:
         record = self._books.sessions.find(session)
         if record is not None:
             record.computed = max(record.computed, block + 1)
+            self._relieve(record)
             if record.protect_every and session in self._changed:
                 self._changed[session].set()
 
@@ -111,7 +116,7 @@ class Protection:
         """A worker has made a new link: what it was to keep it expects no more, unless it has a snapshot."""
         self._asking.linked_again(worker)
         for record in self._books.sessions.all():
-            record.earlier_keepers = tuple(earlier for earlier in record.earlier_keepers if earlier[0] != worker)
+            record.earlier_keepers = tuple(one for one in record.earlier_keepers if one.worker != worker)
             if record.keeper is not None and record.keeper[0] == worker and self._kept(record, worker) is None:
                 record.keeper = None
             if not record.protect_every:  # it may not have heard that nothing waits for its retired copy
@@ -129,6 +134,7 @@ class Protection:
         try:
             while not self._has_ended(record) and (record.protect_every or self._is_orphan(record)):
                 changed.clear()
+                self._relieve(record)
                 if record.protect_every and self._is_due(record):
                     await self._renew(record)
                     continue
@@ -226,11 +232,18 @@ class Protection:
             record.keeping = False
             self._books.workers.send(owner.name, DropSnapshot(session=record.name, request=asked.request))
         self._log("snapshot_kept", {"session": record.name, "worker": keeper.name, "block": kept.block})
-        row_now = self._books.desk.row(record.name)
-        if row_now is None or not self._is_good((keeper.name, keeper.incarnation), row_now):
-            return  # it ends, is silent, or plays the session by now: older ones stay until another keeps a newer one
-        self._let_go(record, but=keeper)
-        self._let_pass(record, but=row_now.owner)
+        self._relief.kept(record, keeper)
+
+    def _relieve(self, record: SessionRecord) -> None:
+        """Have others let go for the keeper, unless it ends, is silent, or plays the session by now.
+
+        Then older ones stay until another keeps a newer one.
+        """
+        if record.keeper is None or not (record.confirmed or record.earlier_keepers):
+            return
+        row = self._books.desk.row(record.name)
+        if row is not None and self._is_good(record.keeper, row):
+            self._relief.look(record, row.owner)
 
     def _expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
         """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
@@ -253,10 +266,11 @@ class Protection:
 
     def _keep_instead(self, record: SessionRecord, keeper: tuple[str, int]) -> None:
         """Have another keep snapshots. What the earlier one may still come to keep counts until another is kept."""
-        before = record.keeper
-        if before is not None and self._kept(record, before[0]) is None and before not in record.earlier_keepers:
-            record.earlier_keepers = (*record.earlier_keepers, before)
-        record.earlier_keepers = tuple(earlier for earlier in record.earlier_keepers if earlier[0] != keeper[0])
+        before, earlier = record.keeper, list(record.earlier_keepers)
+        if before is not None and self._kept(record, before[0]) is None:
+            earlier = [one for one in earlier if one.worker != before[0]]
+            earlier.append(EarlierKeeper(worker=before[0], incarnation=before[1]))
+        record.earlier_keepers = tuple(one for one in earlier if one.worker != keeper[0])
         record.keeper = keeper
 
     def _chosen(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
@@ -282,20 +296,16 @@ class Protection:
         now = asyncio.get_running_loop().time()
         return self._paths.choose((owner.name, keeper.name), wanted, now, measured(*rates))
 
-    def _let_go(self, record: SessionRecord, but: WorkerRecord | None = None) -> None:
-        """Have nobody keep a snapshot any more, but for one."""
+    def _let_go(self, record: SessionRecord) -> None:
+        """Have nobody keep a snapshot any more."""
         keeping = [worker.name for worker, _ in self._books.workers.holders(record.name, (KEPT,))]
-        earlier = [name for name, _ in record.earlier_keepers]  # also what is still on its way there
-        record.earlier_keepers = ()
-        for name in dict.fromkeys((*keeping, *earlier)):
-            if but is None or name != but.name:
-                self._books.workers.send(name, LetGo(session=record.name))
-        if but is None:
-            if record.keeper is not None:
-                self._books.workers.send(record.keeper[0], LetGo(session=record.name))
-            record.keeper = None
-            self._let_pass(record)
-            self._holders.refresh()
+        keeping += [earlier.worker for earlier in record.earlier_keepers]  # also what is still on its way there
+        keeping += [] if record.keeper is None else [record.keeper[0]]
+        record.earlier_keepers, record.keeper, record.confirmed = (), None, None
+        for name in dict.fromkeys(keeping):
+            self._books.workers.send(name, LetGo(session=record.name))
+        self._let_pass(record)
+        self._holders.refresh()
 
     def _make_room(self, record: SessionRecord) -> None:
         """Let go of what takes room and saves the session from little: its retired copies, its owner's own snapshot."""

@@ -1,7 +1,7 @@
 """The controller's table of sessions, beside the ledger's rows: what was opened where, and what is under way."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from worldmove.errors import UserError
 from worldmove.fleet.attempts import Attempt
@@ -15,6 +15,30 @@ from worldmove.worker.messages import Failed, Opened
 
 HOLDING = ("live", "frozen", "superseded", "shadow", "following", "retired", "kept")
 """Phases of a copy that still needs the session's inputs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierKeeper:
+    """A worker, in its incarnation, that fell silent before it had said that it keeps a snapshot."""
+
+    worker: str
+    incarnation: int
+    told_at: int | None = None
+    """The newest beat that it had been sent when it was first told to let go; None: it was not."""
+
+    def told(self, beat: int) -> "EarlierKeeper":
+        """Return it as one that is told now."""
+        return self if self.told_at is not None else replace(self, told_at=beat)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmed:
+    """A keeper of a newest snapshot for which what others hold is to be let go (``fleet.relief``)."""
+
+    worker: str
+    incarnation: int
+    beat: int
+    """The newest that it had been sent when it said that it has the snapshot."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,8 +82,10 @@ class SessionRecord:
     """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
     keeper: tuple[str, int] | None = None
     """The worker, in its incarnation, that expects its snapshots and so needs its lists."""
-    earlier_keepers: tuple[tuple[str, int], ...] = ()
-    """Those that expected its snapshots before, and fell silent with none: they need its lists until one is kept."""
+    earlier_keepers: tuple[EarlierKeeper, ...] = ()
+    """Those that expected its snapshots before: they need its lists until one is kept, and they have heard of it."""
+    confirmed: Confirmed | None = None
+    """Who keeps a snapshot for which others are still to let go; None: they were told, or there is none."""
     keeping: bool = False
     """A keeper was asked to pull a snapshot, and has not answered yet."""
     unprotected_why: str = ""

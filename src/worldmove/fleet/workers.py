@@ -30,6 +30,8 @@ class WorkerRecord:
     slots_quarantined: int = 0
     answered_at: float | None = None
     """When the newest beat was sent that it has answered, by the event loop's clock (see ``fleet.leases``)."""
+    alive_at: float | None = None
+    """The same, with no time of this server's own absence left out: it was alive then, or later."""
     block_s: float | None = None
     """A high quantile of its recent block times, as it last said; None: it has not said so."""
     suspected: bool = False

@@ -13,6 +13,7 @@ from worldmove.state.kits import kit_of
 from worldmove.state.memory import MemoryKit
 from worldmove.transport.base import Blocking, Transport
 from worldmove.worker.background import Background
+from worldmove.worker.beats import Beats
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
@@ -85,12 +86,14 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     drivers = Drivers(
         host=host, copies=copies, tools=tools, background=background, containment=containment, log=edges.log
     )
+    beats = Beats()
     protecting = Protecting(
         copies=copies,
         keeper=_keeper(host, pool, tools, copies, drivers),
         snapshots=Snapshots(host=host, copies=copies),
         background=background,
         containment=containment,
+        beats=beats,
         send=edges.send,
     )
     whole = Worker(
@@ -101,6 +104,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         drivers=drivers,
         protecting=protecting,
         ledger=ledger,
+        beats=beats,
         background=background,
         containment=containment,
         on_shutdown=edges.on_shutdown,

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from worldmove.move.ledger_messages import Count, Name
-from worldmove.move.message import Blob, Groups, Placement, Text, Ticket
+from worldmove.move.message import Blob, Groups, Placement, Seconds, Text, Ticket
 
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 MAX_FRAMES = 4096
@@ -75,6 +75,13 @@ class SnapshotFacts(Message, frozen=True, kw_only=True, tag="snapshot_facts"):
     placement: Placement
     ticket: Ticket
     groups: Groups
+
+
+class InTime(Message, frozen=True, kw_only=True, tag="in_time"):
+    """Do it until so long after that beat has come, and not later: what it is done for may not hold any more."""
+
+    beat: Count
+    within_s: Seconds
 
 
 Changes = Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_CHANGES)]

@@ -7,6 +7,7 @@ A session's life:   Open -> Opened | Failed;  Inputs(b) -> BlockDone(b) -> Ackno
 A new link:         Hello, then for each copy Held(b)... and Left(b)..., then BlockDone(b) once more, then Reported
 A worker's lease:   Beat(n) -> Alive(n)
 A snapshot is kept: Expect to the keeper;  TakeSnapshot -> SnapshotTaken;  Keep -> Kept to the keeper;  DropSnapshot
+... and others go:  LetGo to who keeps an older one, Pass to who has retired: each in time, or it is as if it were lost
 ... and is used:    Revive -> Copies;  TakeOver -> Replayed(b)..., then BlockDone
 """
 
@@ -14,6 +15,7 @@ from worldmove.worker.message import (
     KEPT,
     Change,
     Copy,
+    InTime,
     Message,
     Note,
     SnapshotFacts,
@@ -90,6 +92,7 @@ __all__ = [
     "GiveUp",
     "Held",
     "Hello",
+    "InTime",
     "Inputs",
     "Keep",
     "Kept",

@@ -7,7 +7,7 @@ import msgspec
 from worldmove.move.ledger_messages import Answer, Count, Name
 from worldmove.move.message import Blob, Nonce, Seconds, Text
 from worldmove.move.messages import AnyMoveMessage
-from worldmove.worker.message import Changes, Message, OfSession, SnapshotFacts
+from worldmove.worker.message import Changes, InTime, Message, OfSession, SnapshotFacts
 
 
 class Open(OfSession, frozen=True, kw_only=True, tag="open"):
@@ -77,9 +77,15 @@ class Keep(OfSession, frozen=True, kw_only=True, tag="keep"):
 class LetGo(OfSession, frozen=True, kw_only=True, tag="let_go"):
     """Keep no snapshot of this session any more, and none of its lists for one."""
 
+    only: InTime | None = None
+    """Later than that a snapshot stays: who keeps the newer one may be dead by then. None: it is to go in any case."""
+
 
 class Pass(OfSession, frozen=True, kw_only=True, tag="pass"):
     """Another worker keeps a snapshot that is newer, or none is kept: this copy need not stay once it has retired."""
+
+    only: InTime | None = None
+    """Later than that it stays. None: it need not in any case."""
 
 
 class Revive(OfSession, frozen=True, kw_only=True, tag="revive"):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from worldmove.worker.background import Background
+from worldmove.worker.beats import Beats
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.keeper import Keeper
@@ -22,6 +23,7 @@ class Protecting:
         snapshots: Snapshots,
         background: Background,
         containment: Containment,
+        beats: Beats,
         send: Callable[[ToServer], None],
     ) -> None:
         self._copies = copies
@@ -29,6 +31,7 @@ class Protecting:
         self._snapshots = snapshots
         self._background = background
         self._containment = containment
+        self._beats = beats
         self._send = send
 
     def take(self, message: TakeSnapshot | DropSnapshot | Expect | Keep | LetGo | Revive) -> None:
@@ -42,8 +45,8 @@ class Protecting:
                 self._copies.kept.expect(session)
             case Keep(session=session):
                 self._beside(f"keep {session}", session, self._keep(message))
-            case LetGo(session=session):
-                self._copies.kept.let_go(session)
+            case LetGo():
+                self._let_go(message)
             case Revive(session=session):
                 name, work = f"revive {session}", self._keeper.revive(message)
                 self._background.start(name, work, contained=lambda error: self._unrevived(message, error))
@@ -51,6 +54,13 @@ class Protecting:
     def begin_anew(self) -> None:
         """There is a new link: whoever asked for the snapshots that are held may not know of them."""
         self._beside("drop snapshots", "", self._snapshots.begin_anew())
+
+    def _let_go(self, message: LetGo) -> None:
+        """Keep nothing of it any more; what is only expected goes also where the word of it has come late."""
+        keeping = self._copies.kept.get(message.session)
+        if keeping is not None and keeping.state is not None and not self._beats.is_in_time(message.only):
+            return
+        self._copies.kept.let_go(message.session)
 
     async def close(self, session: str) -> None:
         """The session is closed: keep nothing of it, and end what is under way for it."""

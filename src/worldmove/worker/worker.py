@@ -12,6 +12,7 @@ from worldmove.move.sayable import said
 from worldmove.state.kits import kit_of
 from worldmove.worker.asides import answer
 from worldmove.worker.background import Background
+from worldmove.worker.beats import Beats
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
@@ -83,6 +84,7 @@ class Worker:
         drivers: Drivers,
         protecting: Protecting,
         ledger: LinkLedger,
+        beats: Beats,
         background: Background,
         containment: Containment,
         on_shutdown: Callable[[], None],
@@ -94,6 +96,7 @@ class Worker:
         self._drivers = drivers
         self._protecting = protecting
         self._ledger = ledger
+        self._beats = beats
         self._background = background
         self._containment = containment
         self._on_shutdown = on_shutdown
@@ -119,6 +122,7 @@ class Worker:
 
     def joined(self) -> None:
         """There is a new link, perhaps to a new server: say all that is held, and send again what may be lost."""
+        self._beats.begin_anew()
         self.tools.send(self.hello())
         self.copies.tell_what_is_held()
         self.copies.send_again()
@@ -191,8 +195,8 @@ class Worker:
         match message:
             case GiveUp():
                 self._give_up(message)
-            case Pass(session=session):
-                if (copy := self.copies.get(session)) is not None:
+            case Pass(session=session, only=only):
+                if (copy := self.copies.get(session)) is not None and self._beats.is_in_time(only):
                     copy.let_pass()
             case TakeOver():
                 self._drivers.taken_over(message.session, message.epoch, message.block)
@@ -204,6 +208,7 @@ class Worker:
     def _reply(self, message: Beat | Poll) -> None:
         match message:
             case Beat(number=number, block_s=block_s):
+                self._beats.came(number)
                 self.tools.meter.told(block_s)
                 self.tools.send(Alive(number=number, block_s=self.tools.meter.block_s(HIGH)))
             case Poll(poll=number):

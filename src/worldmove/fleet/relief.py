@@ -1,0 +1,82 @@
+"""Lets go what a newer snapshot has made needless, and only for a keeper that is alive.
+
+That keeper may die while the word is on its way, and who it is told may sleep with the word in its socket. So:
+
+1. The newer one's keeper has answered a beat that it was sent after this server had heard of its snapshot.
+2. Whoever is told lets go until ``let_go_s`` after that beat was sent, and not later: by its own clock, from a beat of
+   its own that it has answered before it was told. What comes later is as if it had not come; it is told again when the
+   next snapshot is kept.
+3. An earlier keeper that may still come to keep what it was pulling needs the lists until that word has reached it.
+
+So a keeper whose death leaves nobody with a snapshot died within ``let_go_s`` before the older one was let go. No order
+of messages does better than some such time: who lets go cannot know who dies in that instant.
+"""
+
+import asyncio
+
+from worldmove.fleet.books import Books
+from worldmove.fleet.sessions import Confirmed, EarlierKeeper, SessionRecord
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.worker.messages import KEPT, InTime, LetGo, Pass
+
+
+class Relief:
+    """Of all sessions of one server."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def kept(self, record: SessionRecord, keeper: WorkerRecord) -> None:
+        """A keeper has a newer snapshot than all others. What one has had before still counts from then on."""
+        confirmed = record.confirmed
+        if confirmed is None or (confirmed.worker, confirmed.incarnation) != (keeper.name, keeper.incarnation):
+            record.confirmed = Confirmed(worker=keeper.name, incarnation=keeper.incarnation, beat=keeper.beat_sent)
+
+    def look(self, record: SessionRecord, owner: str) -> None:
+        """Tell the others, once it may be; each is told once for each snapshot that is kept."""
+        self._forget_reached(record)
+        keeper, lived_s = self._keeper(record), None
+        if keeper is not None and keeper.alive_at is not None:
+            lived_s = asyncio.get_running_loop().time() - keeper.alive_at
+        if keeper is None or lived_s is None or lived_s > self._books.config.let_go_s / 2:
+            return
+        within_s, record.confirmed = self._books.config.let_go_s - lived_s, None
+        for worker in self._keeping(record):
+            if worker.name != keeper.name:
+                self._books.workers.send(worker.name, LetGo(session=record.name, only=_in_time(worker, within_s)))
+        for worker in self._books.workers.holding(record.name):
+            if worker.name != owner:
+                self._books.workers.send(worker.name, Pass(session=record.name, only=_in_time(worker, within_s)))
+
+    def _keeper(self, record: SessionRecord) -> WorkerRecord | None:
+        """Return who keeps the newest snapshot, once it has lived on after the word of it."""
+        confirmed = record.confirmed
+        if confirmed is None or record.keeper != (confirmed.worker, confirmed.incarnation):
+            return None
+        keeping = [worker for worker, _ in self._books.workers.holders(record.name, (KEPT,))]
+        alive = [worker for worker in keeping if worker.beat_answered > confirmed.beat]
+        return next((worker for worker in alive if worker.name == confirmed.worker), None)
+
+    def _keeping(self, record: SessionRecord) -> list[WorkerRecord]:
+        """Return who keeps a snapshot, or may still come to; these are noted to have been told."""
+        workers = {worker.name: worker for worker, _ in self._books.workers.holders(record.name, (KEPT,))}
+        noted = []
+        for earlier in record.earlier_keepers:
+            worker = self._books.workers.find(earlier.worker)
+            if worker is not None and self._books.workers.is_there(earlier.worker, earlier.incarnation):
+                workers[worker.name] = worker
+                noted.append(earlier.told(worker.beat_sent))
+        record.earlier_keepers = tuple(noted)
+        return list(workers.values())
+
+    def _forget_reached(self, record: SessionRecord) -> None:
+        """What an earlier keeper has come to keep by now it has said; else it has forgotten the session."""
+        record.earlier_keepers = tuple(one for one in record.earlier_keepers if not self._is_reached(one))
+
+    def _is_reached(self, earlier: EarlierKeeper) -> bool:
+        worker = self._books.workers.find(earlier.worker)
+        return worker is not None and earlier.told_at is not None and worker.beat_answered > earlier.told_at
+
+
+def _in_time(worker: WorkerRecord, within_s: float) -> InTime:
+    return InTime(beat=worker.beat_answered, within_s=within_s)
