@@ -207,3 +207,21 @@ def test_nobody_waits_for_the_words_of_ends_that_do_not_answer(
         return said.is_needless
 
     assert virtual.run(run()) is needless[granted]
+
+
+@pytest.mark.parametrize(
+    ("of_source", "reason"),
+    [("engine_wrote", "engine_wrote"), ("mismatch", "mismatch"), ("cancelled", "mismatch")],
+)
+def test_a_source_that_has_found_what_its_engine_wrote_is_believed_before_who_has_other_bytes(
+    of_source: str, reason: str
+) -> None:
+    async def run() -> Ending:
+        server = await server_of("a", "b")
+        said = testimony.Testimony(plan_of(server), server.desk)
+        said.take(word("destination", "aborted", "mismatch"))
+        said.take(word("source", "aborted", of_source, "doubt"))
+        return said.ending()
+
+    ending = virtual.run(run())
+    assert (ending.outcome, ending.reason, ending.detail) == (Outcome.ABORTED, reason, reason)

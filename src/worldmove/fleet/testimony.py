@@ -116,6 +116,9 @@ class Testimony:
         for end in self.untold():
             if self._desk.is_suspected(end.name, end.incarnation):
                 return "silent", f"{end.name} does not answer, and the move was closed"
+        source = self._ended.get("source")
+        if source is not None and (source.outcome, source.reason) == ("aborted", "engine_wrote"):
+            return source.reason, source.detail  # the other end can only say that it has other bytes
         for side in ("destination", "source"):
             if side in self._ended and self._ended[side].outcome == "aborted":
                 return self._ended[side].reason, self._ended[side].detail

@@ -14,10 +14,12 @@ only then do two equal passes say that nobody wrote between the freeze and the l
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 from worldmove.errors import StateRefused
 from worldmove.move.attempt import Attempt, GaveUpError
+from worldmove.move.inquest import Inquest
 from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import Boundary, Meet, Proof, Still
 from worldmove.move.proof_fields import fields_of
@@ -128,6 +130,20 @@ class Outgoing:
             Proof,
             **fields_of(self._proof),
         )
+
+    async def written(self) -> str:
+        """Say what the engine has written after its boundary, where the other end has something else than was proven.
+
+        Empty where no trace of that is found, and before the proof.
+        """
+        frozen, proof = self._frozen, self._proof
+        if frozen is None or proof is None:
+            return ""
+        inquest = Inquest(
+            attempt=self.attempt, frozen=frozen, proof=proof, nonce=self._nonce, layout_digest=self._layout_digest
+        )
+        leaves = await inquest.written(self._copy.arena, self._rows)
+        return _said_of(leaves) if leaves else ""
 
     async def take_state_digest(self) -> None:
         """Digest the frozen state under the published seed, once: when nobody waits for this end any more."""
@@ -294,7 +310,8 @@ def _check_still(frozen: Frozen, first: MoveProof, second: MoveProof) -> None:
     differences = first.compare(second, frozen.capture.manifest)
     if differences:
         paths = dict.fromkeys(path for difference in differences for path in difference.paths)
-        where = ", ".join(paths) or str(differences[0])
-        raise GaveUpError(
-            SourceEvent.PASSES_DIFFER, "engine_wrote", f"the engine wrote after its block boundary: {where}"
-        )
+        raise GaveUpError(SourceEvent.PASSES_DIFFER, "engine_wrote", _said_of(tuple(paths) or (str(differences[0]),)))
+
+
+def _said_of(leaves: Sequence[str]) -> str:
+    return f"the engine wrote after its block boundary: {', '.join(leaves)}"

@@ -176,7 +176,7 @@ class Source:
         hint = await self._inbox.doubt(out.attempt, self._config.proof_retry_s)
         if hint is None:
             return SourceEvent.SILENCE if out.num_proofs < self._config.num_proofs else SourceEvent.TIME_OUT
-        self._why = hint
+        self._why = await self._move.looked_into(hint)
         return SourceEvent.CANCEL if hint.reason else SourceEvent.TIME_OUT
 
     async def _inquire(self) -> SourceEvent:
@@ -275,7 +275,8 @@ class Source:
     async def _pause(self) -> SourceEvent:
         """Wait a little before the ledger is asked again, or until there is a reason to ask."""
         self._log.write()
-        self._why = await self._inbox.doubt(self._move.attempt, self._config.inquire_s) or self._why
+        hint = await self._inbox.doubt(self._move.attempt, self._config.inquire_s)
+        self._why = self._why if hint is None else await self._move.looked_into(hint)
         return SourceEvent.TIME_OUT
 
     async def _close_beside(self) -> None:

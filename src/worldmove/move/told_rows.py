@@ -7,6 +7,8 @@ block lies elsewhere until then. So if nobody writes between the rest and the fr
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from worldmove.errors import WorldMoveError
 from worldmove.move.source_copy import Frozen, SourceCopy
 from worldmove.state.arena_rows import digests_in, look_at
@@ -31,6 +33,25 @@ class Said:
     """What the last block has rolled."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Told:
+    """What was told of a frozen state's rows: all their digests, or those that have ``changed`` since a ``look``."""
+
+    frozen: Frozen
+    rows: Rows
+    digests: Digests
+    changed: Numbers | None = None
+    look: RowLook | None = None
+
+    def all_digests(self) -> Digests:
+        """Not for the event loop's thread."""
+        if self.look is None or self.changed is None:
+            return self.digests
+        known = self.look.digests().copy()
+        known[self.changed] = self.digests
+        return known
+
+
 class ToldRows:
     """One attempt's."""
 
@@ -41,6 +62,7 @@ class ToldRows:
         self._base: Manifest | None = None
         self._places: Placement = ()
         self._at_rest: tuple[int, RowLook] | None = None
+        self._told: _Told | None = None
 
     def lay_out(self, layout: Layout) -> None:
         """Take the base's rows for those to be looked at while it stands still; before that, none are.
@@ -85,6 +107,17 @@ class ToldRows:
         """
         return await self._blocking(lambda: self._now(frozen, is_heard=is_heard))
 
+    def written(self) -> tuple[str, ...]:
+        """Return the leaves some of whose frozen rows are not any more what was told of them.
+
+        Not for the event loop's thread.
+        """
+        told = self._told
+        if told is None:
+            return ()
+        wrong = np.flatnonzero(digests_in(self._copy.arena, told.rows) != told.all_digests())
+        return _leaves_at(told.frozen, told.rows.offsets[wrong])
+
     def _looked(self, base: Manifest, manifest: Manifest, placement: Placement) -> RowLook | None:
         """Look at the rows; None where they are not cut as the other end would cut them."""
         if len(manifest.storages) != len(base.storages):
@@ -96,8 +129,11 @@ class ToldRows:
         rows = rows_of(frozen.capture.manifest, frozen.placement, self.row_bytes)
         look = self._of_rest(frozen.block, rows) if is_heard else None
         if look is None:
-            return Said(rows=_bytes(digests_in(self._copy.arena, rows)))
+            digests = digests_in(self._copy.arena, rows)
+            self._told = _Told(frozen=frozen, rows=rows, digests=digests)
+            return Said(rows=_bytes(digests))
         changed, digests = look.changes()
+        self._told = _Told(frozen=frozen, rows=rows, digests=digests, changed=changed, look=look)
         return Said(rows=_bytes(digests), changed=_numbers(changed))
 
     def _of_rest(self, block: int, rows: Rows) -> RowLook | None:
@@ -106,6 +142,16 @@ class ToldRows:
             return None
         at, look = self._at_rest
         return look if at == block and look.rows is rows else None
+
+
+def _leaves_at(frozen: Frozen, offsets: Numbers) -> tuple[str, ...]:
+    """Return the leaves whose memory lies at some places of the arena."""
+    found: dict[str, None] = {}
+    for index, (place, record) in enumerate(zip(frozen.placement, frozen.capture.manifest.storages, strict=True)):
+        if np.any((offsets >= place) & (offsets < place + record.num_bytes)):
+            leaves = frozen.capture.manifest.leaves
+            found |= {leaf.path: None for leaf in leaves if getattr(leaf.content, "storage", None) == index}
+    return tuple(found)
 
 
 def _bytes(digests: Digests) -> bytes:

@@ -14,6 +14,9 @@ from worldmove.move.source_inbox import Hint, SourceInbox
 from worldmove.move.strategy import Strategy
 from worldmove.move.times import Times
 
+OTHERWISE = ("mismatch", "diverged")
+"""A destination has other bytes than were proven to it."""
+
 
 class Undertaking:
     """The one move of a copy that may be under way."""
@@ -130,6 +133,13 @@ class Undertaking:
     async def withdraw(self) -> None:
         """Let nothing of the copy be had any more."""
         await self._exports.withdraw()
+
+    async def looked_into(self, why: Hint) -> Hint:
+        """Return why the other end gave up: where its bytes are other ones, by what this end finds in its memory."""
+        if self._out is None or why.reason not in OTHERWISE:
+            return why
+        written = await self._out.written()
+        return Hint(reason="engine_wrote", detail=written) if written else why
 
     def abandon(self, why: Hint) -> None:
         """Tell the other end that this one has given up."""
