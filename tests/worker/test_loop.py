@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import pytest
 
+from tests.move import virtual
 from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine
 from worldmove.errors import ProtocolError
@@ -12,11 +14,12 @@ from worldmove.move.source_copy import Frozen
 from worldmove.state.arena import Arena
 from worldmove.state.placement import extents
 from worldmove.worker import inputs
-from worldmove.worker.messages import Acknowledge, BlockDone, CheckDone, Open
+from worldmove.worker.messages import Acknowledge, Alive, Beat, BlockDone, CheckDone, Open
 from worldmove.worker.session import SessionCopy
 from worldmove.worker.source_copy import SourceOfMove
 from worldmove.worker.tools import Tools
 
+T = TypeVar("T")
 Trial = Callable[[Bench, SessionCopy, SourceOfMove], Awaitable[None]]
 
 
@@ -344,3 +347,31 @@ def test_a_shadow_that_is_complete_says_where_it_stands_before_it_hears_that_it_
         shadow.release()
 
     played(run)
+
+
+def test_a_turn_is_as_long_as_its_block_keeps_the_engine_and_what_it_waits_for_is_anothers() -> None:
+    """Three blocks that are asked for at once, one of them while a pause is held free."""
+
+    async def slow(function: Callable[[], T]) -> T:
+        await asyncio.sleep(0.1)
+        return function()
+
+    async def main() -> Alive:
+        trial = bench(num_slots=3, engine_thread=slow)
+        for session in ("s-1", "s-2"):
+            trial.worker.take(Open(session=session, epoch=1, seed=5))
+        await asyncio.sleep(1.0)
+        hold = trial.worker.tools.turns.hold()
+        trial.inputs(0)
+        await asyncio.sleep(0.7)
+        hold.end()
+        trial.inputs(0, 1, session="s-2")
+        await asyncio.sleep(0.5)
+        trial.worker.take(Beat(number=1))
+        await trial.background.stop()
+        assert len(trial.of(BlockDone)) == 3
+        return trial.of(Alive)[-1]
+
+    alive = virtual.run(main())
+    assert alive.block_s == 0.0
+    assert alive.turn_s == pytest.approx(0.1)

@@ -128,3 +128,17 @@ def test_who_was_cancelled_while_somebody_held_keeps_nobody_from_a_turn() -> Non
         return True
 
     assert virtual.run(play())
+
+
+def test_an_engine_is_free_since_a_call_or_a_hold_has_ended() -> None:
+    async def play() -> list[float]:
+        turns, found = Turns(inline), list[float]()
+        async with turns.take(Turn.OWNER):
+            await asyncio.sleep(0.5)
+        found.append(turns.free_since)
+        hold = turns.hold()
+        await asyncio.sleep(0.25)
+        hold.end()
+        return [*found, turns.free_since]
+
+    assert virtual.run(play()) == [0.5, 0.75]

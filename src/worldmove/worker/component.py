@@ -19,7 +19,7 @@ from worldmove.state.part import lay, twins
 from worldmove.state.placement import Placement
 from worldmove.worker.foreign import engine_asked
 from worldmove.worker.installing import tree_in
-from worldmove.worker.loop import MARGIN
+from worldmove.worker.leeway import MARGIN
 from worldmove.worker.meter import HIGH
 from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn

@@ -10,6 +10,8 @@ none begins at all: the install would have to wait for its end, inside somebody'
 import asyncio
 from collections.abc import Callable
 
+from worldmove.worker.leeway import makes_nobody_late
+
 FRESH = 0.1
 """Share of a period after an owner's block in which a spare one may begin."""
 RESTING = 1.25
@@ -60,6 +62,11 @@ class Courtesy:
         """Something else has changed, which may concern whoever waits."""
         self._change.set()
 
+    def ages(self) -> tuple[float, ...]:
+        """Return how long ago the newest list came of each session that is played here and does not rest, seconds."""
+        now = asyncio.get_running_loop().time()
+        return tuple(now - at for at in self._begun.values() if now - at <= RESTING * self._period_s)
+
     async def permission(self, unless: Callable[[], bool], takes_s: float | None = None, *, own_holds: int = 0) -> None:
         """Return when a spare block may begin, or when ``unless`` says that there is none to begin any more.
 
@@ -89,20 +96,11 @@ class Courtesy:
         return 0.0 if since_s <= FRESH * self._period_s else RESTING * self._period_s - since_s
 
     def _makes_nobody_late(self, takes_s: float) -> bool:
-        """Whether, after a block begun now, everybody's next one is over within a period of its list.
-
-        All are of one engine and take as long. Not while an owner's block is in hand, or waits: that goes first.
-        """
+        """Not while an owner's block is in hand, or waits: that goes first."""
         if self._in_hand:
             return False
         now = asyncio.get_running_loop().time()
-        over_at = now + takes_s
-        expected = [at + self._period_s for at in self._begun.values() if now - at <= RESTING * self._period_s]
-        for list_at in sorted(expected):
-            over_at = max(over_at, list_at) + takes_s
-            if over_at > list_at + self._period_s:
-                return False
-        return True
+        return makes_nobody_late(now, takes_s, [now - age for age in self.ages()], self._period_s)
 
     def _rests_in_s(self) -> float | None:
         """Return when whoever plays here would count as resting; None while a block is in hand."""

@@ -20,6 +20,7 @@ from functools import partial
 
 from worldmove.engine.base import KeyChange
 from worldmove.errors import MessageError, StateRefused
+from worldmove.worker.leeway import MARGIN
 from worldmove.worker.line import Line
 from worldmove.worker.messages import Replayed
 from worldmove.worker.session import CopyPhase, SessionCopy
@@ -29,8 +30,6 @@ from worldmove.worker.stepping import Stepped, step
 from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
 
-MARGIN = 1.1
-"""How much longer than the longest of late a block may take that is to be over in time."""
 _NEVER_TAKEN = (CopyPhase.FOLLOWING, CopyPhase.THROWAWAY)
 """Nobody takes the state of such a copy between two of its blocks: the engine is let go of before they are hashed."""
 
@@ -67,8 +66,11 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
     copy.step.begin()
     if copy.phase is CopyPhase.LIVE:
         tools.courtesy.owner_began(copy.name)
+    loop = asyncio.get_running_loop()
+    asked_at = loop.time()
     try:
         async with tools.turns.take(turn) as engine_thread:
+            begun_at = max(asked_at, tools.turns.free_since)
             phase, changes = copy.phase, copy.inputs.get(copy.next_block)
             if changes is None or not copy.may_compute or _is_too_late(copy, tools):
                 return
@@ -80,6 +82,8 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
             elif phase not in _NEVER_TAKEN and (stepped.pictures.coming is not None or not line.is_idle):
                 await line.empty()
                 stepped = await stepped.hashed()
+            if not stepped.state_digest:  # one in a few needs that, and its turn is no other's
+                tools.meter.turn(loop.time() - begun_at)
         if is_promised:
             await line.put(_send_hashed(copy, number, stepped))
         else:

@@ -12,6 +12,7 @@ MAX_FRAMES = 4096
 """Of one block. A list in a message is bounded, or a frame of 17 MB could be read into a hundred times that."""
 MAX_CHANGES = 4096
 MAX_COPIES = 4096
+Ages = Annotated[tuple[Seconds, ...], msgspec.Meta(max_length=MAX_COPIES)]
 Tile = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 """As far as a frame's header can say (``serve.frames``)."""
 

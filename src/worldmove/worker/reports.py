@@ -8,7 +8,17 @@ from worldmove.move.ledger_messages import Count, Name, Operation
 from worldmove.move.message import Blob, Fields, Seconds, Text
 from worldmove.move.messages import AnyMoveMessage
 from worldmove.state.leaf_sizes import LeafSize
-from worldmove.worker.message import Changes, FrameDigests, HeldCopies, Message, Notes, OfSession, Sha256, SnapshotFacts
+from worldmove.worker.message import (
+    Ages,
+    Changes,
+    FrameDigests,
+    HeldCopies,
+    Message,
+    Notes,
+    OfSession,
+    Sha256,
+    SnapshotFacts,
+)
 
 Rates = Annotated[dict[Name, float], msgspec.Meta(max_length=64)]
 
@@ -190,6 +200,10 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     number: Count
     block_s: Seconds = 0.0
     """A high quantile of its recent block times, or of the warm-up's one."""
+    turn_s: Seconds = 0.0
+    """By how much longer than that a block keeps the engine, at a high quantile; 0: none was stepped yet."""
+    ages_s: Ages = ()
+    """How long ago the newest list came of each session that is played here and does not rest."""
 
 
 class Leaving(Message, frozen=True, kw_only=True, tag="leaving"):

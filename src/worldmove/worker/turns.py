@@ -64,6 +64,8 @@ class Turns:
         self._asked = 0
         self._busy = False
         self._num_holds = 0
+        self.free_since = float("-inf")
+        """When the newest call, or the newest hold, that is over ended, by the event loop's clock."""
 
     @asynccontextmanager
     async def take(self, turn: Turn) -> AsyncIterator[Blocking]:
@@ -72,6 +74,7 @@ class Turns:
         try:
             yield self._spare_thread if turn is Turn.SPARE else self._thread
         finally:
+            self.free_since = asyncio.get_running_loop().time()
             self._end()
 
     def hold(self, *then: Callable[[], None]) -> Hold:
@@ -86,6 +89,7 @@ class Turns:
 
     def _unhold(self) -> None:
         self._num_holds -= 1
+        self.free_since = asyncio.get_running_loop().time()
         if not self._busy:
             self._end()
 

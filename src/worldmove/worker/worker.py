@@ -17,6 +17,7 @@ from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
 from worldmove.worker.ledger_client import LinkLedger
+from worldmove.worker.message import MAX_COPIES
 from worldmove.worker.messages import (
     Acknowledge,
     Alive,
@@ -210,9 +211,13 @@ class Worker:
             case Beat(number=number, block_s=block_s):
                 self._beats.came(number)
                 self.tools.meter.told(block_s)
-                self.tools.send(Alive(number=number, block_s=self.tools.meter.block_s(HIGH)))
+                self.tools.send(self._alive(number))
             case Poll(poll=number):
                 self.copies.report(number)
+
+    def _alive(self, number: int) -> Alive:
+        meter, ages = self.tools.meter, self.tools.courtesy.ages()
+        return Alive(number=number, block_s=meter.block_s(HIGH), turn_s=meter.turn_s, ages_s=ages[:MAX_COPIES])
 
     def _inputs(self, message: Inputs) -> None:
         changes = tuple(KeyChange(number=c.number, key=c.key, down=c.down) for c in message.changes)
