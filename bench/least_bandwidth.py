@@ -38,6 +38,10 @@ DECODER_BYTES = 1_065_349_120
 NUM_LAYERS, NUM_PASSES = 30, 4
 ROW_BYTES_PER_S = 1_670_124_960 / 0.006
 """Rows of the latents scope are found in 6.0 ms (bench/results/gpu_rows-h200.json)."""
+TURN_S = 0.0024
+"""By how much longer a block keeps its worker's engine: the median between blocks in a row at a worker with two worlds
+and a follower (PLAYED)."""
+PLAYED = RESULTS / "pair-h200x2.json"
 GBIT = 1e9 / 8
 LINKS_GBIT = (100, 25, 10, 1)
 
@@ -107,7 +111,7 @@ def measured_of(scope: str, folder: Path = RESULTS) -> Measured:
             last_bytes=LAST_BYTES,
         ),
         period_s=PERIOD_S,
-        block_s=block_s,
+        block_s=_played_s() + TURN_S,
         utilisation=0.0,
         patience_s=PATIENCE_S,
         still_s=STILL_S,
@@ -122,6 +126,12 @@ def measured_of(scope: str, folder: Path = RESULTS) -> Measured:
             of="median of 10 moves",
         ),
     )
+
+
+def _played_s() -> float:
+    """Return what one in ten blocks takes at least of worlds beside which another one is followed."""
+    told = _read(PLAYED)["results"]["links"]["summary"]["residents"]["during_a_move_to_it"]
+    return float(told["compute_ms"]["p90"]) / 1e3
 
 
 def changed(measured: Measured, how: str) -> Measured:
@@ -191,6 +201,10 @@ def page(found: Mapping[str, Any]) -> str:
             "Rates and fixed parts are those of ten moves on one H200 between two workers, and of the engine's pace",
             "(bench/results/move-h200.json, matrix-h200.json). Bytes follow from the model's geometry",
             "([matrix.md](matrix.md)). The rate of rows is that of `bench.gpu_rows`: 6.0 ms for the latents scope.",
+            "What a block takes beside others' is one in ten of two worlds' while a third one was followed there, and",
+            f"its turn at the engine, {TURN_S * 1e3:.1f} ms (two H200s, bench/results/pair-h200x2.json). Their lists lie",
+            "evenly in a period. A replay over 10 Gb/s to that worker was admitted by what blocks take to be computed,",
+            "and had not caught up after 60 s.",
         )
     )
     parts += _tried()

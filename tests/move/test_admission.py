@@ -123,10 +123,12 @@ def test_a_replay_whose_follower_stands_still_already_takes_what_its_source_take
 def test_a_replay_catches_up_with_what_was_played_since_its_snapshot() -> None:
     verdict = admit(replace(FAST, path_rate=10e6), Strategy.REPLAY)
     before = {term.name: term.seconds for term in verdict.before}
-    lag_s = before["aside"] + before["snapshot"] + before["check"]
-    # While the lag and what is added to it meanwhile are stepped, one block after another, as many periods go by.
-    num_blocks = (lag_s + before["catch up"]) / 0.5
-    assert num_blocks * 0.1 / (1 - 0.2) == pytest.approx(before["catch up"])
+    lag_s = before["aside"] + before["snapshot"] + before["check"] + before["turn"]
+    assert before["turn"] == pytest.approx(0.2 * 0.5)
+    # While what has left and what is added to it meanwhile are stepped, one block after another, as many periods go by.
+    made_up_s = before["catch up"] - 0.1 - before["turn"]
+    num_blocks = (lag_s - 0.5 + made_up_s) / 0.5
+    assert num_blocks * 0.1 / (1 - 0.2) == pytest.approx(made_up_s)
 
 
 def test_a_replay_that_would_never_catch_up_is_rejected_whatever_its_horizon() -> None:

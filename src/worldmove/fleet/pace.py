@@ -12,6 +12,8 @@ Whether a block was alone is known once its neighbours have come. One that is ta
 from collections import deque
 from dataclasses import dataclass
 
+from worldmove.worker.leeway import MARGIN, unused_s
+
 NUM_RECENT = 32
 """Blocks of a device among which it is looked who computed beside whom."""
 NUM_KEPT = 64
@@ -93,6 +95,8 @@ class Load:
     """The worlds that are played at this worker."""
     others: tuple[int, ...] = ()
     """The worlds of each other worker that plays any."""
+    ages_s: tuple[float, ...] = ()
+    """How old the newest list of each world of this worker was at one moment; of none that rests."""
 
     @property
     def _num_elsewhere(self) -> int:
@@ -108,6 +112,17 @@ class Load:
         if any(number * block_s > equal for number in self.others):
             return 1.0
         return (self.own + self._num_elsewhere) * block_s / self.period_s
+
+    def unused(self, block_s: float) -> float:
+        """Return the share of its worker's time that the rule for spare blocks lets go by, where a block takes so long.
+
+        See ``worker.leeway``.
+        """
+        if self.period_s <= 0:
+            return 0.0
+        takes_s = max(block_s, self.beside_s)
+        lost_s = unused_s(self.ages_s, period_s=self.period_s, block_s=takes_s, takes_s=MARGIN * takes_s)
+        return lost_s / self.period_s
 
     @property
     def beside_s(self) -> float:

@@ -92,8 +92,9 @@ class Planner:
     ) -> Measured:
         here, there = _rates(source), _rates(destination)
         reports, now = self._history.reports(), self._wall_clock()
-        load, period_s = self._workers.load(destination), there.get("period_s")
-        block_s = load.block_s or destination.block_s or there.get("block_s")
+        load, period_s = self._workers.load(destination, session), there.get("period_s")
+        computed_s = load.block_s or destination.block_s or there.get("block_s")
+        block_s = None if computed_s is None else computed_s + destination.turn_s
         return Measured(
             num_bytes=num_bytes,
             source_hash_rate=here.get("hash_bytes_per_s"),
@@ -107,7 +108,7 @@ class Planner:
             final=_final(here, there),
             period_s=period_s,
             block_s=block_s,
-            utilisation=None if not period_s or block_s is None else load.share(block_s),
+            utilisation=None if not period_s or block_s is None else load.share(block_s) + load.unused(block_s),
             patience_s=self._config.patience_s,
             still_s=self._config.still_s,
             num_slots_free=destination.slots_free,

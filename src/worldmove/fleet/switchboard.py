@@ -121,9 +121,9 @@ class Switchboard:
                 self._leavers.leaves(worker)
             case Reported():
                 self._reported(worker)
-            case Alive(number=number, block_s=block_s):
-                worker.block_s = block_s or worker.block_s
-                self._caretaker.answered(worker, number)
+            case Alive():
+                worker.take(message)
+                self._caretaker.answered(worker, message.number)
             case Hello():
                 self._books.workers.hello(message)
                 self._linked_again(message)

@@ -9,7 +9,7 @@ from worldmove.errors import UserError
 from worldmove.fleet.hosts import WorkerLink, WorkerProcess
 from worldmove.fleet.pace import Load, Paces
 from worldmove.fleet.views import WorkerState, WorkerView
-from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
+from worldmove.worker.messages import Alive, Copies, Copy, Hello, ToWorker
 
 NUM_WAYS = 16
 """So many of a worker's last beats say how long words are on their way."""
@@ -34,6 +34,10 @@ class WorkerRecord:
     """The same, with no time of this server's own absence left out: it was alive then, or later."""
     block_s: float | None = None
     """A high quantile of its recent block times, as it last said; None: it has not said so."""
+    turn_s: float = 0.0
+    """By how much longer than that a block keeps its engine, as it last said."""
+    ages_s: tuple[float, ...] = ()
+    """How old the newest list of each session that it plays was, when it last said so."""
     suspected: bool = False
     """Its lease has lapsed."""
     beat_sent: int = 0
@@ -70,6 +74,15 @@ class WorkerRecord:
     def num_live(self) -> int:
         """How many sessions it plays."""
         return sum(copy.phase == "live" for copy in self.copies)
+
+    def num_played(self, besides: str = "") -> int:
+        """How many sessions have their blocks computed here: it plays them, or follows them and will; but for one."""
+        return sum(copy.phase in ("live", "following") and copy.session != besides for copy in self.copies)
+
+    def take(self, alive: Alive) -> None:
+        """It lives, and says how it fares."""
+        self.block_s = alive.block_s or self.block_s
+        self.turn_s, self.ages_s = alive.turn_s, alive.ages_s
 
     def _state(self) -> WorkerState:
         if self.state is WorkerState.READY and self.leaving and not self.suspected:
@@ -120,14 +133,18 @@ class WorkerTable:
         alive = (WorkerState.READY, WorkerState.AWAITED)
         return tuple(record for record in self.all() if record.state in alive)
 
-    def load(self, worker: WorkerRecord) -> Load:
-        """Return what is known of the device that a worker computes on."""
+    def load(self, worker: WorkerRecord, besides: str = "") -> Load:
+        """Return what is known of the device that a worker computes on, for another session than those there.
+
+        ``besides``: a session that is not counted where it is followed there already.
+        """
         there = [record for record in self.all() if record.device == worker.device and record.num_live]
         return Load(
             period_s=worker.period_s or 0.0,
             block_s=self.paces.block_s(worker.device),
-            own=worker.num_live,
+            own=worker.num_played(besides),
             others=tuple(record.num_live for record in there if record is not worker),
+            ages_s=worker.ages_s,
         )
 
     def find(self, name: str) -> WorkerRecord | None:

@@ -118,9 +118,12 @@ class Measured:
     final: Final | None = None
     period_s: float | None = None
     block_s: float | None = None
-    """A high quantile of the destination's block times."""
+    """What a block takes of the destination's time: a high quantile of those there, turns at the engine included.
+
+    Never of one that was computed beside another worker's.
+    """
     utilisation: float | None = None
-    """The share of its time in which the destination computes for its own sessions."""
+    """The share of its time that no further session can have: what its own take, and what goes by between them."""
     patience_s: float = float("inf")
     """How long all that comes before the freeze may take."""
     still_s: float = float("inf")

@@ -17,7 +17,7 @@ What comes before the freeze costs no pause, and has to fit into the move's pati
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, fsum
 from types import MappingProxyType
 
 from worldmove.move.measured import Final, Measured
@@ -52,6 +52,9 @@ looking for them (75 to 90 of 325 ms, of a large state).
 STANDS = 2 * REST
 """The same of the time between a block's end and the next list, where it is known what a block takes that is computed
 alone: moves make blocks longer which lie beside them, and so does the horizon say less while they go on."""
+
+HARDLY = 1e-6
+"""A share of a period that is as good as nothing: so much is rounded away where one block comes to each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,11 +245,11 @@ def _cannot_replay(measured: Measured) -> Hindrance | None:
         )
         return Hindrance("aside", detail)
     block_s, room_s = measured.rate("block_s"), _room_s(measured)
-    if block_s < room_s:
+    if room_s - block_s > HARDLY * measured.rate("period_s"):
         return None
     detail = (
-        f"a block takes {seconds_text(block_s)} there, and its own worlds leave it {seconds_text(room_s)} in the "
-        f"{seconds_text(measured.rate('period_s'))} between two blocks, so it would never catch up"
+        f"a block takes {seconds_text(block_s)} there, and its own worlds leave {seconds_text(room_s)} for another one "
+        f"in the {seconds_text(measured.rate('period_s'))} between two blocks, so it would never catch up"
     )
     return Hindrance("falls_behind", detail)
 
@@ -257,17 +260,31 @@ def _room_s(measured: Measured) -> float:
 
 
 def _replay(measured: Measured) -> Reckoning:
-    size, block_s = measured.num_bytes, measured.rate("block_s")
+    size, period_s = measured.num_bytes, measured.rate("period_s")
+    boundary = Term("next boundary", period_s, "the source's, at most")
     aside = Term("aside", size / measured.rate("copy_rate"), "a snapshot within the source's memory")
     snapshot = Term("snapshot", size / measured.rate("path_rate"), f"{size_text(size)}, played on")
     check_s = destination_pass_s(measured) + measured.fixed.install_s
     check = Term("check", check_s, "the snapshot, installed and verified")
-    lag_s = aside.seconds + snapshot.seconds + check.seconds
-    # While it makes up for a block, more are played: a series whose sum is lag * G / ((1 - U) T - G).
-    catch_s = lag_s * block_s / (_room_s(measured) - block_s)
-    num_blocks = ceil((lag_s + catch_s) / measured.rate("period_s"))
-    catch = Term("catch up", catch_s, f"{num_blocks} block{'' if num_blocks == 1 else 's'} of {seconds_text(block_s)}")
-    return Reckoning((aside, snapshot, check, catch), _meeting(measured))
+    turn_s = period_s - _room_s(measured)
+    turn = Term("turn", turn_s, "until the blocks of the worlds there let it be installed")
+    since = (aside, snapshot, check, turn)
+    catch = _catch_up(measured, fsum(term.seconds for term in since))
+    return Reckoning((boundary, *since, catch), _meeting(measured))
+
+
+def _catch_up(measured: Measured, lag_s: float) -> Term:
+    """Return what a follower takes that begins so long after its boundary.
+
+    Its first block waits for those of the worlds there. Of what was played meanwhile the last period's has not left.
+    The rest it makes up for, and while it does, more is played: a series whose sum is lag * G / ((1 - U) T - G).
+    """
+    block_s, period_s, room_s = measured.rate("block_s"), measured.rate("period_s"), _room_s(measured)
+    made_up_s = max(0.0, lag_s - period_s) * block_s / (room_s - block_s)
+    took_s = period_s - room_s + block_s + made_up_s
+    num_blocks = ceil((lag_s + took_s) / period_s)
+    blocks = f"{num_blocks} block{'' if num_blocks == 1 else 's'} of {seconds_text(block_s)}"
+    return Term("catch up", took_s, f"{blocks}, in {seconds_text(room_s)} of every {seconds_text(period_s)}")
 
 
 def _meeting(measured: Measured) -> Way:
