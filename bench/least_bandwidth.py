@@ -202,9 +202,9 @@ def page(found: Mapping[str, Any]) -> str:
             "(bench/results/move-h200.json, matrix-h200.json). Bytes follow from the model's geometry",
             "([matrix.md](matrix.md)). The rate of rows is that of `bench.gpu_rows`: 6.0 ms for the latents scope.",
             "What a block takes beside others' is one in ten of two worlds' while a third one was followed there, and",
-            f"its turn at the engine, {TURN_S * 1e3:.1f} ms (two H200s, bench/results/pair-h200x2.json). Their lists lie",
-            "evenly in a period. A replay over 10 Gb/s to that worker was admitted by what blocks take to be computed,",
-            "and had not caught up after 60 s.",
+            f"its turn at the engine, {TURN_S * 1e3:.1f} ms (two H200s, bench/results/pair-h200x2.json). Their lists",
+            "lie evenly in a period. A replay over 10 Gb/s to that worker was admitted by what blocks take to be",
+            "computed, and had not caught up after 60 s.",
         )
     )
     parts += _tried()
