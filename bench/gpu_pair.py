@@ -8,7 +8,8 @@ table. With ``--preset matrix-tiny --gpus 0,1`` all but what needs the devices i
 
     latents    a verified move between two processes, beside every other way to bring as many bytes across
     play       complete sessions under play, moved in both directions at once; their records computed anew
-    links      moves over 100, 25, 10 and 1 Gb/s, as admission chooses, to and from a worker where two others play
+    links      moves over 100, 25, 10 and 1 Gb/s, as admission chooses
+    crowd      replays to and from a worker where two others play, whose lists lie evenly in a period
     alike      canary and environment of two workers; a forced difference
     tests      those of tests/gpu that want two
     doctor     every path between two GPUs, both ways
@@ -24,13 +25,16 @@ from pathlib import Path
 from typing import Any
 
 from bench.gpu_all import WORLDMOVE, Step, take
-from bench.pair_goals import rows, text
+from bench.pair_goals import RESIDENTS, rows, text
 
-USUAL = ("latents", "play", "links", "alike", "tests", "doctor")
+USUAL = ("latents", "play", "links", "crowd", "alike", "tests", "doctor")
 SMALL = "python:tests.worker.device_engine:build_cuda"
 """An engine that is quick to start, for the worker that is set otherwise."""
 LINKS = "any@100gbit*4,any@25gbit*4,any@10gbit*4,any@1gbit*4"
-IN_FILES = ("links",)
+CROWD = "replay@100gbit*6,replay@50gbit*4"
+"""What is left beside two worlds makes up for little: over slower paths no replay to them is admitted
+(docs/bandwidth.md)."""
+IN_FILES = ("links", "crowd")
 """Steps that write a file of their own."""
 
 
@@ -71,7 +75,10 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--replay-s", type=float, default=120.0, help="computing their records anew ends by then")
     options.add_argument("--after", type=int, default=50, help="blocks played on after the last move")
     options.add_argument("--links", default=LINKS, help="as `bench.under_play --ways`")
-    options.add_argument("--links-s", type=float, default=75.0, help="no move over a link ends later than this")
+    options.add_argument("--links-s", type=float, default=150.0, help="no move over a link ends later than this")
+    options.add_argument("--links-residents", type=int, default=0, help="worlds that play at the second worker then")
+    options.add_argument("--crowd", default=CROWD, help="the same beside two worlds at the second worker")
+    options.add_argument("--crowd-s", type=float, default=45.0, help="no such move ends later than this")
     options.add_argument("--budget", type=float, default=580.0, help="seconds for all of it")
     return options.parse_args(arguments)
 
@@ -105,16 +112,8 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
             prints_result=True,
             needs_s=options.play_s + options.replay_s + 80,
         ),
-        Step(
-            name="links",
-            command=(
-                *(*python, "bench.under_play", "--engine", engine, *gpus, "--ways", options.links),
-                *("--residents", "2", "--control-blocks", "12", "--within-s", str(options.links_s)),
-                *("--record", f"{folder}/links.record", "--out", f"{folder}/links.json"),
-            ),
-            limit_s=options.links_s + 90,
-            needs_s=options.links_s + 45,
-        ),
+        _played("links", options, folder, (options.links, options.links_residents, options.links_s)),
+        _played("crowd", options, folder, (options.crowd, RESIDENTS, options.crowd_s)),
         Step(
             name="alike",
             command=(
@@ -138,6 +137,22 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
             prints_result=True,
         ),
     ]
+
+
+def _played(name: str, options: argparse.Namespace, folder: Path, of: tuple[str, int, float]) -> Step:
+    """Return a step of moves under play. ``of``: by which ways, beside how many worlds, and within how many seconds."""
+    ways, residents, within_s = of
+    return Step(
+        name=name,
+        command=(
+            *(sys.executable, "-m", "bench.under_play", "--engine", f"reference:{options.preset}"),
+            *("--gpus", options.gpus, "--ways", ways, "--residents", str(residents), "--apart"),
+            *("--control-blocks", "12", "--within-s", str(within_s)),
+            *("--record", f"{folder}/{name}.record", "--out", f"{folder}/{name}.json"),
+        ),
+        limit_s=within_s + 90,
+        needs_s=within_s + 45,
+    )
 
 
 def with_files(found: Mapping[str, Any], folder: Path) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from bench import under_play
 from bench.gpu_pair import joined, options_of, steps, with_files
 from bench.pair_goals import LINKS, rows, text
+from bench.ways import ways_of
 
 
 def a_run() -> dict[str, Any]:
@@ -34,6 +36,10 @@ def a_run() -> dict[str, Any]:
         "links": {
             "summary": {
                 "ways": {f"any, {link}": way for link in LINKS},
+            }
+        },
+        "crowd": {
+            "summary": {
                 "strategies": {"replay": 3},
                 "residents": {"n": 2, "during_a_move_to_it": {"n": 8, "late": 0}},
             }
@@ -61,9 +67,9 @@ def test_a_run_that_meets_every_goal_says_so_in_every_row() -> None:
         ("play/replay/equal", False, "every block against a replay"),
         ("links/summary/ways/any, 10gbit/goal_met", False, "pause at 10gbit"),
         ("links/summary/ways/any, 1gbit/moves", 2, "pause at 1gbit"),
-        ("links/summary/residents/during_a_move_to_it/late", 1, "residents' late blocks"),
-        ("links/summary/strategies", {}, "residents' late blocks"),
-        ("links/summary/residents/n", 1, "residents' late blocks"),
+        ("crowd/summary/residents/during_a_move_to_it/late", 1, "residents' late blocks"),
+        ("crowd/summary/strategies", {}, "residents' late blocks"),
+        ("crowd/summary/residents/n", 1, "residents' late blocks"),
         ("alike/alike/differences", [{"field": "device.name"}], "canary and environment"),
         ("alike/alike/canaries_equal", False, "canary and environment"),
         ("alike/refused/names_the_fields", False, "a forced difference"),
@@ -105,6 +111,26 @@ def test_what_a_step_wrote_to_a_file_comes_into_the_one_file_and_its_log_goes(tm
     found = with_files({"steps": steps_ended, "results": {}}, tmp_path)
     assert found["results"] == {"links": {"summary": {}}}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["links.json", "play.log", "tests.log"]
+
+
+def test_of_a_run_whose_links_were_taken_beside_others_those_count() -> None:
+    found = a_run()
+    found["links"]["summary"] |= found.pop("crowd")["summary"]
+    assert all(row.is_met for row in rows(found))
+    found["links"]["summary"]["residents"] = {"n": 0}
+    assert [row.figure for row in rows(found) if row.is_met is None] == ["residents' late blocks in a catch-up"]
+
+
+def test_worlds_that_play_beside_moves_begin_apart_and_their_number_is_told(tmp_path: Path) -> None:
+    options = options_of(["--out", str(tmp_path), "--preset", "matrix-tiny", "--links-residents", "3"])
+    taken = {step.name: step.command for step in steps(options, tmp_path)}
+    for name, residents in (("links", 3), ("crowd", 2)):
+        _, module, *arguments = taken[name][1:]
+        assert module == "bench.under_play"
+        read = under_play.options_of(arguments)
+        assert (read.residents, read.apart, read.engine, read.gpus) == (residents, True, "reference:matrix-tiny", "0,1")
+        assert read.out == f"{tmp_path}/{name}.json"
+        assert ways_of(read.ways)
 
 
 def test_every_step_is_on_both_gpus_and_within_ten_minutes(tmp_path: Path) -> None:
