@@ -65,6 +65,8 @@ class Course:
     opened: list[dict[str, Any]] = field(default_factory=list)
     left_out: list[Ask] = field(default_factory=list)
     edges: list[dict[str, Any]] = field(default_factory=list)
+    rates: dict[str, dict[str, float]] = field(default_factory=dict)
+    """What each worker measured before its hello."""
 
 
 async def course(
@@ -89,7 +91,7 @@ class _Run:
     def __init__(
         self, server: Served, config: CourseConfig, ends_at: float, stage: Stage, note: Callable[[Course], None]
     ) -> None:
-        self.found = Course(period_ms=1000 * server.address.period_s)
+        self.found = Course(period_ms=1000 * server.address.period_s, rates=server.address.rates)
         self._server = server
         self._client = Client(server.address.url)
         self._config = config

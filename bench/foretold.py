@@ -1,8 +1,10 @@
 """The pauses that were recorded, reckoned again in their order: what would each have been expected to be?
 
-    python -m bench.foretold RESULT.json ...        a result of bench.under_play, or of bench.prediction
+    python -m bench.foretold RESULT.json ...        results of bench.under_play
 
-Each move is reckoned with what the moves before it have measured, and with nothing else but what a warm-up says.
+Each move is reckoned with what the moves before it have measured, and with nothing else but what the workers measured
+before their hello: the result says so itself. One of which it does not is given what another file says (``--rates``),
+and what comes out for its first moves is as good as that. Where it came from is part of what is printed.
 """
 
 import argparse
@@ -14,63 +16,77 @@ from pathlib import Path
 from typing import Any
 
 from bench.prediction import errors_of
+from worldmove.errors import UserError
 from worldmove.fleet.lessons import learned, path_rate
 from worldmove.fleet.past import Route
+from worldmove.fleet.warmed_up import Rates, warmed_up
 from worldmove.move.admission import admit
-from worldmove.move.measured import Final, Fixed, Measured
+from worldmove.move.measured import Measured
 from worldmove.move.report import MoveReport, Outcome, PhaseTime
 from worldmove.move.strategy import Strategy
+from worldmove.serve.tempo import horizon_s
 
 BETWEEN_S = 3.0
 """From one move to the next."""
 WORKERS = ("worker-1", "worker-2")
 
-WARMED_UP = Measured(
-    num_bytes=0,
-    source_hash_rate=3540e9,
-    path_rate=None,
-    destination_hash_rate=3540e9,
-    horizon_s=0.65,
-    row_rate=1756e9,
-    copy_rate=900e9,
-    dirty_bytes=1_750_000_000,
-    new_bytes=1_714_000_000,
-    final=Final(
-        num_bytes=649_000_000, window_s=0.06, last_bytes=16_000_000, followed_bytes=1_065_000_000, follow_s=0.06
-    ),
-    period_s=0.48,
-    block_s=0.15,
-    utilisation=0.0,
-    fixed=Fixed(freeze_s=0.002067, install_s=0.001885, commit_s=0.00061, is_measured=True),
-)
-"""About what two workers on one H200 have said before their first move. A run's result does not
-hold what its own have said, so what comes out for the first moves is as good as this is."""
-RATES = {"peer_bytes_per_s": 900e9, "shm_bytes_per_s": 2e9, "tcp_bytes_per_s": 1e9}
-
 
 def main() -> None:
     """Reckon and print."""
+    options = options_of(None)
+    try:
+        for path in options.results:
+            sys.stdout.write(told(path, options.rates))
+    except UserError as error:
+        sys.exit(str(error))
+
+
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
     options = argparse.ArgumentParser("foretold", description=__doc__)
     options.add_argument("results", nargs="+", type=Path)
-    for path in options.parse_args().results:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        rows = foretold([row for row in found["samples"]["moves"] if row["outcome"] == "committed"])
-        sys.stdout.write(json.dumps({"result": str(path), **summary(rows)}, indent=2) + "\n")
-        for row in rows:
-            terms = "  ".join(f"{name} {ms:.1f}" for name, ms in row["terms_ms"].items())
-            expected = float("nan") if row["expected_ms"] is None else row["expected_ms"]
-            sys.stdout.write(f"{row['strategy']:14}{expected:8.1f}{row['pause_ms']:8.1f}   {terms}\n")
+    options.add_argument("--rates", type=Path, help="a file with the rates of a result that has none of its own")
+    return options.parse_args(arguments)
 
 
-def foretold(moves: Sequence[Mapping[str, Any]], warmed_up: Measured = WARMED_UP) -> list[dict[str, Any]]:
-    """Return each move with what it would have been expected to take."""
+def told(path: Path, rates_of: Path | None = None) -> str:
+    """Return what is printed of one result. Raises UserError: nobody says what its workers measured."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    source = path if found["samples"].get("rates") or rates_of is None else rates_of
+    rates = rates_in(json.loads(source.read_text(encoding="utf-8")))
+    if rates is None:
+        raise UserError(f"{source} does not say what its workers measured before their hello; name a file with --rates")
+    rows = foretold([row for row in found["samples"]["moves"] if row["outcome"] == "committed"], rates)
+    said = {"result": str(path), "rates_of": str(source), "rates": rates, **summary(rows)}
+    return "".join([json.dumps(said, indent=2) + "\n", *map(_line, rows)])
+
+
+def rates_in(found: Mapping[str, Any]) -> dict[str, dict[str, float]] | None:
+    """Return what each worker measured, of a result or of a file that says that alone; None where it does not."""
+    rates: dict[str, dict[str, float]] | None = found.get("samples", found).get("rates")
+    return rates or None
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    terms = "  ".join(f"{name} {ms:.1f}" for name, ms in row["terms_ms"].items())
+    expected = float("nan") if row["expected_ms"] is None else row["expected_ms"]
+    return f"{row['strategy']:14}{expected:8.1f}{row['pause_ms']:8.1f}   {terms}\n"
+
+
+def foretold(moves: Sequence[Mapping[str, Any]], rates: Mapping[str, Rates]) -> list[dict[str, Any]]:
+    """Return each move with what it would have been expected to take. ``rates``: of each worker."""
     reports: list[MoveReport] = []
     rows = []
     for number, move in enumerate(moves):
         now = BETWEEN_S * number
         report = report_of(move, now)
         route = Route(source=report.source, destination=report.destination, transport=report.transport)
-        known = replace(warmed_up, num_bytes=report.num_bytes, path_rate=path_rate(route, reports, RATES, now))
+        there = rates[report.destination]
+        known = replace(
+            known_of(rates[report.source], there),
+            num_bytes=report.num_bytes,
+            path_rate=path_rate(route, reports, there, now),
+        )
         strategy = Strategy(report.strategy)
         verdict = admit(learned(known, strategy, route, reports, now), strategy)
         rows.append(
@@ -84,6 +100,17 @@ def foretold(moves: Sequence[Mapping[str, Any]], warmed_up: Measured = WARMED_UP
         )
         reports.append(report)
     return rows
+
+
+def known_of(here: Rates, there: Rates) -> Measured:
+    """Return what was known before any move of two workers where nobody else played.
+
+    ``commit_s``: what the ledger took, where a file says that too.
+    """
+    found = warmed_up(here, there)
+    horizon = horizon_s(here["period_s"], [here["block_s"]])
+    fixed = replace(found.fixed, commit_s=there.get("commit_s", found.fixed.commit_s))
+    return replace(found, horizon_s=horizon, utilisation=0.0, fixed=fixed)
 
 
 def report_of(move: Mapping[str, Any], started_at: float) -> MoveReport:

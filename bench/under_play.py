@@ -62,7 +62,9 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
 def keep(recorder: Recorder, out: Path, found: Course) -> None:
     """Write the moves that there are by now: whoever ends a run early has that much."""
     recorder.keep(
-        {"moves": len(found.made), "is_whole": False}, {"moves": [move_row(made) for made in found.made]}, out
+        {"moves": len(found.made), "is_whole": False},
+        {"moves": [move_row(made) for made in found.made], "rates": found.rates},
+        out,
     )
 
 

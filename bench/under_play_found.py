@@ -148,6 +148,7 @@ def samples_of(found: Course) -> dict[str, Any]:
             {"with_moves": each.with_moves, "blocks": list(each.blocks), "span_s": [round(at, 3) for at in each.span]}
             for each in found.segments
         ],
+        "rates": found.rates,
         "blocks": [[_row(arrival) for arrival in world] for world in found.arrivals],
     }
 

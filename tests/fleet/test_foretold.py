@@ -14,7 +14,8 @@ RECORDED = Path(__file__).with_name("recorded_moves.json")
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, Any]]:
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return foretold([{**move, "num_bytes": recorded["num_bytes"]} for move in recorded["moves"]])
+    moves = [{**move, "num_bytes": recorded["num_bytes"]} for move in recorded["moves"]]
+    return foretold(moves, recorded["rates"])
 
 
 def allowances(rows: list[dict[str, Any]], told: str) -> list[float]:

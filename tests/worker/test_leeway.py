@@ -30,7 +30,7 @@ def foretold(phases: list[float], block_s: float, snapshot_s: float) -> Verdict:
         path_rate=FAST.num_bytes / snapshot_s,
         period_s=PERIOD_S,
         block_s=block_s,
-        utilisation=load.share(block_s) + load.unused(block_s),
+        utilisation=load.taken(block_s),
         patience_s=PATIENCE_S,
     )
     return admit(measured, Strategy.REPLAY)
@@ -152,7 +152,7 @@ def test_one_world_more_never_leaves_a_follower_more_time(phases: list[int], loa
         Load(period_s=PERIOD_S, block_s=block_s, own=len(of), ages_s=tuple(phase / 100 * PERIOD_S for phase in of))
         for of in (phases, [*phases, one_more])
     )
-    assert many.share(block_s) + many.unused(block_s) >= few.share(block_s) + few.unused(block_s) - 1e-9
+    assert many.taken(block_s) >= few.taken(block_s) - 1e-9
 
 
 def test_of_a_worker_where_nobody_plays_nothing_goes_by() -> None:

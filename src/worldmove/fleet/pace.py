@@ -113,6 +113,10 @@ class Load:
             return 1.0
         return (self.own + self._num_elsewhere) * block_s / self.period_s
 
+    def taken(self, block_s: float) -> float:
+        """Return the share of its worker's time that no further world can have, where a block takes so long."""
+        return self.share(block_s) + self.unused(block_s)
+
     def unused(self, block_s: float) -> float:
         """Return the share of its worker's time that the rule for spare blocks lets go by, where a block takes so long.
 

@@ -14,10 +14,11 @@ from worldmove.fleet.past import Route
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.routes import Routes
 from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.warmed_up import warmed_up
 from worldmove.fleet.wish import Wish
 from worldmove.fleet.workers import WorkerRecord, WorkerTable
 from worldmove.move.choice import choose
-from worldmove.move.measured import Final, Fixed, Measured
+from worldmove.move.measured import Fixed, Measured
 from worldmove.move.strategy import Strategy
 from worldmove.state.environment import Environment
 
@@ -90,25 +91,18 @@ class Planner:
     def _of_pair(
         self, session: str, source: WorkerRecord, destination: WorkerRecord, route: Route, num_bytes: int
     ) -> Measured:
-        here, there = _rates(source), _rates(destination)
-        reports, now = self._history.reports(), self._wall_clock()
-        load, period_s = self._workers.load(destination, session), there.get("period_s")
-        computed_s = load.block_s or destination.block_s or there.get("block_s")
+        there, reports = _rates(destination), self._history.reports()
+        found = warmed_up(_rates(source), there)
+        load = self._workers.load(destination, session)
+        computed_s = load.block_s or destination.block_s or found.block_s
         block_s = None if computed_s is None else computed_s + destination.turn_s
-        return Measured(
+        return replace(
+            found,
             num_bytes=num_bytes,
-            source_hash_rate=here.get("hash_bytes_per_s"),
-            path_rate=path_rate(route, reports, there, now),
-            destination_hash_rate=there.get("hash_bytes_per_s"),
+            path_rate=path_rate(route, reports, there, self._wall_clock()),
             horizon_s=self._gateway().horizon_s(session),
-            row_rate=_lesser(here.get("row_bytes_per_s"), there.get("row_bytes_per_s")),
-            copy_rate=_lesser(here.get("copy_bytes_per_s"), there.get("copy_bytes_per_s")),
-            dirty_bytes=_count(here.get("dirty_bytes")),
-            new_bytes=_count(here.get("new_bytes")),
-            final=_final(here, there),
-            period_s=period_s,
             block_s=block_s,
-            utilisation=None if not period_s or block_s is None else load.share(block_s) + load.unused(block_s),
+            utilisation=load.taken(block_s) if found.period_s and block_s is not None else None,
             patience_s=self._config.patience_s,
             still_s=self._config.still_s,
             num_slots_free=destination.slots_free,
@@ -116,59 +110,22 @@ class Planner:
             environment_differs=_differs(source, destination),
             same_worker=source.name == destination.name,
             ledger_healthy=self._desk.failure is None,
-            fixed=_to_start_with(source, destination, self._desk.took_s),
+            fixed=_to_start_with(found.fixed, source, destination, self._desk.took_s),
         )
 
 
-def _to_start_with(source: WorkerRecord, destination: WorkerRecord, ledger_s: float | None) -> Fixed:
-    """Return what is reckoned with before any move: how the two workers' own warm-ups have frozen and installed.
+def _to_start_with(start: Fixed, source: WorkerRecord, destination: WorkerRecord, ledger_s: float | None) -> Fixed:
+    """Return what is reckoned with before any move: the warm-ups' word, and what is measured while the workers play.
 
-    And how long words are on their way to both, as their last beats were. ``ledger_s``: what the ledger took for its
-    last operation, as a commit is one: asked for, and answered.
+    That is how long words are on their way to both, as their last beats were. ``ledger_s``: what the ledger took for
+    its last operation, as a commit is one: asked for, and answered.
     """
-    here, there = _rates(source), _rates(destination)
-    way_s = (source.way_s + destination.way_s) / 2
-    start = Fixed(boundary_s=way_s)
-    if ledger_s is not None:
-        start = replace(start, commit_s=ledger_s + destination.way_s)
-    if "freeze_s" not in here or "install_s" not in there:
-        return start
-    return replace(
-        start,
-        freeze_s=here["freeze_s"],
-        install_s=there["install_s"],
-        is_measured=True,
-        of="to start with: as it took in the workers' warm-ups",
-    )
+    start = replace(start, boundary_s=(source.way_s + destination.way_s) / 2)
+    return start if ledger_s is None else replace(start, commit_s=ledger_s + destination.way_s)
 
 
 def _rates(worker: WorkerRecord) -> dict[str, float]:
     return dict(worker.hello.rates) if worker.hello else {}
-
-
-def _lesser(here: float | None, there: float | None) -> float | None:
-    """Return the slower of the two ends' rates: each does its part."""
-    return None if here is None or there is None else min(here, there)
-
-
-def _final(here: dict[str, float], there: dict[str, float]) -> Final | None:
-    """Return what an engine called final before its canary's block ended; None of one that says nothing.
-
-    With what the other end's has computed by itself, and computed right, of what that block had handed on.
-    """
-    if "final_bytes" not in here:
-        return None
-    return Final(
-        num_bytes=int(here["final_bytes"]),
-        window_s=here["final_window_s"],
-        last_bytes=int(here["final_last_bytes"]),
-        followed_bytes=int(here.get("followed_bytes", 0.0)) if "follow_s" in there else 0,
-        follow_s=there.get("follow_s", 0.0),
-    )
-
-
-def _count(measured: float | None) -> int | None:
-    return None if measured is None else int(measured)
 
 
 def _differs(source: WorkerRecord, destination: WorkerRecord) -> tuple[str, ...]:

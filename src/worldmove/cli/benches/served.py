@@ -23,11 +23,13 @@ STOP_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where a server answers, and how its engine's blocks are cut."""
+    """Where a server answers, how its engine's blocks are cut, and what its workers measured before their hello."""
 
     url: str
     frames_per_block: int
     period_s: float
+    rates: dict[str, dict[str, float]]
+    """By worker."""
 
 
 class Served:
@@ -89,7 +91,10 @@ async def _until_closed(config: ServerConfig, connection: Connection) -> None:
         tap, port = listen(house.gateway)
         house.controller.attach(port)
         spec = house.gateway.config.live.spec
-        connection.send(Address(url=house.url, frames_per_block=spec.frames_per_block, period_s=spec.period_s))
+        rates = {view.name: dict(view.rates) for view in house.controller.workers()}
+        connection.send(
+            Address(url=house.url, frames_per_block=spec.frames_per_block, period_s=spec.period_s, rates=rates)
+        )
         await _answer(connection, tap)
 
 
