@@ -92,3 +92,27 @@ def test_the_sheet_keeps_to_the_terminals_width(width: int) -> None:
 def test_what_a_server_says_is_shown_and_not_obeyed() -> None:
     evil = plan_of(MEASURED) | {"session": "s-\x1b[2J[bold]1[/bold]"}
     assert lines(evil)[0].startswith("s-\\x1b[2J[bold]1[/bold]: a to b")
+
+
+def test_of_a_replay_every_term_before_the_pause_has_its_unit_and_what_it_is_of() -> None:
+    told = lines(plan_of(MEASURED))[lines(plan_of(MEASURED)).index("replay") :]
+    said = {name: next(line for line in told if line.strip().startswith(name)) for name in BEFORE}
+    assert all(" ms " in line or " s " in line for line in said.values())
+    assert said["catch up"].endswith("of 100 ms, in 400 ms of every 500 ms")
+    assert said["turn"].split()[1:3] == ["100", "ms"]  # a fifth of a period of half a second
+
+
+def test_of_a_replay_that_would_never_catch_up_the_terms_are_told_up_to_where_it_would_follow() -> None:
+    plan = plan_of(replace(MEASURED, utilisation=0.9))
+    (replay,) = [found for found in plan["strategies"] if found["strategy"] == "replay"]
+    assert [term["name"] for term in replay["before"]] == BEFORE[:-1]
+    assert all(term["ms"] > 0 and term["how"] for term in replay["before"])
+    assert (replay["pause"], replay["pause_ms"], replay["before_ms"], replay["slack_ms"]) == ([], None, None, None)
+    told = "\n".join(lines(plan, width=200))
+    assert "a block takes 100 ms there, and its own worlds leave 50.0 ms for another one in the 500 ms between" in told
+    assert "It would take blocks of 49.9 ms at the destination (now 100 ms)" in told
+    assert "next boundary" in told
+    assert (plan["measured"]["block_s"], plan["measured"]["utilisation"]) == (0.1, 0.9)
+
+
+BEFORE = ["next boundary", "aside", "snapshot", "check", "turn", "catch up"]

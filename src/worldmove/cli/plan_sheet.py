@@ -58,7 +58,7 @@ def _details(plan: Fields) -> Iterator[RenderableType]:
         yield Padding(Text(_name(found), style="bold"), (1, 0, 0, 0))
         if not found["admitted"]:
             yield from _why_not(found)
-        if found["pause"]:
+        if found["before"] or found["pause"]:
             yield Padding(_terms(found), (0, 0, 0, 2))
 
 

@@ -66,7 +66,11 @@ def admit(measured: Measured, strategy: Strategy = Strategy.BOUNDARY_COPY) -> Ve
     forbidden = RECKONERS[strategy].forbidden(measured)
     if forbidden is not None:
         return Verdict(
-            strategy=strategy, horizon_s=measured.horizon_s, reason=forbidden.reason, detail=forbidden.detail
+            strategy=strategy,
+            horizon_s=measured.horizon_s,
+            before=forbidden.before,
+            reason=forbidden.reason,
+            detail=forbidden.detail,
         )
     return _compared(measured, strategy)
 

@@ -59,10 +59,11 @@ HARDLY = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
-    """What forbids a strategy whatever the horizon: a word, and a sentence with its numbers."""
+    """What forbids a strategy whatever the horizon: a word, a sentence with its numbers, and the terms up to there."""
 
     reason: str
     detail: str
+    before: tuple[Term, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ def _cannot_replay(measured: Measured) -> Hindrance | None:
         f"a block takes {seconds_text(block_s)} there, and its own worlds leave {seconds_text(room_s)} for another one "
         f"in the {seconds_text(measured.rate('period_s'))} between two blocks, so it would never catch up"
     )
-    return Hindrance("falls_behind", detail)
+    return Hindrance("falls_behind", detail, before=_until_it_follows(measured))
 
 
 def _room_s(measured: Measured) -> float:
@@ -260,6 +261,13 @@ def _room_s(measured: Measured) -> float:
 
 
 def _replay(measured: Measured) -> Reckoning:
+    boundary, *since = _until_it_follows(measured)
+    catch = _catch_up(measured, fsum(term.seconds for term in since))
+    return Reckoning((boundary, *since, catch), _meeting(measured))
+
+
+def _until_it_follows(measured: Measured) -> tuple[Term, ...]:
+    """Return the terms until a follower may begin: the first one until its boundary, the others since."""
     size, period_s = measured.num_bytes, measured.rate("period_s")
     boundary = Term("next boundary", period_s, "the source's, at most")
     aside = Term("aside", size / measured.rate("copy_rate"), "a snapshot within the source's memory")
@@ -268,9 +276,7 @@ def _replay(measured: Measured) -> Reckoning:
     check = Term("check", check_s, "the snapshot, installed and verified")
     turn_s = period_s - _room_s(measured)
     turn = Term("turn", turn_s, "until the blocks of the worlds there let it be installed")
-    since = (aside, snapshot, check, turn)
-    catch = _catch_up(measured, fsum(term.seconds for term in since))
-    return Reckoning((boundary, *since, catch), _meeting(measured))
+    return boundary, aside, snapshot, check, turn
 
 
 def _catch_up(measured: Measured, lag_s: float) -> Term:

@@ -104,7 +104,7 @@ class Phase(Answer):
 
 class Term(Answer):
     name: str
-    ms: float
+    ms: float = Field(description="Milliseconds.")
     how: str = Field(description="What of, in a few words.")
 
 
@@ -119,7 +119,7 @@ class StrategyPlan(Answer):
     spread_ms: float = Field(description="By how much one in ten of its last moves took longer than their median.")
     slack_ms: float | None = Field(description="What is left of the horizon; below zero, what is missing.")
     pause: list[Term]
-    before: list[Term]
+    before: list[Term] = Field(description="Also of a replay that would never catch up: until it would follow.")
 
 
 class Plan(Answer):
