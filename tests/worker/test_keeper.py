@@ -1,7 +1,8 @@
 """A snapshot from one worker to another: it counts when its blocks have left, is proven twice, and is played from."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Cancel, Gone, Reserved
 from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker import keeper
+from worldmove.worker.background import AGAIN_S
 from worldmove.worker.messages import (
     Beat,
     BlockDone,
@@ -169,6 +171,55 @@ def test_a_path_that_does_not_let_go_of_a_slot_keeps_it_out_of_use(monkeypatch: 
         assert (copies.slots_free, copies.slots_quarantined) == (1, 1)
 
     on(trial)
+
+
+@pytest.mark.parametrize("at", ["connect", "pull", "close", "close again"])
+def test_a_session_that_is_closed_while_its_snapshot_is_fetched_costs_no_slot(
+    monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Wherever that ends it, and however often: the slot is given back once its path has let go of it."""
+    goes_on, reached = asyncio.Event(), list[str]()
+
+    async def waits_at(place: str) -> None:
+        reached.append("close again" if place in reached else place)
+        if reached[-1] == at:
+            thread = asyncio.create_task(goes_on.wait())
+            cancelled: asyncio.CancelledError | None = None
+            while not thread.done():
+                try:
+                    await asyncio.shield(thread)
+                except asyncio.CancelledError as error:
+                    cancelled = error  # as a thread's work does, it goes on to its end
+            if cancelled is not None:
+                raise cancelled
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        for place, of in (("connect", Loopback), ("pull", LoopbackChannel), ("close", LoopbackChannel)):
+            monkeypatch.setattr(of, place, _first(partial(waits_at, place), getattr(of, place)))
+        taken = await pair.taken()
+        other = bytes(32) if at == "close again" else NONCE  # what has come is not what was proven
+        pair.b.worker.take(Keep(session="s-1", request=1, snapshot=taken.snapshot, transport="loopback", nonce=other))
+        await pair.settle()
+        pair.b.worker.take(Close(session="s-1"))
+        await asyncio.sleep(3 * AGAIN_S)
+        assert (reached[-1], pair.b.copies().slots_free) == (at, 1)
+        goes_on.set()
+        await asyncio.sleep(3 * AGAIN_S)
+        copies = pair.b.copies()
+        assert (copies.slots_free, copies.slots_quarantined, pair.b.of(Fault)) == (2, 0, [])
+
+    on(trial)
+
+
+def _first(
+    before: Callable[[], Awaitable[None]], after: Callable[..., Awaitable[Any]]
+) -> Callable[..., Awaitable[Any]]:
+    async def both(*given: Any) -> Any:
+        await before()
+        return await after(*given)
+
+    return both
 
 
 def test_what_nobody_expects_is_not_kept() -> None:

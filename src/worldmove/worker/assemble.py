@@ -89,7 +89,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     beats = Beats()
     protecting = Protecting(
         copies=copies,
-        keeper=_keeper(host, pool, tools, copies, drivers),
+        keeper=_keeper(host, pool, tools, copies, drivers, containment),
         snapshots=Snapshots(host=host, copies=copies),
         background=background,
         containment=containment,
@@ -133,7 +133,9 @@ def _tools(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges
     )
 
 
-def _keeper(host: Host, pool: SlotPool, tools: Tools, copies: CopyTable, drivers: Drivers) -> Keeper:
+def _keeper(
+    host: Host, pool: SlotPool, tools: Tools, copies: CopyTable, drivers: Drivers, containment: Containment
+) -> Keeper:
     """Return who keeps other workers' snapshots: what it revives is played as a copy that a failover may take."""
     return Keeper(
         host=host,
@@ -142,6 +144,7 @@ def _keeper(host: Host, pool: SlotPool, tools: Tools, copies: CopyTable, drivers
         table=copies.kept,
         copies=copies,
         play=lambda copy, next_block: drivers.play(copy, retired_at=next_block, waits_for_failover=True),
+        beside=containment.beside,
     )
 
 

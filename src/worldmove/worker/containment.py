@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from worldmove.errors import WorldMoveError
 from worldmove.move.sayable import said
 from worldmove.worker.background import Background
 from worldmove.worker.messages import Fault
@@ -42,6 +43,18 @@ class Containment:
         return self._background.start(
             f"{task} {session}", work, contained=lambda error: self.failed(task, session, error)
         )
+
+    def beside(self, task: str, session: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run what a session's part here has no share in any more, under the name "task session".
+
+        What a path cannot do is no failure of ours: whoever waits for it hears of it.
+        """
+
+        def contained(error: BaseException) -> None:
+            if not isinstance(error, WorldMoveError):
+                self.report(task, session, error)
+
+        return self._background.start(f"{task} {session}", work, contained=contained)
 
     @contextmanager
     def of(self, task: str, session: str, *, is_over: bool = False) -> Iterator[None]:

@@ -9,7 +9,7 @@ A snapshot that has changed since it was proven, or that is not installed as it 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -53,14 +53,19 @@ class Keeper:
         table: KeptTable,
         copies: CopyTable,
         play: Callable[[SessionCopy, int], None],
+        beside: Callable[[str, str, Coroutine[Any, Any, None]], "asyncio.Task[None]"],
     ) -> None:
-        """``play`` drives a copy that is installed here as a retired one; it is needed until that block has left."""
+        """``play`` drives a copy that is installed here as a retired one; it is needed until that block has left.
+
+        ``beside`` runs a task of a session, whatever becomes of who has begun it.
+        """
         self.table = table
         self._host = host
         self._pool = pool
         self._tools = tools
         self._copies = copies
         self._play = play
+        self._beside = beside
 
     async def keep(self, asked: Keep) -> Kept | NotDone:
         """Pull and prove a snapshot, and let an older one go. What cannot be met is answered."""
@@ -141,10 +146,8 @@ class Keeper:
         except BaseException:
             slot.enter(SlotState.QUARANTINED)
             self._copies.report_soon()
-            if channel is not None:
-                await channel.close()  # a path that does not let go keeps the slot
-            slot.enter(SlotState.FREE)
-            self._copies.report_soon()
+            # Whoever ends this keeping, once more say, does not end that: nobody else gives the slot back.
+            await asyncio.shield(self._beside("release", asked.session, self._release(slot, channel)))
             raise
         return KeptState(
             epoch=facts.epoch,
@@ -155,6 +158,13 @@ class Keeper:
             proof=theirs,
             nonce=asked.nonce,
         )
+
+    async def _release(self, slot: Slot, channel: Channel | None) -> None:
+        """Give a slot back once its path has let go of it: one that does not keeps it."""
+        if channel is not None:
+            await channel.close()
+        slot.enter(SlotState.FREE)
+        self._copies.report_soon()
 
     async def _land(self, channel: Channel, slot: Slot, wanted: Sequence[Extent]) -> None:
         """Pull every byte, and close the window."""
