@@ -392,10 +392,30 @@ def test_a_snapshot_that_nothing_can_replace_is_let_go_before_it_is_too_old_to_b
     assert directed(course).trace.counts["lost"] == 0
 
 
-async def _fill(house: House) -> list[str]:
-    """Take every slot that is free at the workers which do not play the session."""
+def test_a_keeper_that_has_no_room_any_more_is_replaced_by_one_that_has() -> None:
+    """A newer snapshot lies beside the older one for a moment, so it is kept where there is room for that."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        full, old = kept(stage) or ("", 0)
+        filled = await stage.server.ask(lambda house: _fill(house, full))
+        await until(stage, lambda: (kept(stage) or ("", 0))[1] >= old + 12, "it is renewed as before")
+        keeper, block = kept(stage) or ("", 0)
+        assert (keeper not in ("worker-1", full), block <= old + 20, holds(stage, full)) == (True, True, False)
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        stage.watch.is_ending = True
+        for name in filled:
+            await close(stage, name)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+async def _fill(house: House, *workers: str) -> list[str]:
+    """Take every slot that is free at some workers: those which do not play the session, if none is named."""
     names = []
-    for worker in ("worker-2", "worker-3"):
+    for worker in workers or ("worker-2", "worker-3"):
         while next(view for view in house.controller.workers() if view.name == worker).slots_free:
             names.append((await house.desk.open(seed=house.ids.next_seed(), on=worker)).name)
             await asyncio.sleep(0.05)

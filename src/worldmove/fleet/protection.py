@@ -248,7 +248,7 @@ class Protection:
     def _expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
         """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
         row = self._books.desk.row(record.name)
-        if record.keeper is None or row is None or not self._is_good(record.keeper, row):
+        if record.keeper is None or row is None or not self._is_good(record.keeper, row) or self._is_full(record):
             keeper = self._chosen(record, owner)
             self._keep_instead(record, (keeper.name, keeper.incarnation))
         else:
@@ -264,6 +264,11 @@ class Protection:
             self._books.gateway().linked_again(record.name, keeper.name, next_block)
         return keeper
 
+    def _is_full(self, record: SessionRecord) -> bool:
+        """Whether a session's keeper has no room for a newer snapshot beside the older: another may have some."""
+        keeper = None if record.keeper is None else self._books.workers.find(record.keeper[0])
+        return keeper is not None and keeper.slots_free == 0
+
     def _keep_instead(self, record: SessionRecord, keeper: tuple[str, int]) -> None:
         """Have another keep snapshots. What the earlier one may still come to keep counts until another is kept."""
         before, earlier = record.keeper, list(record.earlier_keepers)
@@ -274,7 +279,10 @@ class Protection:
         record.keeper = keeper
 
     def _chosen(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
-        """Return the worker with most room that computes as the owner does: first of all one that keeps it already."""
+        """Return the worker with most room that computes as the owner does: first of all one that keeps it already.
+
+        It has to hold the newer one beside the older: of those without room one is asked only where nobody has any.
+        """
         mine = Environment(fields=owner.hello.environment if owner.hello else {})
         able = [
             worker
@@ -288,7 +296,8 @@ class Protection:
         if not keeping and not roomy:
             why = f"No other worker has room for a snapshot of {record.name}, and computes as {owner.name} does."
             raise UserError(why, code="no_slot" if able else "no_keeper", status=409)
-        return max(keeping or roomy, key=lambda worker: worker.slots_free)
+        best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
+        return max(best, key=lambda worker: worker.slots_free)
 
     def _transport(self, owner: WorkerRecord, keeper: WorkerRecord) -> str:
         rates = [worker.hello.rates if worker.hello else {} for worker in (owner, keeper)]
