@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -43,11 +44,13 @@ async def play(
 ) -> None:
     """Serve one connection from its handshake to its end. ``on_closed`` hears the code if this end closes it."""
     await websocket.accept()
-    player = Player(FrameworkSocket(websocket), limits=desk.limits)
+    socket = FrameworkSocket(websocket)
+    player = Player(socket, limits=desk.limits)
     try:
         desk.join(session, player, controls=controls, received=received)
     except UserError as error:
-        await websocket.close(CloseCode.NO_SESSION, str(error)[:120])
+        with suppress(ConnectionError):  # who has gone already is told nothing
+            await socket.close(CloseCode.NO_SESSION, str(error)[:120])
         return
     reading = asyncio.create_task(_read(websocket, desk, session, player))
     try:
