@@ -1,6 +1,7 @@
 """Moves whose state goes ahead in rounds while it is played: what is found again, what is pulled, what goes wrong."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
@@ -211,7 +212,9 @@ def test_what_a_round_brings_damaged_is_found_at_the_boundary_and_pulled() -> No
     tell(story, transports=paths)
 
 
-def test_what_the_boundary_brings_damaged_ends_the_attempt() -> None:
+@pytest.mark.parametrize("at", [Begin, Ready])
+def test_what_the_boundary_brings_damaged_ends_the_attempt_and_is_named(at: type) -> None:
+    """Also where the boundary is told by what the base has told, which is not what the offer had."""
     paths = tampering()
 
     async def story(fleet: Fleet) -> None:
@@ -219,7 +222,7 @@ def test_what_the_boundary_brings_damaged_ends_the_attempt() -> None:
             if isinstance(message, Boundary):
                 paths["loopback"].damage = lambda pull, into: into.__setitem__(0, into[0] ^ 1)
 
-        play_a_block_at(Ready, fleet)
+        play_a_block_at(at, fleet)
         plays = fleet.on_post
 
         def both(message: AnyMoveMessage) -> None:
@@ -230,6 +233,9 @@ def test_what_the_boundary_brings_damaged_ends_the_attempt() -> None:
         outcome = await fleet.move("A")
         assert outcome.outcomes[1] == "aborted"
         assert last(outcome).reason == "mismatch"
+        assert re.fullmatch(
+            r"groups? 0\b.* of 6 arrived damaged from B over loopback: window\b.*", last(outcome).detail
+        )
         paths["loopback"].damage = lambda pull, into: None
         await is_well_again(fleet)
 

@@ -69,6 +69,8 @@ class Bringing:
         self._landed = landed
         self._still = asyncio.Event()
         self._has_begun = False
+        self._frozen: tuple[Manifest, Placement] | None = None
+        """What the boundary has told, and where it lies."""
         self._open = partial(arrival_in, self._slot.arena, self._channel, number_of(offer.nonce))
         self._is_prompt = is_prompt(self._slot.arena, self._channel)
         self._arrival = self._open() if self._is_prompt and rounds is None else None
@@ -94,7 +96,7 @@ class Bringing:
     async def run(self, boundary: Boundary) -> tuple[Capture, MoveProof]:
         """Return what is installed, and its digests. Raises GaveUpError and what ``Incoming.run`` does."""
         preview = self._preview if self._rounds is None else self._rounds.preview or self._preview
-        manifest, placement = hear(preview, boundary.manifest, boundary.placement)
+        manifest, placement = self._frozen = hear(preview, boundary.manifest, boundary.placement)
         if preview is None or placement != preview.places or not is_same(manifest.storages, preview.manifest.storages):
             check_placement(manifest, placement, self._slot.arena.size)
         if not self._is_prompt:
@@ -111,23 +113,25 @@ class Bringing:
         if self._arrival is not None:
             self._arrival.abandon()
 
-    async def read_again(self, manifest: Manifest, placement: Placement, block: int) -> MoveProof | None:
-        """Bring all of it once more, of an attempt that has failed; return the digests of it as it lies there.
+    async def reads_as(self, proven: MoveProof, block: int) -> bool:
+        """Whether all of it, of an attempt that has failed, is as was proven when it is brought once more.
 
-        None where nothing was pulled before the boundary, or it cannot be had.
+        False where nothing was pulled before the boundary, or it cannot be had.
         """
-        if not self._has_begun:
-            return None
+        if not self._has_begun or self._frozen is None:
+            return False
+        manifest, placement = self._frozen
         try:
             async with asyncio.timeout(AGAIN_S):
                 again = self._arrival = self._open()
                 await again.start(extents(manifest, placement))
                 await again.landed(AGAIN_S)
                 capture = await self._attempt.host.blocking(partial(landed, manifest, placement, self._slot.arena))
-                return await self._prove(capture, block, None)
+                found = await self._prove(capture, block, None)
         except (TransportError, TimeoutError):
             self.abandon()
-            return None
+            return False
+        return not found.compare(proven, manifest)
 
     async def _arrived(
         self, arrival: Arrival, wanted: Sequence[Extent], manifest: Manifest, placement: Placement, block: int

@@ -291,12 +291,7 @@ class Incoming:
 
     async def _reads_as_proven(self, proof: Proof) -> bool:
         """Whether what was begun to be read before the boundary is as the source has proven it when it is read anew."""
-        bringing, boundary = self._bringing, self._boundary.said
-        if bringing is None or boundary is None:
-            return False
-        manifest, placement = hear(self._preview, boundary.manifest, boundary.placement)
-        again = await bringing.read_again(manifest, placement, proof.block)
-        return again is not None and not again.compare(said_by(proof), manifest)
+        return self._bringing is not None and await self._bringing.reads_as(said_by(proof), proof.block)
 
     def _give_up(self, said: str) -> NoReturn:
         """What is installed is not what was frozen: a path lied, or an engine does not repeat itself."""
