@@ -171,6 +171,26 @@ def test_a_copy_that_takes_over_has_a_snapshot_only_once_it_has_replayed_what_wa
     played(run)
 
 
+@pytest.mark.parametrize("phase", [CopyPhase.FREEING, CopyPhase.FROZEN, CopyPhase.SUPERSEDED])
+def test_a_copy_that_plays_no_more_before_it_has_replayed_all_leaves_no_snapshot_waiting(phase: CopyPhase) -> None:
+    """Closed, say: its slot is given back though a list that it would have replayed never came."""
+
+    async def run(trial: Bench, copy: SessionCopy) -> None:
+        copy.retire("", 0)
+        copy.replay(epoch=2, block=3)
+        waiting = asyncio.ensure_future(trial.worker.copies.snapshot(copy))
+        trial.inputs(0, 1)
+        await trial.settle()
+        copy.enter(phase)
+        async with asyncio.timeout(5.0):
+            with pytest.raises(MoveRefused) as refused:
+                await waiting
+        assert refused.value.reason == "not_played"
+        trial.worker.take(Close(session="s-1"))
+
+    assert played(run).copies().slots_free == 2
+
+
 def test_a_moves_source_freezes_as_ever_beside_a_snapshot() -> None:
     async def run(trial: Bench, copy: SessionCopy) -> None:
         trial.inputs(0)

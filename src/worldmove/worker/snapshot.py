@@ -70,8 +70,8 @@ async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools, of: Cop
 
 
 async def _copied(copy: SessionCopy, slot: Slot, tools: Tools, of: CopyAside) -> Snapshot:
-    while copy.replays:  # its state is of a block that was shown already
-        await copy.step.ended()
+    while copy.replays and copy.phase is CopyPhase.LIVE:  # its state is of a block that was shown already
+        await copy.turned()
     await next_boundary(copy, tools.engine.spec.period_s)
     async with tools.turns.take(Turn.BOUNDARY) as engine_thread:
         if copy.phase is not CopyPhase.LIVE:
