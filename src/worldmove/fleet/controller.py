@@ -246,6 +246,8 @@ class Controller:
             self._books.gateway().owned(new.session, owner)
             self._holders.refresh()
             self._protection.look()
+            if self._books.desk.owner_is_missing(new):  # it has died since it was asked for: that was no concern of its
+                self._caretaker.look()
 
     async def _note_moves(self) -> None:
         self._books.history.keep_marks()
