@@ -665,6 +665,32 @@ def test_where_every_place_is_taken_the_session_that_nobody_watches_for_longest_
     in_house(work, spare_s=0.1)
 
 
+def test_a_session_that_cannot_be_closed_makes_no_room_and_is_no_answer_to_who_opens_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work(house: House) -> None:
+        house.fleet.num_places = 2
+        first = (await house.desk.open(seed=7, on=None)).name
+        close, moving = house.fleet.close, {first: None}
+
+        async def closes(session: str) -> None:
+            if session in moving:
+                raise UserError(f"{session} is moving", code="moving", status=409)
+            await close(session)
+
+        monkeypatch.setattr(house.fleet, "close", closes)
+        second = (await house.desk.open(seed=7, on=None)).name
+        await asyncio.sleep(0.15)
+        third = (await house.desk.open(seed=7, on=None)).name
+        assert sorted(house.gateway.lives) == [first, third]
+        moving |= {third: None, second: None}
+        await asyncio.sleep(0.15)
+        with pytest.raises(UserError, match="Every slot is taken"):
+            await house.desk.open(seed=7, on=None)
+
+    in_house(work, spare_s=0.1)
+
+
 def test_a_lost_world_is_still_said_to_be_lost_after_a_reload() -> None:
     async def work(house: House) -> None:
         session = (await house.desk.open(seed=7, on=None)).name

@@ -17,10 +17,10 @@ class Unwatched:
             return False
         return now - self._since.setdefault(session, now) >= self._keep_s
 
-    def spare(self, now: float) -> str | None:
-        """Return the session that nobody has watched for longest, if that is long enough."""
+    def spares(self, now: float) -> list[str]:
+        """Return the sessions that nobody has watched for long enough, first the one for longest."""
         spare = [name for name, since in self._since.items() if now - since >= self._spare_s]
-        return min(spare, key=lambda name: self._since[name], default=None)
+        return sorted(spare, key=lambda name: self._since[name])
 
     def forget(self, session: str) -> None:
         """A session has ended."""

@@ -53,14 +53,20 @@ class Upkeep:
             await self._expire(session, live)
 
     async def make_room(self) -> bool:
-        """Close the session that nobody has watched for longest, if that is long. Says whether it did."""
-        session = self._unwatched.spare(asyncio.get_running_loop().time())
-        if session is None:
-            return False
-        await self._home.fleet.close(session)
-        log.info("closed: its room is needed, and nobody watched", session=session)
-        self._home.forget(session, "Nobody watched this world, and another one needed its room.")
-        return True
+        """Close the session that nobody has watched for longest, of those that are long enough and can be closed.
+
+        Says whether it did. Why one cannot be (it moves, say) is no answer to who wants to open another.
+        """
+        for session in self._unwatched.spares(asyncio.get_running_loop().time()):
+            try:
+                await self._home.fleet.close(session)
+            except UserError as error:
+                log.info("not closed, though its room is needed", session=session, code=error.code)
+                continue
+            log.info("closed: its room is needed, and nobody watched", session=session)
+            self._home.forget(session, "Nobody watched this world, and another one needed its room.")
+            return True
+        return False
 
     def forget(self, session: str) -> None:
         """A session has ended."""
