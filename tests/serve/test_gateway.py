@@ -647,6 +647,31 @@ def test_a_connection_that_falls_silent_with_a_key_down_lets_go_of_it_and_can_go
     in_house(work, silent_s=0.1)
 
 
+def test_a_session_whose_closing_takes_long_keeps_nobody_elses_keys_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its worker is silent, say, and nobody watches it: what is due to others does not wait for that."""
+
+    async def work(house: House) -> None:
+        closing, has_begun = list[str](), asyncio.Event()
+
+        async def never(session: str) -> None:
+            closing.append(session)
+            has_begun.set()
+            await asyncio.get_running_loop().create_future()
+
+        monkeypatch.setattr(house.fleet, "close", never)
+        unwatched = (await house.desk.open(seed=7, on=None)).name
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        async with asyncio.timeout(5.0):
+            await has_begun.wait()
+        watcher.press(("up", True))
+        await watcher.until(lambda: len(changes_of(house, session)) == 2)
+        assert changes_of(house, session) == [(1, "up", True), (1, "up", False)]
+        assert closing == [unwatched]
+
+    in_house(work, silent_s=0.2, keep_s=0.1)
+
+
 def test_where_every_place_is_taken_the_session_that_nobody_watches_for_longest_makes_room() -> None:
     async def work(house: House) -> None:
         house.fleet.num_places = 2

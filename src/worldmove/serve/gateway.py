@@ -132,7 +132,7 @@ class Gateway:
         """Look after the sessions until cancelled."""
         while True:
             await asyncio.sleep(self.config.look_every_s)
-            await self._upkeep.look()
+            self._upkeep.look()
 
     async def end(self) -> None:
         """The server ends: close every connection, and stop. Idempotent."""

@@ -1,9 +1,9 @@
 """Looking after the sessions of a gateway: tell who works where, release silent keys, close what nobody watches."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -32,6 +32,10 @@ class Home(Fails, Protocol):
         """A session has ended: close its connections."""
         ...
 
+    def spawn(self, work: Coroutine[Any, Any, None]) -> object:
+        """Run something beside the rest."""
+        ...
+
 
 class Upkeep:
     """One gateway's."""
@@ -43,14 +47,15 @@ class Upkeep:
         self._silent_s = silent_s
         self._unwatched = Unwatched(keep_s=keep_s, spare_s=spare_s)
         self._told: dict[str, Workers] = {}
+        self._closing: dict[str, None] = {}
 
-    async def look(self) -> None:
+    def look(self) -> None:
         """Look at every session once."""
         workers = self._home.fleet.workers()
         for session, live in tuple(self._home.lives.items()):
             with containing(self._home, "look", session):
                 self._tell(session, live, workers)
-            await self._expire(session, live)
+                self._expire(session, live)
 
     async def make_room(self) -> bool:
         """Close the session that nobody has watched for longest, of those that are long enough and can be closed.
@@ -81,9 +86,18 @@ class Upkeep:
             live.audience.say(message)
         live.controls.release_if_silent(self._silent_s)
 
-    async def _expire(self, session: str, live: Live) -> None:
-        if self._unwatched.look(session, asyncio.get_running_loop().time(), watched=live.watched):
+    def _expire(self, session: str, live: Live) -> None:
+        """Close what nobody has watched for too long: beside, for a worker that is silent is waited for."""
+        now = asyncio.get_running_loop().time()
+        if self._unwatched.look(session, now, watched=live.watched) and session not in self._closing:
+            self._closing[session] = None
+            self._home.spawn(self._close(session))
+
+    async def _close(self, session: str) -> None:
+        try:
             with suppress(UserError, LedgerError):  # a move is under way, or nothing can be noted: at the next look
                 await self._home.fleet.close(session)
                 log.info("closed: nobody watched", session=session, seconds=self._keep_s)
                 self._home.forget(session, "Nobody watched this world for a while.")
+        finally:
+            del self._closing[session]
