@@ -1,10 +1,11 @@
 """A boundary tells what differs from its offer: whoever reads it has the very manifest, or refuses."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -14,7 +15,10 @@ from tests.state.test_recapture import MUTATIONS, TYPES, tree
 from worldmove.errors import ManifestError
 from worldmove.state import Layout, Manifest, capture
 from worldmove.state.difference import DIFFERENCE_MAGIC, VERSION, is_difference
+from worldmove.state.extent import Extent
 from worldmove.state.frame import frame, unframe
+from worldmove.state.kit_double import DoubleKit
+from worldmove.state.placement import early_of
 from worldmove.state.preview import Preview, hear, tell
 from worldmove.state.recapture import recapture, remember
 
@@ -144,3 +148,49 @@ def test_a_manifest_that_is_told_whole_is_heard_as_before() -> None:
     state = {"a": torch.zeros(9)}
     whole = capture(state).manifest
     assert hear(None, *tell(None, whole, (0,))) == (Manifest.from_bytes(whole.to_bytes()), (0,))
+
+
+def states() -> tuple[Preview, Manifest]:
+    """Return an offer of four storages on a device and one in host memory, and the state at its boundary."""
+    kit = DoubleKit()
+    state = {"big": torch.zeros(4096), "count": torch.zeros(3), **{name: torch.zeros(1024) for name in "xyz"}}
+    first = capture(state, {}, kit)
+    layout = Layout.of(first.manifest, places=tuple(range(0, 5 << 16, 1 << 16)))
+    preview = Preview.of(layout)
+    assert preview is not None
+    return preview, first.manifest
+
+
+def pulled(extents: Sequence[Extent]) -> list[int]:
+    return [extent.offset >> 16 for extent in extents]
+
+
+def test_the_last_of_a_state_and_its_host_memory_do_not_come_early() -> None:
+    preview, manifest = states()
+    assert [storage.num_bytes for storage in manifest.storages] == [16384, 12, 4096, 4096, 4096]
+    assert preview.early == (0, 2, 3)
+    assert pulled(preview.early_extents) == [0, 2, 3]
+    assert pulled(preview.rest(manifest, preview.places, ())) == [1, 4]
+
+
+def test_what_has_come_there_since_or_lies_otherwise_comes_with_the_rest() -> None:
+    preview, manifest = states()
+    assert preview.keeps_early(manifest, preview.places, (1, 4))
+    assert not preview.keeps_early(manifest, preview.places, (1, 2))
+    assert pulled(preview.rest(manifest, preview.places, (1, 2))) == [1, 2, 4]
+    elsewhere = (0, 1 << 16, 2 << 16, 7 << 16, 4 << 16)
+    assert preview.kept(manifest, elsewhere) == {0, 2}
+    assert not preview.keeps_early(manifest, elsewhere, ())
+    assert pulled(preview.rest(manifest, elsewhere, ())) == [1, 4, 7]
+    grown = capture({"big": torch.zeros(4096), "a": torch.zeros(1024)}, {}, DoubleKit()).manifest
+    assert preview.kept(grown, (0, 1 << 16)) == frozenset()
+    assert pulled(preview.rest(grown, (0, 1 << 16), ())) == [0, 1]
+    with pytest.raises(ManifestError, match="that there is not"):
+        preview.rest(manifest, preview.places, (5,))
+
+
+def test_where_the_rest_would_be_the_greater_part_nothing_comes_early() -> None:
+    state = {"small": torch.zeros(2048), **{name: np.zeros(3000, dtype=np.uint8) for name in "abcd"}}
+    manifest = capture(state, {}, DoubleKit()).manifest
+    assert early_of(manifest) == ()
+    assert early_of(capture({"all": torch.zeros(2048)}, {}, DoubleKit()).manifest) == (0,)

@@ -8,7 +8,7 @@ from worldmove.state.difference import Difference, difference, is_difference, is
 from worldmove.state.extent import Extent
 from worldmove.state.layout import Layout
 from worldmove.state.manifest import Manifest
-from worldmove.state.placement import Placement, early_of, extents, extents_of
+from worldmove.state.placement import Placement, early_of, extents_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,19 +37,28 @@ class Preview:
     def rest(self, manifest: Manifest, placement: Placement, moved: Sequence[int]) -> tuple[Extent, ...]:
         """Return what is to be pulled of a state after ``early`` was, if ``moved`` was brought into the slot since.
 
-        All of it, where it lies otherwise than was foretold. Raises ManifestError.
+        Raises ManifestError.
         """
-        if not self._is_laid_out(manifest, placement):
-            return extents(manifest, placement)
-        late = {*range(len(placement))}.difference(self.early).union(moved)
+        late = {*range(len(placement))}.difference(self.kept(manifest, placement)).union(moved)
         return extents_of(manifest, placement, sorted(late))
 
     def keeps_early(self, manifest: Manifest, placement: Placement, moved: Sequence[int]) -> bool:
-        """Say whether all that came early lies as it was foretold, and was not brought there since."""
-        return bool(self.early) and self._is_laid_out(manifest, placement) and not {*moved}.intersection(self.early)
+        """Say whether there is something early, and all of it lies as was foretold and was not brought there since."""
+        return 0 < len(self.early) == len(self.kept(manifest, placement).difference(moved))
 
-    def _is_laid_out(self, manifest: Manifest, placement: Placement) -> bool:
-        return placement == self.places and is_same(manifest.storages, self.manifest.storages)
+    def kept(self, manifest: Manifest, placement: Placement) -> frozenset[int]:
+        """Return what of ``early`` lies as was foretold."""
+        return frozenset(self.early).difference(self.displaced(manifest, placement))
+
+    def displaced(self, manifest: Manifest, placement: Placement) -> Sequence[int]:
+        """Return which storages lie otherwise than was foretold: all, where there are more of them, or fewer."""
+        mine = self.manifest.storages
+        if len(manifest.storages) != len(mine) or len(placement) != len(mine):
+            return range(max(len(mine), len(placement)))
+        if placement == self.places and is_same(manifest.storages, mine):
+            return ()
+        lies = zip(placement, self.places, manifest.storages, mine, strict=True)
+        return [index for index, (at, place, now, then) in enumerate(lies) if at != place or now != then]
 
     def tell(self, manifest: Manifest, placement: Placement) -> tuple[bytes, Placement]:
         """Return what a boundary says of its state: what differs, and no placement where it is as was foreseen."""

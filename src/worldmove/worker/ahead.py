@@ -17,6 +17,7 @@ from worldmove.state.digest import prepare
 from worldmove.state.gathering import Gathered, begin_copy, begin_gather, lying_in
 from worldmove.state.kits import kit_of
 from worldmove.state.placement import Placement, early_of
+from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.worker.foreign import engine_asked
 
@@ -31,6 +32,12 @@ class Ahead:
     """Where in its slot everything lies."""
     copied: Capture
     """The state as it lies there."""
+
+    def comes_early(self, offered: Preview) -> bool:
+        """Say whether the greater part of it lies where an offer has foretold that it would come early."""
+        manifest = self.known.capture.manifest
+        kept = offered.kept(manifest, self.placement)
+        return 2 * sum(manifest.storages[index].num_used_bytes for index in kept) > manifest.num_bytes
 
     def gathered(self, arena: AnyArena) -> Gathered:
         """Bring there once more what is staged only: host memory of a state on a device. Raises NoMemory."""

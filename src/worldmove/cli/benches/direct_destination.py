@@ -138,6 +138,8 @@ class Arrival:
         self._end = end
         self._clock = clock
         started = end.path.start_pull(wanted, end.arena, nonce) if early is None else early(wanted)
+        if early is None:
+            clock.mark("begun")
         self.is_started = started is not None
         """What the device is asked to begin comes after it."""
         self._bringing = beside.submit(self._bring, started or partial(end.path.pull, wanted, end.arena))

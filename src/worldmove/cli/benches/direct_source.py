@@ -51,7 +51,7 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
 
     def when_still() -> None:
         clock.mark("still")
-        if preview is not None and preview.early and ahead.placement == preview.places:
+        if preview is not None and ahead.comes_early(preview):
             end.peer.send(STILL)
 
     still = freeze_in(
