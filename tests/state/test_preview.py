@@ -192,5 +192,5 @@ def test_what_has_come_there_since_or_lies_otherwise_comes_with_the_rest() -> No
 def test_where_the_rest_would_be_the_greater_part_nothing_comes_early() -> None:
     state = {"small": torch.zeros(2048), **{name: np.zeros(3000, dtype=np.uint8) for name in "abcd"}}
     manifest = capture(state, {}, DoubleKit()).manifest
-    assert early_of(manifest) == ()
-    assert early_of(capture({"all": torch.zeros(2048)}, {}, DoubleKit()).manifest) == (0,)
+    assert early_of(manifest, range(5)) == ()
+    assert early_of(capture({"all": torch.zeros(2048)}, {}, DoubleKit()).manifest, [0]) == (0,)

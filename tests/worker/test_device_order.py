@@ -197,13 +197,18 @@ class Pulls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.extents: list[tuple[Extent, ...]] = []
-        real = DeviceWindow.start_copy
+        real = DeviceWindow.ready_copy
 
         def noted(window: DeviceWindow, source: int, extents: Sequence[Extent]) -> Any:
-            self.extents.append(tuple(extents))
-            return real(window, source, extents)
+            begin = real(window, source, extents)
 
-        monkeypatch.setattr(DeviceWindow, "start_copy", noted)
+            def begins() -> Any:
+                self.extents.append(tuple(extents))
+                return begin()
+
+            return begins
+
+        monkeypatch.setattr(DeviceWindow, "ready_copy", noted)
 
     @property
     def num_bytes(self) -> list[int]:
@@ -457,13 +462,13 @@ def test_an_engine_that_writes_after_it_has_come_to_rest_is_blamed_and_then_move
 def test_a_path_that_lies_about_what_it_pulls_before_the_boundary_too_is_blamed_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = DeviceWindow.start_copy
+    real = DeviceWindow.ready_copy
 
     def lies(window: DeviceWindow, source: int, extents: Sequence[Extent]) -> Any:
         return real(window, source, [extent for extent in extents if extent.length < 100_000])
 
     async def trial(pair: Pair) -> None:
-        monkeypatch.setattr(DeviceWindow, "start_copy", lies)
+        monkeypatch.setattr(DeviceWindow, "ready_copy", lies)
         assert await ended(pair) == ("aborted", "mismatch")
         assert len(pair.benches["a"].of(Still)) == 1
 

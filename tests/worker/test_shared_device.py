@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.move import virtual
 from worldmove.fleet.pace import Load
 from worldmove.worker.courtesy import Courtesy
-from worldmove.worker.loop import MARGIN
+from worldmove.worker.leeway import MARGIN
 
 PERIOD_S = 0.1
 PERIODS = 30

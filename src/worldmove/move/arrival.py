@@ -8,7 +8,7 @@ What the device is asked to do after ``start`` comes after all of it, on the dev
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from worldmove.errors import TransportError
 from worldmove.move.device_path import DeviceWriteWindow, open_window
@@ -30,12 +30,17 @@ class Arrival:
         self._window = window
         self._channel = channel
         self._number = number
+        self._early: Callable[[], object] = _nothing
         self._started: PendingCopy | None = None
 
-    async def begin(self, extents: Sequence[Extent]) -> None:
-        """Begin to copy what may not be all, or may come again. Raises TransportError."""
+    async def make_ready(self, extents: Sequence[Extent]) -> None:
+        """Lay out what may come early. Raises TransportError."""
+        self._early = await self._channel.off_the_loop(lambda: self._window.ready(self._channel, extents))
+
+    async def begin(self) -> None:
+        """Begin to copy what may come early: it may not be all, or may come again. Raises TransportError."""
         # Not here: the kit may be at work for somebody else, and the loop serves all worlds.
-        await self._channel.off_the_loop(lambda: self._begin(extents))
+        await self._channel.off_the_loop(self._begin)
 
     async def start(self, extents: Sequence[Extent]) -> None:
         """Begin to copy the rest. Nothing more can be begun. Raises TransportError."""
@@ -54,9 +59,9 @@ class Arrival:
         """The attempt has failed: its slot waits for the path's release. Idempotent."""
         self._window.abandon()
 
-    def _begin(self, extents: Sequence[Extent]) -> None:
+    def _begin(self) -> None:
         self.has_begun = True
-        self._window.begin(self._channel, extents)
+        self._early()
         self._channel.tell_read(early_number(self._number))
 
     def _start(self, extents: Sequence[Extent]) -> None:
@@ -64,6 +69,10 @@ class Arrival:
         if not self.has_begun:
             self._channel.tell_read(early_number(self._number))
         self._channel.tell_read(self._number)
+
+
+def _nothing() -> None:
+    """Nothing was laid out."""
 
 
 def is_prompt(arena: AnyArena, channel: Channel | None) -> bool:

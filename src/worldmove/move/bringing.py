@@ -81,11 +81,13 @@ class Bringing:
 
     async def begin_early(self) -> None:
         """Pull what was foretold as soon as the source's slot is still; not before."""
-        await self._still.wait()
         arrival, preview = self._arrival, self._preview
-        if arrival is not None and preview is not None and preview.early:
-            with self._attempt.times.phase("begin"):
-                await arrival.begin(preview.early_extents)
+        if arrival is None or preview is None or not preview.early:
+            return
+        await arrival.make_ready(preview.early_extents)
+        await self._still.wait()
+        with self._attempt.times.phase("begin"):
+            await arrival.begin()
 
     async def look_ahead(self) -> None:
         """The freeze is near: let the device find its ways to what it will be told to bring."""

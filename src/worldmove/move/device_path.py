@@ -1,6 +1,6 @@
 """Slots of either kind, over paths that serve one: what does not fit together is refused, or ends the attempt."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from worldmove.errors import TransportError
@@ -37,6 +37,10 @@ class DeviceWriteWindow:
     def begin(self, channel: Channel | PromptChannel, extents: Sequence[Extent]) -> PendingCopy | None:
         """Let a path start a part of it at once; None where it cannot. Raises TransportError."""
         return channel.start_to_device(extents, self._window) if isinstance(channel, PromptChannel) else None
+
+    def ready(self, channel: PromptChannel, extents: Sequence[Extent]) -> Callable[[], PendingCopy]:
+        """Let a path lay out a part of it; return what starts that, once. Both raise TransportError."""
+        return channel.ready_to_device(extents, self._window)
 
     def start(self, channel: Channel | PromptChannel, extents: Sequence[Extent]) -> PendingCopy | None:
         """Let a path start all of it at once, and nothing after that; None where it cannot. Raises TransportError.

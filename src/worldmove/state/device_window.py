@@ -1,6 +1,6 @@
 """What a path is lent of a device slot's memory: it may start copies into it, and never learns where it lies."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -43,13 +43,22 @@ class DeviceWindow:
 
     def start_copy(self, source: int, extents: Sequence[Extent]) -> PendingCopy:
         """Begin to copy extents of memory at the address ``source`` to the same offsets here. Raises TransportError."""
+        return self.ready_copy(source, extents)()
+
+    def ready_copy(self, source: int, extents: Sequence[Extent]) -> Callable[[], PendingCopy]:
+        """Lay out what ``start_copy`` begins; return what begins it, once. Both raise TransportError."""
         part = self._open()
         runs = joined(extents)
         wrong = (runs.offsets < 0) | (runs.ends > part.length)
         if wrong.any():
             self._check(runs[int(wrong.argmax())])
         pieces = np.stack((source + runs.offsets, part.address + runs.offsets, runs.lengths), axis=1)
-        return self._noted(self.kit.start_pull(pieces))
+
+        def begin() -> PendingCopy:
+            self._open()
+            return self._noted(self.kit.start_pull(pieces))
+
+        return begin
 
     def start_copy_in(self, runs: Sequence[tuple[int, Extent]]) -> PendingCopy:
         """Begin to copy pinned host memory, from an address for each extent, to the extents' places here.

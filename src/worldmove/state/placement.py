@@ -76,22 +76,23 @@ def in_place_bytes(capture: Capture, arena: AnyArena) -> int:
     return sum(extent.length for storage in inside for extent in storage.used)
 
 
-def early_of(manifest: Manifest) -> tuple[int, ...]:
+def early_of(manifest: Manifest, places: Sequence[int]) -> tuple[int, ...]:
     """Return the storages of a state that are brought before all of it is known, where they lie in its slot by then.
 
-    The first of those on the device, up to EARLY_SHARE of all: both ends read what came early while the rest is on its
-    way, so that little is left to be read when that has come. None where they would be the lesser part.
+    Those on the device from the slot's beginning on, up to EARLY_SHARE of all: both ends read what came early while the
+    rest is on its way, so that little is left to be read when that has come. None where they would be the lesser part.
     """
-    return _early(ById(manifest.storages))
+    return _early(ById(manifest.storages), tuple(places))
 
 
 @lru_cache(maxsize=8)
-def _early(storages: ById[tuple[StorageRecord, ...]]) -> tuple[int, ...]:
+def _early(storages: ById[tuple[StorageRecord, ...]], places: Placement) -> tuple[int, ...]:
     lengths = _lengths(storages)
-    on_device = np.flatnonzero([storage.on_device for storage in storages.value])
-    some = on_device[np.cumsum(lengths[on_device]) <= EARLY_SHARE * int(lengths.sum())]
-    found = some if 2 * int(lengths[some].sum()) > int(lengths.sum()) else on_device
-    return tuple(found.tolist()) if 2 * int(lengths[found].sum()) > int(lengths.sum()) else ()
+    total, order = int(lengths.sum()), np.argsort(places)
+    there = order[[storages.value[index].on_device for index in order]]
+    some = there[np.cumsum(lengths[there]) <= EARLY_SHARE * total]
+    found = some if 2 * int(lengths[some].sum()) > total else there
+    return tuple(sorted(found.tolist())) if 2 * int(lengths[found].sum()) > total else ()
 
 
 def check_placement(manifest: Manifest, placement: Sequence[int], arena_size: int) -> None:

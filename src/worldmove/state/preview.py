@@ -27,7 +27,7 @@ class Preview:
     @property
     def early(self) -> tuple[int, ...]:
         """The storages that may be pulled before the boundary is told, where they lie in the slot by then."""
-        return early_of(self.manifest)
+        return early_of(self.manifest, self.places)
 
     @property
     def early_extents(self) -> tuple[Extent, ...]:

@@ -71,6 +71,10 @@ class PromptChannel(Protocol):
         """Begin what ``pull_to_device`` does. Raises TransportError."""
         ...
 
+    def ready_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> Callable[[], PendingCopy]:
+        """Lay out what ``start_to_device`` begins; return what begins it, once. Both raise TransportError."""
+        ...
+
     def walk(self) -> None:
         """Let the device find its ways to the exported arena's pages, for the copies that come next; waits for that.
 

@@ -153,12 +153,25 @@ class PeerChannel:
 
     def start_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> PendingCopy:
         """Begin to copy each extent to the same offset of ``into``, by one launch. Raises TransportError."""
-        memory = self._memory
-        if memory is None:
-            raise TransportError("the channel is closed")
+        return self.ready_to_device(extents, into)()
+
+    def ready_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> Callable[[], PendingCopy]:
+        """Lay out what ``start_to_device`` begins; return what begins it, once. Both raise TransportError."""
+        memory = self._mapped()
         check_extents(joined(extents), memory.num_bytes, into.size)
-        self._last = into.start_copy(memory.address, extents)
-        return self._last
+        ready = into.ready_copy(memory.address, extents)
+
+        def begin() -> PendingCopy:
+            self._mapped()
+            self._last = ready()
+            return self._last
+
+        return begin
+
+    def _mapped(self) -> DeviceMemory:
+        if self._memory is None:
+            raise TransportError("the channel is closed")
+        return self._memory
 
     def walk(self) -> None:
         """Have the device read a few bytes of every page of the map; waits for that. Raises TransportError."""

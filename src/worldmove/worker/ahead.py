@@ -6,6 +6,7 @@ source's passes reads the slot, the second one, after all was read, the memory t
 has written in between, the two differ.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import prepare
 from worldmove.state.gathering import Gathered, begin_copy, begin_gather, lying_in
 from worldmove.state.kits import kit_of
-from worldmove.state.placement import Placement, early_of
+from worldmove.state.placement import Placement
 from worldmove.state.preview import Preview
 from worldmove.state.recapture import Known, recapture, remember
 from worldmove.worker.foreign import engine_asked
@@ -59,12 +60,15 @@ def resolved_in(engine: Engine[Any], session: Any, known: Known | None) -> Known
         return remember(tree, engine.state_types, kit_of(engine.spec.device))
 
 
-def ahead_in(arena: AnyArena, known: Known, block: int) -> Ahead:
-    """Bring what was resolved into its slot, where it has left that. Raises StateRefused, ArenaFull, TransportError."""
+def ahead_in(arena: AnyArena, known: Known, block: int, early: Sequence[int] = ()) -> Ahead:
+    """Bring what was resolved into its slot, where it has left that. Raises StateRefused, ArenaFull, TransportError.
+
+    ``early``: the storages of which an offer has foretold that they come early.
+    """
     gathered = begin_gather(known.capture, arena)
     copied = known.capture
     if gathered.moved:
         copied = lying_in(known.capture, gathered.placement, arena)
-        prepare(copied, early_of(copied.manifest))
+        prepare(copied, [index for index in early if index < len(copied.storages)])
     gathered.wait()
     return Ahead(block=block, known=known, placement=gathered.placement, copied=copied)

@@ -12,10 +12,10 @@ from worldmove.move.message import MAX_COUNT, MAX_ROLLED
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
-from worldmove.state.digest import BeginPass, Pass
+from worldmove.state.digest import BeginPass, Pass, prepare
 from worldmove.state.gathering import Gathered, begin_gather
 from worldmove.state.layout import Layout
-from worldmove.state.placement import Placement, foreseen
+from worldmove.state.placement import Placement, early_of, foreseen
 from worldmove.state.recapture import Known, recapture
 from worldmove.worker.ahead import Ahead
 from worldmove.worker.foreign import engine_asked
@@ -29,8 +29,9 @@ def layout_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Layou
     """
     with engine_asked("describe its state"):
         known = known_in(engine, session)
-        places = foreseen(known.capture, arena)
-        return Layout.of(known.capture.manifest, arena_bytes=arena.size, places=places), known
+        manifest, places = known.capture.manifest, foreseen(known.capture, arena)
+        prepare(known.capture, early_of(manifest, places))
+        return Layout.of(manifest, arena_bytes=arena.size, places=places), known
 
 
 def resolved_anew(engine: Engine[Any], session: Any, known: Known) -> Capture:

@@ -10,7 +10,7 @@ from typing import Any
 from worldmove.engine.base import Engine, InstallsUnread, TakesValues, Tree
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
-from worldmove.state.digest import BeginPass, Pass
+from worldmove.state.digest import BeginPass, Pass, prepare
 from worldmove.state.gathering import adopt
 from worldmove.state.landing import Landing, landing
 from worldmove.state.layout import Layout
@@ -131,7 +131,9 @@ def install_known(engine: Engine[Any], built: Built) -> tuple[Any, Known]:
     with engine_asked("install"):
         built.landing.settle()
         session = engine.install(built.tree)
-        return session, known_in(engine, session)
+        known = known_in(engine, session)
+        prepare(known.capture)
+        return session, known
 
 
 def install_landing(

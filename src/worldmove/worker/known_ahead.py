@@ -33,7 +33,8 @@ class KnownAhead:
         """Resolve it where it stands, and bring into its slot what has left that. Raises StateRefused, ArenaFull."""
         # Whoever is cancelled meanwhile has still spent what was known, and knows it anew.
         known = self._known = resolved_in(self._tools.engine, self._copy.engine_session, self._known)
-        ahead = self._ahead = ahead_in(self._copy.slot.arena, known, self._copy.next_block)
+        early = self.offered.early if self.offered else ()
+        ahead = self._ahead = ahead_in(self._copy.slot.arena, known, self._copy.next_block, early)
         return ahead
 
     def make_ready_if_offered(self) -> None:

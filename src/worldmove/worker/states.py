@@ -9,13 +9,13 @@ from worldmove.errors import StateRefused
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture, capture
-from worldmove.state.digest import Xxh3Digester, prepare, state_digest
+from worldmove.state.digest import Xxh3Digester, state_digest
 from worldmove.state.gathering import adopt
 from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Manifest
 from worldmove.state.part import part_of
-from worldmove.state.placement import Placement, early_of
+from worldmove.state.placement import Placement
 from worldmove.state.recapture import Known, remember
 from worldmove.state.structure import key_path
 from worldmove.worker.foreign import engine_asked
@@ -35,11 +35,9 @@ def capture_still(engine: Engine[Any], session: Any) -> Capture:
 
 
 def known_in(engine: Engine[Any], session: Any) -> Known:
-    """Resolve the state of a session, and remember it with what its digests need."""
+    """Resolve the state of a session, and remember it."""
     engine.quiesce(session)
-    known = remember(engine.state(session), engine.state_types, kit_of(engine.spec.device))
-    prepare(known.capture, early_of(known.capture.manifest))
-    return known
+    return remember(engine.state(session), engine.state_types, kit_of(engine.spec.device))
 
 
 def digest_of(engine: Engine[Any], session: Any) -> str:

@@ -79,15 +79,16 @@ def _offered(end: End) -> Offered:
 def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> int:
     """Move once: rehearse, pull, build, install, verify; return the bytes. Raises WorldMoveError at a difference."""
     offered = _offered(end)
-    told, early = end.peer.recv(), None
+    told, early, begin_early = end.peer.recv(), None, None
     if told == NEAR:
         if offered.rehearsal is not None:
             practise(end.engine, offered.rehearsal)
         end.path.look_ahead()
+        begin_early = end.path.ready_early(offered.early, end.arena, offered.nonce) if offered.early else None
         end.peer.send("ready")
         told = end.peer.recv()
     if told == STILL:
-        early = end.path.start_early(offered.early, end.arena, offered.nonce)
+        early = None if begin_early is None else begin_early()
         clock.mark("begun")
         told = end.peer.recv()
     clock.mark("told")

@@ -44,7 +44,8 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     end.peer.recv()
     end.engine.step(session, ())  # it is played on until the boundary
     end.peer.send(NEAR)
-    ahead = ahead_in(end.arena, resolved_in(end.engine, session, known), number)  # meanwhile, as in a worker
+    early = preview.early if preview else ()  # meanwhile, as in a worker
+    ahead = ahead_in(end.arena, resolved_in(end.engine, session, known), number, early)
     end.peer.recv()
     clock.mark("begin")
     begin = partial(Pass, digester=DIGESTER, nonce=nonce, layout_digest=digest)

@@ -73,29 +73,20 @@ class PathHere:
         ``nonce``: of the attempt in which the source's gate is to say that all was read. None where the path cannot
         begin without waiting. Raises TransportError.
         """
-        early = self.start_early((), arena, nonce)
-        return None if early is None else early(extents)
+        early = self.ready_early((), arena, nonce)
+        return None if early is None else early()(extents)
 
-    def start_early(self, extents: Sequence[Extent], arena: AnyArena, nonce: bytes | None = None) -> "Early | None":
-        """Begin to bring extents that may not be all; return what begins the rest, and returns what waits for both.
+    def ready_early(
+        self, extents: Sequence[Extent], arena: AnyArena, nonce: bytes | None = None
+    ) -> Callable[[], Early] | None:
+        """Make ready to bring extents that may not be all; return what begins that, and returns what begins the rest.
 
         None where the path cannot begin without waiting. Raises TransportError.
         """
         channel, window = self._channel, open_window(arena)
-        if channel is None or not isinstance(window, DeviceWriteWindow):
+        if not isinstance(channel, PromptChannel) or not isinstance(window, DeviceWriteWindow):
             return None
-        if extents and window.begin(channel, extents) is None:
-            return None
-        if nonce is not None and isinstance(channel, PromptChannel):
-            channel.tell_read(early_number(number_of(nonce)))
-
-        def rest(others: Sequence[Extent]) -> Callable[[], None] | None:
-            started = window.start(channel, others)
-            if nonce is not None and isinstance(channel, PromptChannel):
-                channel.tell_read(number_of(nonce))
-            return None if started is None else _landed(started, window)
-
-        return rest
+        return _Arrival(channel, window, None if nonce is None else number_of(nonce)).ready(extents)
 
     def look_ahead(self) -> None:
         """Let the device find its ways to the other slot. Raises TransportError."""
@@ -112,12 +103,35 @@ class PathHere:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-def _landed(started: PendingCopy, window: DeviceWriteWindow) -> Callable[[], None]:
-    def landed() -> None:
-        started.wait()
-        window.close()
+class _Arrival:
+    """Copies through one window, as ``move.arrival`` has them."""
 
-    return landed
+    def __init__(self, channel: PromptChannel, window: DeviceWriteWindow, number: int | None) -> None:
+        self._channel = channel
+        self._window = window
+        self._number = number
+
+    def ready(self, extents: Sequence[Extent]) -> Callable[[], Early]:
+        start = self._window.ready(self._channel, extents) if extents else None
+
+        def begin() -> Early:
+            if start is not None:
+                start()
+            if self._number is not None:
+                self._channel.tell_read(early_number(self._number))
+            return self._rest
+
+        return begin
+
+    def _rest(self, extents: Sequence[Extent]) -> Callable[[], None] | None:
+        started = self._window.start(self._channel, extents)
+        if self._number is not None:
+            self._channel.tell_read(self._number)
+        return None if started is None else lambda: self._landed(started)
+
+    def _landed(self, started: PendingCopy) -> None:
+        started.wait()
+        self._window.close()
 
 
 async def inline(function: Callable[[], T], /) -> T:
