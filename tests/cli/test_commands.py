@@ -94,6 +94,7 @@ def test_lists_are_tables_without_borders_with_numbers_to_the_right(server: str,
         "SEED",
         "SIZE(bytes)",
         "KEEPER",
+        "STALLED(ms)",
         "RESTS",
     ]
     assert session in [row.split()[0] for row in rows]

@@ -16,6 +16,7 @@ from tests.simulation.tab import Tab
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.views import SessionState
 from worldmove.move.strategy import Strategy
 from worldmove.worker import inputs
 from worldmove.worker.messages import LetGo
@@ -120,6 +121,27 @@ def test_a_session_goes_on_from_its_snapshot_when_its_owner_is_killed() -> None:
     assert report.source == "worker-1" != report.destination
     assert report.num_compared == report.num_replayed > 0
     assert stage.trace.counts["lost"] == 0
+
+
+def test_an_engine_that_never_returns_from_a_step_is_told_of_and_a_kill_of_its_worker_ends_that() -> None:
+    """Its worker answers every beat: nobody is suspected, and nothing goes on by itself."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        assert stage.server.house is not None
+        stalls, block = stage.server.house.gateway.stalls, shown(stage)
+        stage.hosts.nodes["worker-1"].slow_down(2e3)
+        await until(stage, lambda: stalls.stalled_s(SESSION) is not None, "it is called stalled")
+        assert (owner(stage), kept(stage) is not None) == ("worker-1", True)
+        assert stage.server.house.controller.sessions()[0].state is SessionState.LIVE
+        assert shown(stage) <= block + 2
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        assert stalls.stalled_s(SESSION) is None
+        await ended(stage, tab)
+
+    (report,) = reports(directed(course))
+    assert (report.outcome, report.source) == (FailoverOutcome.RESUMED, "worker-1")
 
 
 def test_an_unprotected_session_is_lost_with_its_owner_and_said_to_be() -> None:

@@ -44,9 +44,21 @@ def sessions(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json
     output = output_of(context, as_json=as_json)
     answer = Client(server).get("sessions")
     output.document("sessions", answer)
-    header = ("SESSION", "STATE", "WORKER", "EPOCH", "BLOCK", "WATCHERS", "SEED", "SIZE(bytes)", "KEEPER", "RESTS")
+    header = (
+        "SESSION",
+        "STATE",
+        "WORKER",
+        "EPOCH",
+        "BLOCK",
+        "WATCHERS",
+        "SEED",
+        "SIZE(bytes)",
+        "KEEPER",
+        "STALLED(ms)",
+        "RESTS",
+    )
     keys = ("session", "state", "worker", "epoch", "next_block", "num_watchers", "seed", "num_bytes", "keeper")
-    rows = [[row[key] for key in (*keys, "resting")] for row in answer["sessions"]]
+    rows = [[row[key] for key in (*keys, "stalled_ms", "resting")] for row in answer["sessions"]]
     output.table(header, rows, nothing="No sessions. Try: worldmove open")
 
 

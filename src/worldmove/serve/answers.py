@@ -19,8 +19,8 @@ RETRY_AFTER_S = {"no_slot": 5.0, "worker_gone": 2.0, "busy": 10.0, "moving": 2.0
 """Codes of errors that go away by themselves, and how soon one may ask again."""
 
 
-def session_body(view: SessionView, live: Live | None) -> body.Session:
-    """Return one session, as the ledger's row and the gateway say."""
+def session_body(view: SessionView, live: Live | None, stalled_s: float | None) -> body.Session:
+    """Return one session, as the ledger's row and the gateway say. ``stalled_s``: for how long it is, if it is."""
     player = None if live is None else live.audience.controlling
     return body.Session(
         session=view.name,
@@ -30,6 +30,7 @@ def session_body(view: SessionView, live: Live | None) -> body.Session:
         seed=view.seed,
         next_block=0 if live is None else live.screen.next_block,
         resting=None if live is None else live.resting_why,
+        stalled_ms=milliseconds(stalled_s),
         num_watchers=0 if live is None else live.audience.num_watchers,
         received_block=None if player is None else player.received_block,
         num_bytes=view.num_bytes or None,

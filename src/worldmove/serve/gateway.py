@@ -26,6 +26,7 @@ from worldmove.serve.recover import Recovery
 from worldmove.serve.results import failover_of
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import ResumptionConfig
+from worldmove.serve.stalls import Stalls
 from worldmove.serve.tellings import Tellings
 from worldmove.serve.upkeep import Upkeep
 from worldmove.serve.wording import owner_now, record_header
@@ -66,6 +67,7 @@ class Gateway:
         self._metrics = metrics
         self._playing: dict[str, asyncio.Task[None]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self.stalls = Stalls(self)
         self._upkeep = Upkeep(self, keep_s=config.keep_s, spare_s=config.spare_s, silent_s=config.silent_s)
         self._tellings = Tellings(
             lives=self.lives,
@@ -132,6 +134,7 @@ class Gateway:
         """Look after the sessions until cancelled."""
         while True:
             await asyncio.sleep(self.config.look_every_s)
+            self.stalls.look(self.config.look_every_s)
             self._upkeep.look()
 
     async def end(self) -> None:

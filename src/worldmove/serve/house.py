@@ -100,6 +100,11 @@ def house_of(
         "1 while the ledger can be written; no move starts while it is 0.",
         lambda: int(controller.ledger_failure is None),
     )
+    metrics.gauge(
+        "worldmove_sessions_stalled",
+        "Sessions whose block does not come, though their worker answers.",
+        lambda: gateway.stalls.num_stalled,
+    )
     metrics.registry.register(Gauges(controller, num_players=lambda: gateway.num_players, info=_info(engine.spec)))
     desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
     spool = Spool()

@@ -63,6 +63,9 @@ class Session(Answer):
     seed: int
     next_block: int
     resting: str | None = Field(description="Why the world rests; null while it goes on.")
+    stalled_ms: float | None = Field(
+        description="For how long its worker, which answers, has owed a block; null: not for long, or none is owed."
+    )
     num_watchers: int
     received_block: int | None = Field(description="The newest block that who controls says is there.")
     num_bytes: int | None

@@ -195,6 +195,11 @@ class Live:
         """Why nothing goes on; None while it does."""
         return self.feed.resting_why if self.resuming is None else self.resuming.why
 
+    @property
+    def compute_s(self) -> tuple[float, ...]:
+        """What its newest blocks took to compute, seconds."""
+        return self._showing.compute_s
+
     def due(self, block: int) -> float | None:
         """When a block is to be here, by the loop's clock; None where it is not due, or was shown long ago."""
         return self._tempo.due(block)

@@ -53,4 +53,4 @@ def add_records(app: FastAPI, parts: Parts) -> None:
             view = await records.restore(request.stream(), int(length), on=worker)
         except ClientDisconnect as error:
             raise UserError("The client left in the middle of its request.", code="bad_file", status=422) from error
-        return session_body(view, parts.gateway.lives.get(view.name))
+        return session_body(view, parts.gateway.lives.get(view.name), parts.gateway.stalls.stalled_s(view.name))

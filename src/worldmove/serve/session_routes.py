@@ -23,7 +23,7 @@ def add_sessions(app: FastAPI, parts: Parts) -> None:
     desk, gateway, fleet = parts.desk, parts.gateway, parts.gateway.fleet
 
     def session_of(view: SessionView) -> body.Session:
-        return session_body(view, gateway.lives.get(view.name))
+        return session_body(view, gateway.lives.get(view.name), gateway.stalls.stalled_s(view.name))
 
     @app.post("/api/sessions", status_code=201)
     async def open_session(request: body.OpenSession | None = None) -> body.Session:
