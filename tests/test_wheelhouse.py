@@ -102,3 +102,15 @@ def test_a_child_of_a_test_there_finds_what_only_its_parents_path_has(
     monkeypatch.syspath_prepend(tmp_path)
     command = [sys.executable, "-c", "import brought_in_a_wheel"]
     subprocess.run(command, cwd=ROOT, env=environment(), check=True)
+
+
+ABOUT_PATHS = ("own_path.py", "test_wheelhouse.py", "test_nursery.py", "test_determinism.py", "report.py")
+"""What makes the path, is about it, or starts interpreters of other versions."""
+
+
+def test_no_test_hides_from_what_it_starts_where_a_wheelhouses_packages_are() -> None:
+    files = [
+        path for path in (ROOT / "tests").rglob("*.py") if "gpu" not in path.parts and path.name not in ABOUT_PATHS
+    ]
+    lines = [(path.name, line.strip()) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [(name, line) for name, line in lines if "PYTHONPATH" in line and "own_path()" not in line] == []

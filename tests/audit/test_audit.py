@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.audit.conftest import ROOT
+from tests.own_path import ROOT
 from worldmove.audit.audit import audit
 from worldmove.audit.report import Report, Verdict
 from worldmove.audit.workplace import Workplace

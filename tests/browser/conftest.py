@@ -13,12 +13,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser.visit import Visit, visiting
+from tests.own_path import ROOT, with_own_path
 
 START_WITHIN_S = 90.0
 FAKE = (sys.executable, "-m", "tests.browser.fake_server")
@@ -32,7 +32,6 @@ ISLAND = (
     "2",
 )
 TILES = (*ISLAND, "--engine", "python:tests.browser.tile_engine:build")
-ROOT = Path(__file__).parents[2]
 POPUPS = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup")
 """What Chromium renders of itself behind every window, seen or not: a second of a core for each visit."""
 NOT_THE_PAGE = (
@@ -100,8 +99,7 @@ def fake_visit(browser: Browser, fake_server: str) -> Iterator[Visit]:
 def serving(command: tuple[str, ...]) -> Iterator[str]:
     """Run a server in a process of its own, on a free port, until the tests are done."""
     port = free_port()
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    process = subprocess.Popen([*command, "--port", str(port)], cwd=ROOT, env=environment)
+    process = subprocess.Popen([*command, "--port", str(port)], cwd=ROOT, env=with_own_path())
     try:
         url = f"http://127.0.0.1:{port}"
         wait_for(url, process)

@@ -1,7 +1,6 @@
 """The command line: every sentence, every exit status, data and notes on their own streams."""
 
 import errno
-import os
 import re
 import socket
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 from tests.cli.command import Ran, worldmove
 from tests.cli.fake_server import begin
 from tests.forks import FORKS
+from tests.own_path import with_own_path
 from worldmove import __version__
 from worldmove.cli.acting import BY_CANCELLED
 from worldmove.cli.client import Client
@@ -25,11 +25,7 @@ from worldmove.cli.exits import ExitCode
 from worldmove.fleet.reports import Outcome
 from worldmove.move.strategy import Strategy
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if name not in ("WORLDMOVE_SERVER", "NO_COLOR")},
-    "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-}
+ENVIRONMENT = {name: value for name, value in with_own_path().items() if name not in ("WORLDMOVE_SERVER", "NO_COLOR")}
 COMMAND = (sys.executable, "-c", "from worldmove.cli.main import main; main()")
 
 

@@ -2,10 +2,10 @@
 
 import re
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pytest
 
+from tests.own_path import own_path
 from worldmove.cli import device_paths
 from worldmove.cli.device_paths import KEPT_S, notes_of, probe, probe_all
 from worldmove.cli.device_source import TILE_BYTES, held, tile
@@ -15,12 +15,11 @@ from worldmove.state.kits import kit_of
 from worldmove.state.memory import Piece
 
 SIZES = (4096, TILE_BYTES + 8192)
-SOURCE = Path(__file__).parents[2] / "src"
 
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(SOURCE))
+    monkeypatch.setenv("PYTHONPATH", own_path())
 
 
 def test_each_whole_path_is_measured_in_each_size() -> None:

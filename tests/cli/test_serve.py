@@ -1,7 +1,6 @@
 """``serve``, ``demo``, ``doctor`` and ``bench move``: how they begin and end, as processes where it matters."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -13,13 +12,10 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from tests.cli.command import worldmove
+from tests.own_path import with_own_path
 from worldmove.cli.exits import ExitCode
 
-ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")},
-    "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
-}
+ENVIRONMENT = {name: value for name, value in with_own_path().items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
 COMMAND = (sys.executable, "-c", "from worldmove.cli.main import main; main()")
 TINY = ("--engine", "reference:tiny")
 

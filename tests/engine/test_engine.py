@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 import torch
 
 from tests.engine.contract import EngineContract, copied, digest, play, trace, walk
+from tests.own_path import ROOT, own_path
 from worldmove.engine.base import Engine, KeyChange, Recovers, Tree
 from worldmove.engine.reference.engine import ReferenceEngine
 from worldmove.engine.reference.presets import tiny
@@ -20,8 +20,6 @@ from worldmove.engine.reference.session import Session
 from worldmove.engine.reference.weights import RandomWeights
 from worldmove.errors import StateRefused
 from worldmove.state.tree import flatten, rebuild
-
-ROOT = Path(__file__).parents[2]
 
 
 class TestReferenceEngine(EngineContract):
@@ -201,9 +199,8 @@ print({"sympy", "torch._dynamo"} & sys.modules.keys() or "no compiler")
 
 
 def test_two_processes_make_equal_bytes_and_import_no_compiler() -> None:
-    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, env={"PYTHONPATH": own_path()}, stdout=subprocess.PIPE, text=True
     ) as process:
         engine = ReferenceEngine(tiny())
         session = engine.open(11)

@@ -6,12 +6,12 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
 from tests.faults.nursery import Nursery, NurseryHosts
 from tests.fleet.playing import PlayingGateway
+from tests.own_path import own_path
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller
 from worldmove.fleet.controller_ports import ControllerPorts
@@ -19,8 +19,6 @@ from worldmove.fleet.counters import Counters
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.ledger import LedgerConfig, open_ledger
 from worldmove.worker.config import WorkerConfig
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,7 +59,7 @@ async def fleet_of_two(
     logged: list[tuple[str, dict[str, object]]] = []
     ledger = open_ledger(LedgerConfig())
     local = LocalHostsConfig(
-        worker=worker or WorkerConfig(engine="reference:tiny"), environment={"PYTHONPATH": str(ROOT)}
+        worker=worker or WorkerConfig(engine="reference:tiny"), environment={"PYTHONPATH": own_path()}
     )
     hosts = LocalHosts(local) if nursery is None else NurseryHosts(local, nursery)
     ports = ControllerPorts(

@@ -19,6 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidMessage
 
 from tests.forks import FORKS
+from tests.own_path import own_path
 from tests.serve.logging_engine import FOLDER
 from worldmove.serve.frames import FrameHeader, unpack
 from worldmove.serve.receipts import claim_of
@@ -38,7 +39,7 @@ def free_port() -> int:
 
 def serve(config: ServerConfig, folder: Path, ready: Connection) -> None:
     """Run a server in this process, as the command line does."""
-    os.environ.update({FOLDER: str(folder / "lists"), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"})
+    os.environ.update({FOLDER: str(folder / "lists"), "PYTHONPATH": own_path()})
     descriptor = os.open(folder / "errors", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(descriptor, 2)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))

@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import torch
 
+from tests.own_path import ROOT, own_path
 from tests.state.trees import Cache
 from worldmove.state import Arena, Layout, Xxh3Digester, adopt, capture, state_digest
 
@@ -43,15 +43,14 @@ def test_a_fresh_process_goes_on_from_the_same_state() -> None:
     arena = Arena(Layout.of(state.manifest).arena_bytes, "source")
     placement = adopt(state, arena)
     arguments = [str(arena.fd), str(arena.size), ",".join(str(at) for at in placement)]
-    root = Path(__file__).parents[2]
     answer = subprocess.run(
         [sys.executable, "-c", CHILD, *arguments],
         input=state.manifest.to_bytes(),
         pass_fds=[arena.fd],
         capture_output=True,
         check=True,
-        cwd=root,
-        env={"PYTHONPATH": f"{root / 'src'}:{root}", "OMP_NUM_THREADS": "1"},
+        cwd=ROOT,
+        env={"PYTHONPATH": own_path(), "OMP_NUM_THREADS": "1"},
     ).stdout.decode()
     digest, drawn = answer.splitlines()
     assert digest == str(state_digest(state, Xxh3Digester()))
