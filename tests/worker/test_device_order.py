@@ -459,6 +459,37 @@ def test_an_engine_that_writes_after_it_has_come_to_rest_is_blamed_and_then_move
     moved(trial, engine=Flushes)
 
 
+def test_a_path_that_writes_into_what_came_early_while_it_brings_the_rest_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = DeviceWindow.ready_copy
+    early: list[tuple[int, tuple[Extent, ...]]] = []
+
+    def strays(window: DeviceWindow, source: int, extents: Sequence[Extent]) -> Any:
+        begin = real(window, source, extents)
+        if not early:
+            early.append((source, tuple(extents)))
+            return begin
+
+        def begins() -> Any:
+            pending = begin()
+            (at, first), *_ = early
+            short = [Extent(offset=extent.offset, length=extent.length - 256) for extent in first[:1]]
+            real(window, at + 256, short)()
+            return pending
+
+        return begins
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(DeviceWindow, "ready_copy", strays)
+        outcome, _ = await ended(pair)
+        assert outcome == "aborted"
+        assert len(pair.benches["a"].of(Still)) == 1
+        assert pair.benches["b"].of(BlockDone) == []
+
+    moved(trial)
+
+
 def test_a_path_that_lies_about_what_it_pulls_before_the_boundary_too_is_blamed_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The groups of a state on a GPU in one part, or in two: what comes early is read while the rest is on its way."""
+"""The groups of a state on a GPU in one part, or in two: a source reads by itself what was brought early."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -195,7 +195,7 @@ def _all_groups(capture: Capture, of_host: Callable[[Group], bytes], key: bytes)
 def prepare(capture: Capture, early: Sequence[int] = ()) -> None:
     """Work out how the device's digests are taken, before they are needed.
 
-    ``early``: storages that are read by themselves, as soon as they are there.
+    ``early``: storages that are brought early, and are read for the second time by themselves.
     """
     groups(capture.manifest)
     if capture.kit is not None and capture.manifest.on_device and not capture.plans:

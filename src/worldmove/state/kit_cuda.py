@@ -61,7 +61,7 @@ class CudaKit(CudaMemory, CudaCopying):
         return tuple([joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES)])
 
     def begin_fingerprints(self, plan: object, key: bytes, behind: Behind | None = None) -> CudaDigests:
-        """Launch each part once: in the stream's order or behind a word, and after pulls into what it reads."""
+        """Launch each part once: in the stream's order, after pulls into any of it, or each behind its word."""
         assert isinstance(plan, PartedPlan)
         try:
             with self._lock, torch.cuda.device(self.device):
@@ -92,6 +92,9 @@ class CudaKit(CudaMemory, CudaCopying):
             self._fingerprints.prepare(Table.of(key), stream=self._stream)
 
     def _in_order(self, parted: PartedPlan, key: bytes) -> list[Pending]:
+        """Launch all parts once all of it is there: what a later pull wrote into an earlier part would be seen."""
+        for plan in parted.plans:
+            self._after_pulls(self._stream, plan)
         return [self._launched(plan, key, self._stream) for plan in parted.plans]
 
     def _launched(self, plan: Plan, key: bytes, stream: torch.cuda.Stream) -> Pending:

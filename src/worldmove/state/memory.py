@@ -226,7 +226,7 @@ class MemoryKit(Protocol):
     def plan(self, groups: Sequence[Sequence[Part]], early: Sequence[int] | Numbers = ()) -> object:
         """Prepare to read groups of parts, numbered from 0, as often as is wanted.
 
-        ``early``: the numbers of those that are read by themselves, as soon as they are there; ascending.
+        ``early``: the numbers of those that stand behind a word of their own (``Behind.early_word``); ascending.
         """
         ...
 

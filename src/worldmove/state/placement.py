@@ -21,8 +21,7 @@ from worldmove.state.storage import StorageRecord
 from worldmove.units import ALIGNMENT_BYTES
 
 EARLY_SHARE = 15 / 16
-"""At most so much of a state's bytes is brought early: both passes over that are over when the rest has come, over NVLink
-too (of 1.67 GB, 7/8 took 0.17 ms longer, 3/4 0.21; measured on two H200)."""
+"""At most so much of a state's bytes is brought early: of 1.67 GB over NVLink 7/8 took 0.17 ms longer, 3/4 0.21."""
 
 Placement = tuple[int, ...]
 """The arena offset of each storage of a manifest, in its order."""
@@ -80,8 +79,9 @@ def in_place_bytes(capture: Capture, arena: AnyArena) -> int:
 def early_of(manifest: Manifest, places: Sequence[int]) -> tuple[int, ...]:
     """Return the storages of a state that are brought before all of it is known, where they lie in its slot by then.
 
-    Those on the device from the slot's beginning on, up to EARLY_SHARE of all: both ends read what came early while the
-    rest is on its way, so that little is left to be read when that has come. None where they would be the lesser part.
+    Those on the device from the slot's beginning on, up to EARLY_SHARE of all: the source reads it for the second time
+    while the rest is on its way, so that little is left to be read when that has come. None where they would be the
+    lesser part.
     """
     return _early(ById(manifest.storages), tuple(places))
 

@@ -4,7 +4,7 @@ At the boundary only what changed since the offer is made anew: scalars, members
 records that hold one. A state whose memory is laid out otherwise by then is built as if nothing had been rehearsed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from worldmove.state.landing import Landing, landing
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest
 from worldmove.state.materialise import make_leaves, make_some
-from worldmove.state.placement import Placement, extents, extents_of
+from worldmove.state.placement import Placement, extents
 from worldmove.state.recapture import Known, exchanged, remember
 from worldmove.state.structure import DictNode, ListNode, Node, leaf_paths
 from worldmove.state.tree import rebuild
@@ -75,22 +75,16 @@ class Rehearsal:
         return self.built
 
 
-def rehearse(
-    manifest: Manifest, placement: Placement, arena: AnyArena, types: Mapping[str, type], early: Sequence[int] = ()
-) -> Rehearsal:
-    """Build a state over an arena in which its bytes are not yet; ``early``: the storages that come early.
-
-    Raises ManifestError, StateRefused.
-    """
+def rehearse(manifest: Manifest, placement: Placement, arena: AnyArena, types: Mapping[str, type]) -> Rehearsal:
+    """Build a state over an arena in which its bytes are not yet. Raises ManifestError, StateRefused."""
     state = landing(manifest, placement, arena)
     leaves = make_leaves(state.capture, types)
     built = rebuild(manifest.structure, iter(leaves), types)
     known, root = remember(built, types, state.capture.kit), [built]
     if known.capture.manifest == manifest:  # one object: freeing the other takes long, in the pause
         known = replace(known, capture=known.capture.with_values(manifest))
-    for each in (extents(manifest, placement), extents_of(manifest, placement, early)):
-        joined(each)  # kept for the pull
-    prepare(known.capture, early)
+    joined(extents(manifest, placement))  # kept for the pull
+    prepare(known.capture)
     return Rehearsal(
         manifest=manifest,
         placement=tuple(placement),

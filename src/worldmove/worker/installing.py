@@ -66,8 +66,7 @@ def rehearse_in(engine: Engine[Any], layout: Layout, arena: AnyArena) -> Rehears
     if preview is None:
         return None
     with engine_asked("be given its state"):
-        known = preview.manifest, preview.places
-        rehearsal = rehearse(*known, arena, engine.state_types, preview.early)
+        rehearsal = rehearse(preview.manifest, preview.places, arena, engine.state_types)
         if isinstance(engine, TakesValues) and _reads_nothing(engine, rehearsal.landing):
             rehearsal.session = engine.install(rehearsal.built)
         return rehearsal
