@@ -95,6 +95,7 @@ PURE = (
     "worker/accounts.py",
     "worker/inputs.py",
     "worker/leeway.py",
+    "worker/long_run.py",
     "worker/message.py",
     "worker/messages.py",
     "worker/orders.py",

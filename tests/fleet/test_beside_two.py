@@ -24,6 +24,7 @@ from worldmove.move.measured import Measured
 from worldmove.move.patience import PATIENCE_S
 from worldmove.move.remedy import cheapest
 from worldmove.move.strategy import Strategy
+from worldmove.worker.long_run import in_the_long_run
 from worldmove.worker.messages import Alive
 
 GBIT = 1e9 / 8
@@ -35,7 +36,7 @@ APART_S = 0.195
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Of the two worlds beside which the third move was tried: a high quantile, and what a turn took beside."""
+    """Of the two worlds beside which the third move was tried: as computed, and what their turns took beside."""
 
     compute_s: float
     turn_s: float
@@ -52,13 +53,13 @@ def blocks_of(run: dict[str, Any]) -> Blocks:
     """Return what the worker has measured by then, as far as ends and times of blocks at the server say."""
     begun, ended = run["spans_s"][2]
     rows = sorted((end, ms) for world in run["blocks"][1:3] for _, _, end, _, ms in world)
-    before = sorted(ms for end, ms in rows if end < begun)
+    before = [ms / 1e3 for end, ms in rows if end < begun]
     beside = [
         1e3 * (end - previous) - ms
         for (previous, _), (end, ms) in pairwise(rows)
         if begun < end < ended and abs(1e3 * (end - previous) - ms) < 20
     ]
-    return Blocks(before[int(0.95 * len(before))] / 1e3, median(beside) / 1e3)
+    return Blocks(in_the_long_run(before), median(beside) / 1e3)
 
 
 def measured(blocks: Blocks, link_gbit: float, ages_s: Sequence[float]) -> Measured:

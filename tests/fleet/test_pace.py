@@ -27,6 +27,15 @@ def test_of_a_device_with_one_worker_every_block_was_alone() -> None:
     assert pace_of(played("a", 0.0, 0.15)).block_s() == pytest.approx(0.15)
 
 
+def test_many_blocks_take_what_they_took_by_mean_and_one_that_is_to_be_in_time_as_long_as_the_slow_ones() -> None:
+    blocks = [("a", PERIOD_S * (number + 1), 0.2 if number % 10 == 0 else 0.1) for number in range(60)]
+    pace = pace_of(blocks)
+    assert pace.block_s() == pytest.approx(0.2)
+    assert pace.long_run_s() == pytest.approx(0.118, abs=0.002)
+    assert Pace().long_run_s() is None
+    assert Paces().long_run_s("gpu") is None
+
+
 def test_of_blocks_beside_each_other_nothing_is_known() -> None:
     assert pace_of([*played("a", 0.0, 0.26), *played("b", 0.1, 0.26)]).block_s() is None
     assert Pace().block_s() is None

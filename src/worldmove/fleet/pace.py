@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from worldmove.worker.leeway import MARGIN, unused_s
+from worldmove.worker.long_run import in_the_long_run
 
 NUM_RECENT = 32
 """Blocks of a device among which it is looked who computed beside whom."""
@@ -64,8 +65,16 @@ class Pace:
 
     def block_s(self) -> float | None:
         """Return a high quantile of what blocks took that were alone; None where none was."""
-        ordered = sorted((*self._alone, *(each.took_s for each in self._recent if each.is_alone)))
+        ordered = sorted(self._all_alone())
         return ordered[min(len(ordered) - 1, int(HIGH * len(ordered)))] if ordered else None
+
+    def long_run_s(self) -> float | None:
+        """Return what they took in the long run; None where none was."""
+        alone = self._all_alone()
+        return in_the_long_run(alone) if alone else None
+
+    def _all_alone(self) -> tuple[float, ...]:
+        return (*self._alone, *(each.took_s for each in self._recent if each.is_alone))
 
 
 class Paces:
@@ -83,6 +92,11 @@ class Paces:
         pace = self._paces.get(device)
         return None if pace is None else pace.block_s()
 
+    def long_run_s(self, device: str) -> float | None:
+        """See ``Pace.long_run_s``."""
+        pace = self._paces.get(device)
+        return None if pace is None else pace.long_run_s()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
@@ -90,11 +104,15 @@ class Load:
 
     period_s: float
     block_s: float | None
-    """See ``Pace.block_s``."""
+    """See ``Pace.block_s``: for one that is to be in time."""
     own: int
     """The worlds that are played at this worker."""
     others: tuple[int, ...] = ()
     """The worlds of each other worker that plays any."""
+    long_run_s: float | None = None
+    """See ``Pace.long_run_s``: for many that follow each other."""
+    spare_s: float = 0.0
+    """What this worker reckons a spare block to take where it is to fit in; 0: it has not said so."""
     ages_s: tuple[float, ...] = ()
     """How old the newest list of each world of this worker was at one moment; of none that rests."""
 
@@ -124,8 +142,9 @@ class Load:
         """
         if self.period_s <= 0:
             return 0.0
-        takes_s = max(block_s, self.beside_s)
-        lost_s = unused_s(self.ages_s, period_s=self.period_s, block_s=takes_s, takes_s=MARGIN * takes_s)
+        takes_s = max(self.spare_s, self.beside_s, block_s)
+        runs_s = max(block_s, self.beside_s)
+        lost_s = unused_s(self.ages_s, period_s=self.period_s, block_s=runs_s, takes_s=MARGIN * takes_s)
         return lost_s / self.period_s
 
     @property

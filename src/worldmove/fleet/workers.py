@@ -35,7 +35,9 @@ class WorkerRecord:
     block_s: float | None = None
     """A high quantile of its recent block times, as it last said; None: it has not said so."""
     turn_s: float = 0.0
-    """By how much longer than that a block keeps its engine, as it last said."""
+    """By how much longer than it is computed a block keeps its engine, in the long run, as it last said."""
+    spare_s: float = 0.0
+    """What it reckons a spare block to take where it is to fit in, as it last said."""
     ages_s: tuple[float, ...] = ()
     """How old the newest list of each session that it plays was, when it last said so."""
     suspected: bool = False
@@ -82,7 +84,7 @@ class WorkerRecord:
     def take(self, alive: Alive) -> None:
         """It lives, and says how it fares."""
         self.block_s = alive.block_s or self.block_s
-        self.turn_s, self.ages_s = alive.turn_s, alive.ages_s
+        self.turn_s, self.spare_s, self.ages_s = alive.turn_s, alive.spare_s, alive.ages_s
 
     def _state(self) -> WorkerState:
         if self.state is WorkerState.READY and self.leaving and not self.suspected:
@@ -142,6 +144,8 @@ class WorkerTable:
         return Load(
             period_s=worker.period_s or 0.0,
             block_s=self.paces.block_s(worker.device),
+            long_run_s=self.paces.long_run_s(worker.device),
+            spare_s=worker.spare_s,
             own=worker.num_played(besides),
             others=tuple(record.num_live for record in there if record is not worker),
             ages_s=worker.ages_s,

@@ -118,7 +118,7 @@ class Measured:
     final: Final | None = None
     period_s: float | None = None
     block_s: float | None = None
-    """What a block takes of the destination's time: a high quantile of those there, turns at the engine included.
+    """What a block takes of the destination's time in the long run, its turn at the engine included.
 
     Never of one that was computed beside another worker's.
     """

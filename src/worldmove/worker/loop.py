@@ -83,7 +83,7 @@ async def _take_step(copy: SessionCopy, tools: Tools, turn: Turn, line: Line) ->
                 await line.empty()
                 stepped = await stepped.hashed()
             if not stepped.state_digest:  # one in a few needs that, and its turn is no other's
-                tools.meter.turn(loop.time() - begun_at)
+                tools.meter.turn(max(0.0, loop.time() - begun_at - stepped.compute_s))
         if is_promised:
             await line.put(_send_hashed(copy, number, stepped))
         else:

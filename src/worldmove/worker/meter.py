@@ -1,7 +1,9 @@
 """What a worker measured of itself, for admission: block times and turns, and the rates of its hash and paths."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection
+
+from worldmove.worker.long_run import in_the_long_run
 
 NUM_KEPT = 256
 HIGH = 0.95
@@ -14,21 +16,21 @@ class Meter:
     def __init__(self, rates: dict[str, float]) -> None:
         self._rates = dict(rates)
         self._blocks: deque[float] = deque(maxlen=NUM_KEPT)
-        self._turns: deque[float] = deque(maxlen=NUM_KEPT)
+        self._beside: deque[float] = deque(maxlen=NUM_KEPT)
         self._told_s = 0.0
 
     def block(self, compute_s: float) -> None:
         """Record one owner's block."""
         self._blocks.append(compute_s)
 
-    def turn(self, took_s: float) -> None:
-        """Record for how long a block has kept the engine: handed over, computed, its pictures copied, let go."""
-        self._turns.append(took_s)
+    def turn(self, beside_s: float) -> None:
+        """Record for how long a block has kept the engine beside its computing: handed over, copied, let go."""
+        self._beside.append(beside_s)
 
     @property
     def turn_s(self) -> float:
-        """By how much that is longer than computing it, as high quantiles of both say; 0 before the first block."""
-        return max(0.0, _quantile(self._turns, HIGH) - self.block_s(HIGH)) if self._turns else 0.0
+        """What that takes in the long run; 0 before the first block."""
+        return in_the_long_run(self._beside)
 
     def block_s(self, quantile: float) -> float:
         """Return a quantile of the recent block times; that of the warm-up while none was played."""
@@ -47,13 +49,13 @@ class Meter:
     @property
     def spare_s(self) -> float:
         """What a spare block is reckoned to take, its turn at the engine included."""
-        return (self._told_s or self.block_s(HIGH)) + self.turn_s
+        return (self._told_s or self.block_s(HIGH)) + (_quantile(self._beside, HIGH) if self._beside else 0.0)
 
     def rates(self) -> dict[str, float]:
         """Return what the warm-up has measured: see ``worker.warm_up``, and each path's rate."""
         return dict(self._rates)
 
 
-def _quantile(values: Sequence[float], quantile: float) -> float:
+def _quantile(values: Collection[float], quantile: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]

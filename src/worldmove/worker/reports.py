@@ -201,7 +201,9 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     block_s: Seconds = 0.0
     """A high quantile of its recent block times, or of the warm-up's one."""
     turn_s: Seconds = 0.0
-    """By how much longer than that a block keeps the engine, at a high quantile; 0: none was stepped yet."""
+    """By how much longer than it is computed a block keeps the engine, in the long run; 0: none was stepped yet."""
+    spare_s: Seconds = 0.0
+    """What a spare block is reckoned to take where it is to fit in: a high quantile of both together; 0: not said."""
     ages_s: Ages = ()
     """How long ago the newest list came of each session that is played here and does not rest."""
 

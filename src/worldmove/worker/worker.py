@@ -217,7 +217,13 @@ class Worker:
 
     def _alive(self, number: int) -> Alive:
         meter, ages = self.tools.meter, self.tools.courtesy.ages()
-        return Alive(number=number, block_s=meter.block_s(HIGH), turn_s=meter.turn_s, ages_s=ages[:MAX_COPIES])
+        return Alive(
+            number=number,
+            block_s=meter.block_s(HIGH),
+            turn_s=meter.turn_s,
+            spare_s=meter.spare_s,
+            ages_s=ages[:MAX_COPIES],
+        )
 
     def _inputs(self, message: Inputs) -> None:
         changes = tuple(KeyChange(number=c.number, key=c.key, down=c.down) for c in message.changes)
