@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.own_path import with_own_path
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import frame
 from worldmove.worker.messages import Beat
@@ -115,3 +118,28 @@ def test_a_process_that_did_not_run_has_heard_no_silence() -> None:
         await asyncio.wait_for(listening, SILENCE_S * 3)
 
     asyncio.run(main())
+
+
+HUNG = """
+import asyncio, time
+import structlog
+from worldmove.worker.process import exit_after
+from worldmove.worker.threads import OneThread
+
+async def main():
+    engine = OneThread("engine")
+    asyncio.ensure_future(engine(lambda: time.sleep(100)))
+    await asyncio.sleep(0.05)
+    exit_after(0.2, structlog.get_logger())
+    engine.close()
+
+asyncio.run(main())
+"""
+
+
+def test_a_process_whose_engine_does_not_return_ends_all_the_same() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", HUNG], env=with_own_path(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 1
+    assert "something has not returned within 0.2 s" in ran.stdout + ran.stderr

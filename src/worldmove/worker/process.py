@@ -2,7 +2,8 @@
 
 Standard error carries one JSON line per change of phase. Exit status: 0 after a clean end (SIGTERM, Shutdown,
 or the server gone for longer than ``keep_s``), 1 after a failure. At SIGTERM it asks the server to move its sessions
-away, and ends when they are, or after ``leave_s``; at a second one, and where there is no link, at once.
+away, and ends when they are, or after ``leave_s``; at a second one, and where there is no link, at once. A call of the
+engine that does not return by then is not waited for.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,6 +44,8 @@ from worldmove.worker.transports import LocalTransports
 from worldmove.worker.warm_up import warm_up
 
 RECONNECT_S = 0.2
+END_S = 10.0
+"""How long an end in order may take. A thread cannot be interrupted: what the engine's is in may never return."""
 SPARE_NICENESS = 10
 """How far check blocks and throw-away copies step back where a player's block, in any process, wants the core."""
 GC_THRESHOLDS = 50_000, 20, 100
@@ -135,11 +139,25 @@ async def serve(config: WorkerConfig) -> int:
     ending.leave = lambda: _ignored(assembly.background.start("leave", assembly.worker.leave(config.leave_s)))
     assembly.background.start("link", stay_linked(config, assembly, uplink, ending.reached.set))
     await ending.reached.wait()
+    exit_after(END_S, log)
     await assembly.background.stop()
     await transports.close()
     threads.close()
     log.info("worker_ended", clean=not ending.has_failed)
     return int(ending.has_failed)
+
+
+def exit_after(within_s: float, log: FilteringBoundLogger) -> None:
+    """End this process after a time, unless it has ended by then: whatever its threads and its event loop do."""
+
+    def end() -> None:
+        log.error("worker_ended", clean=False, why=f"something has not returned within {within_s:g} s")
+        Unbreakable(sys.stderr).flush()
+        os._exit(1)
+
+    timer = threading.Timer(within_s, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _edges(
