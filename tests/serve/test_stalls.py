@@ -89,6 +89,18 @@ def test_a_world_that_rests_owes_no_block() -> None:
     in_house(work)
 
 
+def test_a_block_that_has_come_and_waits_for_the_ledger_is_not_its_engines_fault() -> None:
+    async def work(house: House) -> None:
+        house.fleet.failing_answers = 1 << 30
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        watcher.press(("up", True))
+        await asyncio.sleep(2 * LEAST_S)
+        assert (house.gateway.live(session).next_block, house.gateway.stalls.num_stalled) == (0, 0)
+
+    in_house(work)
+
+
 def test_a_new_owner_has_its_own_time() -> None:
     async def work(house: House, session: str, watcher: Watcher) -> None:
         await asyncio.sleep(LEAST_S - 1.0)

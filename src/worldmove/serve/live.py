@@ -71,7 +71,7 @@ class Live:
         self.controls = Controls(
             audience=self.audience, sequencer=self.sequencer, keys=config.spec.keys, on_change=self.feed.nudge
         )
-        self._showing = self._shown_by(metrics)
+        self.showing = self._shown_by(metrics)
         self._first: int | None = None
 
     async def run(self) -> None:
@@ -80,7 +80,7 @@ class Live:
             tasks.create_task(self.feed.run())
             if self._comeback is not None:
                 await self._comeback.show(self.spec.keys, self.server_life)
-            tasks.create_task(self._showing.run())
+            tasks.create_task(self.showing.run())
             if self._comeback is not None:
                 await self._comeback.close()
                 self._go_on()
@@ -107,7 +107,7 @@ class Live:
             case BlockDone() | StateDone():
                 if isinstance(message, BlockDone) and self.resuming is not None and self._comeback is not None:
                     self._comeback.sent(message)
-                self._showing.take(worker, message)
+                self.showing.take(worker, message)
             case CheckDone():
                 self.tally.stepped(message)
             case Followed():
@@ -195,11 +195,6 @@ class Live:
         """Why nothing goes on; None while it does."""
         return self.feed.resting_why if self.resuming is None else self.resuming.why
 
-    @property
-    def compute_s(self) -> tuple[float, ...]:
-        """What its newest blocks took to compute, seconds."""
-        return self._showing.compute_s
-
     def due(self, block: int) -> float | None:
         """When a block is to be here, by the loop's clock; None where it is not due, or was shown long ago."""
         return self._tempo.due(block)
@@ -211,7 +206,7 @@ class Live:
         """
         if self.feed.resting_why is not None:
             return float("inf")
-        return horizon_s(self.spec.period_s, self._showing.compute_s)
+        return horizon_s(self.spec.period_s, self.showing.compute_s)
 
     def leave(self, player: Player) -> None:
         """A player is gone, who may only have waited to be let in."""

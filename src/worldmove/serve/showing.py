@@ -47,14 +47,21 @@ class Showing:
         self._on_shown = on_shown
         self._arrived: asyncio.Queue[tuple[str, BlockDone | StateDone, float]] = asyncio.Queue()
         self._compute_s: deque[float] = deque(maxlen=RECENT_BLOCKS)
+        self._came: tuple[int, int] | None = None
 
     @property
     def compute_s(self) -> tuple[float, ...]:
         """What the newest blocks that were shown took to compute, seconds."""
         return tuple(self._compute_s)
 
+    def has_come(self, epoch: int, block: int) -> bool:
+        """Whether an epoch's owner has sent a block, or a later one; it may be shown later, if at all."""
+        return self._came is not None and self._came[0] == epoch and self._came[1] >= block
+
     def take(self, worker: str, message: BlockDone | StateDone) -> None:
         """A block has arrived, or an account of the state after one."""
+        if isinstance(message, BlockDone):
+            self._came = message.epoch, message.block
         self._arrived.put_nowait((worker, message, asyncio.get_running_loop().time()))
 
     async def run(self) -> None:

@@ -94,15 +94,19 @@ class Stalls:
 def awaited(live: Live, view: SessionView) -> Awaited | None:
     """Return the block that a session's owner has the list of and has not sent; None where there is none.
 
-    Of an owner that does not answer none is awaited: what becomes of its sessions is for others to say.
+    Of an owner that does not answer none is awaited: what becomes of its sessions is for others to say. Nor is one that
+    has come, and waits here to be shown: for the ledger, say.
     """
     block = live.next_block
     if block is None or view.state not in PLAYED or live.resting_why is not None or live.lost_why is not None:
         return None
-    return Awaited(owner=view.owner, epoch=view.epoch, block=block) if live.sequencer.reaches > block else None
+    if live.sequencer.reaches <= block or live.showing.has_come(view.epoch, block):
+        return None
+    return Awaited(owner=view.owner, epoch=view.epoch, block=block)
 
 
 def limit_s(live: Live) -> float:
     """Return after how long a session is called stalled: by what its blocks take."""
-    block_s = median(live.compute_s) if live.compute_s else live.spec.period_s  # one that was stalled counts little
+    recent_s = live.showing.compute_s
+    block_s = median(recent_s) if recent_s else live.spec.period_s  # one that was stalled counts little
     return max(LEAST_S, NUM_BLOCKS * block_s)
