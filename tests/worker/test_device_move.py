@@ -175,10 +175,13 @@ class Lying(Peer):
         honest, lie = await super().connect(ticket), self.lie
 
         class LyingChannel(PeerChannel):
-            def start_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> Done:
-                assert honest._memory is not None
-                lie(honest._memory.address, extents, into)
-                return Done()
+            def ready_to_device(self, extents: Sequence[Extent], into: DeviceWindow) -> Callable[[], Done]:
+                def begin() -> Done:
+                    assert honest._memory is not None
+                    lie(honest._memory.address, extents, into)
+                    return Done()
+
+                return begin
 
         assert honest._memory is not None
         return LyingChannel(honest._memory, self._kit, inline)
