@@ -2,17 +2,25 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from tests.worker.device_engine import World
 from tests.worker.test_device_move import ARENA_BYTES, peer
 from tests.worker.test_device_order import Aligned
 from tests.worker.test_move_between_workers import Pair
 from worldmove.move.messages import Ended, Ready
+from worldmove.state.arena import Arena
+from worldmove.state.gathering import gather
+from worldmove.state.layout import Layout
+from worldmove.state.recapture import remember
 from worldmove.worker import source_copy
+from worldmove.worker.ahead import ahead_in
 from worldmove.worker.freezing import resolved_anew
+from worldmove.worker.known_ahead import KnownAhead
 
 
 def nothing(world: World) -> None:
@@ -95,3 +103,14 @@ def test_what_changes_between_the_resolving_and_the_freeze_is_not_moved_as_it_wa
     assert (ended.outcome, path in ended.detail) == (outcome, True)
     assert ended.reason == ("engine_wrote" if path else "done")
     assert blocks == [0, 1, 2, 3, 4][: 5 if path else 4]
+
+
+def test_of_a_session_in_host_memory_nothing_comes_early() -> None:
+    arena = Arena(1 << 16, "here")
+    known = remember({"all": torch.zeros(2048)}, {}, None)
+    places = gather(known.capture, arena)
+    ahead = KnownAhead(SimpleNamespace(slot=SimpleNamespace(arena=arena)), SimpleNamespace())  # type: ignore[arg-type]
+    ahead.offer(Layout.of(known.capture.manifest, arena_bytes=arena.size, places=places), known)
+    assert ahead.offered is not None
+    assert not ahead.comes_early(None)
+    assert not ahead.comes_early(ahead_in(arena, known, 3))

@@ -53,6 +53,6 @@ class KnownAhead:
 
     def comes_early(self, ahead: Ahead | None) -> bool:
         """Say whether what an offer tells of may be pulled as soon as nothing writes it any more."""
-        if self.offered is None or ahead is None:
-            return self._lies_in_slot
-        return ahead.comes_early(self.offered)
+        if self.offered is None or not self.offered.early:  # none of it lies on a device, say
+            return False
+        return self._lies_in_slot if ahead is None else ahead.comes_early(self.offered)
