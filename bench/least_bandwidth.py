@@ -42,7 +42,7 @@ ROW_BYTES_PER_S = 1_670_124_960 / 0.006
 TURN_S = 0.0024
 """By how much longer a block keeps its worker's engine: the median between blocks in a row at a worker with two worlds
 and a follower (PLAYED)."""
-PLAYED = RESULTS / "pair-h200x2.json"
+PLAYED = RESULTS / "beside_two-h200x2.json"
 GBIT = 1e9 / 8
 LINKS_GBIT = (100, 25, 10, 1)
 
@@ -203,7 +203,7 @@ def page(found: Mapping[str, Any]) -> str:
             "(bench/results/move-h200.json, matrix-h200.json). Bytes follow from the model's geometry",
             "([matrix.md](matrix.md)). The rate of rows is that of `bench.gpu_rows`: 6.0 ms for the latents scope.",
             "What a block takes beside others' is the median of two worlds' while a third one was followed there, and",
-            f"its turn at the engine, {TURN_S * 1e3:.1f} ms (two H200s, bench/results/pair-h200x2.json), and a",
+            f"its turn at the engine, {TURN_S * 1e3:.1f} ms (two H200s, bench/results/beside_two-h200x2.json), and a",
             "hundredth more, as admission adds. Their lists lie evenly in a period. A replay over 10 Gb/s to that",
             "worker was admitted by what blocks take to be computed, and had not caught up after 60 s.",
         )

@@ -44,7 +44,7 @@ class Blocks:
 
 @pytest.fixture(scope="module")
 def run() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "bench/results/pair-h200x2.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((ROOT / "bench/results/beside_two-h200x2.json").read_text(encoding="utf-8"))
     links: dict[str, Any] = found["results"]["links"]["samples"]
     return links
 

@@ -116,7 +116,7 @@ def test_a_pass_behind_a_gate_reads_what_is_there_when_it_is_opened_and_holds_up
     assert kit.fingerprints(other, TABLE.key) == small
     arena.poison()
     assert not latch.is_open()
-    assert not pending._pending.ready()
+    assert not pending._parts[0].ready()
     latch.open()
     joined = pending.joined()
     assert joined == b"".join(kit.fingerprints(plan, TABLE.key)) != b"".join(before)
@@ -130,7 +130,7 @@ def test_two_gates_wait_apart(kit: Any, arena: DeviceArena, latch: Latch) -> Non
     second = kit.begin_fingerprints(plans[1], TABLE.key, other.for_number(7))
     other.say(7)
     assert second.joined() == expected[1]
-    assert not first._pending.ready()
+    assert not first._parts[0].ready()
     latch.open()
     assert first.joined() == expected[0]
     other.release()
@@ -195,7 +195,7 @@ def test_a_destination_killed_in_mid_pull_leaves_no_work_behind_once_this_host_o
         other.close()
         time.sleep(0.05)
         assert not latch.is_open()
-        assert not pending._pending.ready()
+        assert not pending._parts[0].ready()
         took = timed(**looks)
         assert max(took.values()) < AT_ONCE_MS, took
         assert not latch.is_open()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tests.move import virtual
-from worldmove.worker.turns import Turn, Turns
+from worldmove.worker.turns import OVERDUE_S, Turn, Turns
 
 T = TypeVar("T")
 
@@ -142,3 +142,42 @@ def test_an_engine_is_free_since_a_call_or_a_hold_has_ended() -> None:
         return [*found, turns.free_since]
 
     assert virtual.run(play()) == [0.5, 0.75]
+
+
+def test_at_an_engine_that_is_never_free_an_opening_waits_for_a_while_and_not_for_ever() -> None:
+    async def play() -> tuple[float, int]:
+        turns, over = Turns(inline), asyncio.Event()
+        blocks = 0
+
+        async def steps() -> None:
+            nonlocal blocks
+            while not over.is_set():
+                async with turns.take(Turn.OWNER):
+                    await asyncio.sleep(0.158)
+                    blocks += 1
+
+        async with asyncio.TaskGroup() as everybody:
+            for _ in range(3):
+                everybody.create_task(steps())
+            await asyncio.sleep(0.01)
+            async with turns.take(Turn.OPEN):
+                waited, seen = asyncio.get_running_loop().time(), blocks
+            over.set()
+        return waited, seen
+
+    waited, blocks = virtual.run(play())
+    assert OVERDUE_S < waited < OVERDUE_S + 0.2
+    assert blocks == 10
+
+
+def test_what_is_overdue_is_asked_for_once_though_it_was_given_before() -> None:
+    async def play() -> list[str]:
+        turns, order = Turns(inline), list[str]()
+        async with turns.take(Turn.OWNER):
+            opening = asyncio.create_task(take(turns, Turn.OPEN, "open", order))
+            await asyncio.sleep(2 * OVERDUE_S)
+        await opening
+        await asyncio.gather(*(take(turns, turn, turn.name, order) for turn in (Turn.SPARE, Turn.OWNER)))
+        return order
+
+    assert virtual.run(play()) == ["open", "SPARE", "OWNER"]

@@ -94,9 +94,9 @@ class Meet(MoveMessage, frozen=True, kw_only=True, tag="meet"):
 
 
 class Still(MoveMessage, frozen=True, kw_only=True, tag="still"):
-    """Nothing writes what lies in the source's slot any more: what the offer has foretold may be pulled.
+    """Nothing writes what lies in the source's slot any more: what the offer says may come early may be pulled.
 
-    It is not known yet what of the state lies elsewhere: the boundary says what has come into the slot since.
+    What of it lies elsewhere than was foretold, or has come into the slot since, the boundary says.
     """
 
 

@@ -3,8 +3,9 @@
     source       a card with the handle of its slot's allocation, had by a ticket like any arena of ``shm``
                  and a gate (``state.gate``), which is lent with it
     destination  fetches the card, maps the allocation, touches it               before the freeze
-                 one launch brings all extents into its own slot                 at the boundary
-                 its device opens the gate after that
+                 looks up the way to each of its pages                           right before it
+                 copies what may come early into its own slot                    as soon as the source stands still
+                 copies the rest; its device opens the gate after each           at the boundary
                  unmaps it                                                       at the end
 
 Nobody but the destination writes its slot. A map of a device's memory cannot be made for reading only, so this path is

@@ -12,16 +12,23 @@ from enum import IntEnum
 
 from worldmove.transport.base import Blocking
 
+OVERDUE_S = 1.5
+"""So long an opening, or a look at a state for its offer, waits for blocks at most: at a full worker there is no
+moment at which none is due, and just that worker is to be moved away from. It takes milliseconds, a part of any margin.
+"""
+
 
 class Turn(IntEnum):
     """Why somebody wants the engine. Lower goes first; equals go in the order of asking."""
 
     BOUNDARY = 0
     """A freeze or an install: a player waits for it."""
-    OWNER = 1
+    OVERDUE = 1
+    """What was asked for as ``OPEN`` and has waited for OVERDUE_S."""
+    OWNER = 2
     """A block of a session's owner."""
-    OPEN = 2
-    SPARE = 3
+    OPEN = 3
+    SPARE = 4
     """A check block of a retired copy, or a block of a throw-away copy: when no owner has work."""
 
 
@@ -98,14 +105,25 @@ class Turns:
             self._busy = True
             return
         go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._asked += 1
-        heapq.heappush(self._waiting, (turn, self._asked, go))
+        self._ask(turn, go)
+        later = self._overdue(go) if turn is Turn.OPEN else None
         try:
             await go
         except asyncio.CancelledError:
             if not go.cancelled():
                 self._end()  # the turn had been given all the same: it goes on to the next
             raise
+        finally:
+            if later is not None:
+                later.cancel()
+
+    def _overdue(self, go: asyncio.Future[None]) -> asyncio.TimerHandle:
+        """Ask for the same turn once more, as an urgent one, when it has waited for long."""
+        return asyncio.get_running_loop().call_later(OVERDUE_S, self._ask, Turn.OVERDUE, go)
+
+    def _ask(self, turn: Turn, go: asyncio.Future[None]) -> None:
+        self._asked += 1
+        heapq.heappush(self._waiting, (turn, self._asked, go))
 
     def _may_begin(self, turn: Turn) -> bool:
         return turn is Turn.BOUNDARY or not self._num_holds
