@@ -39,7 +39,7 @@ def main() -> None:
 
 def texts(machines: Mapping[str, Results]) -> dict[Path, str]:
     """Return what each page is to say."""
-    moves = {machine: results["move"] for machine, results in machines.items() if "move" in results}
+    moves = {machine: results["move"] for machine, results in machines.items() if is_of_now(results)}
     plays = [
         part
         for name, results in machines.items()
@@ -50,6 +50,12 @@ def texts(machines: Mapping[str, Results]) -> dict[Path, str]:
         part for name, results in machines.items() if "pair" in results for part in in_short(results["pair"], name)
     ]
     return {PAGE: page(machines), README: with_moves(README.read_text(encoding="utf-8"), moves, [*plays, *pairs])}
+
+
+def is_of_now(results: Results) -> bool:
+    """Say whether a machine's comparison of moves is for the README: not where moves under play were taken since."""
+    since = results.get("under_play", {}).get("begun_at", "")
+    return "move" in results and results["move"]["day"] >= since[:10]
 
 
 def by_machine(folder: Path = RESULTS) -> dict[str, Results]:

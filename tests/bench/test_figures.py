@@ -1,6 +1,6 @@
 import pytest
 
-from bench.figures import by_machine, texts
+from bench.figures import by_machine, is_of_now, texts
 from bench.figures_live import live
 from bench.figures_move import BEGIN, END, with_moves
 from bench.figures_pair import in_short, pair
@@ -130,6 +130,14 @@ def test_two_gpus_have_their_goals_and_when_each_part_of_a_move_ended() -> None:
     assert "| other | <= 1 | 2 | **not met** |" in readme
     assert "| third |" not in readme
     assert "3 moves as admission chose: a pause of 7.5 ms by median and 9.0 ms at most." in readme
+
+
+def test_what_is_older_than_the_moves_under_play_of_its_machine_is_not_for_the_readme() -> None:
+    move = {"day": "2026-01-02"}
+    assert is_of_now({"move": move})
+    assert is_of_now({"move": move, "under_play": {"begun_at": "2026-01-02T23:00:00+00:00"}})
+    assert not is_of_now({"move": move, "under_play": {"begun_at": "2026-01-03T00:00:00+00:00"}})
+    assert not is_of_now({})
 
 
 def test_a_readme_without_a_place_for_the_table_is_refused() -> None:
