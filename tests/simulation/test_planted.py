@@ -74,7 +74,7 @@ def _thaws_on_silence(phase: SourcePhase, event: SourceEvent) -> tuple[SourcePha
 
 def test_a_lost_commit_taken_for_an_abort_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
     monkeypatch.setattr(source, "source_step", _thaws_on_silence)
-    caught(204, "at once")
+    caught(386, "at once")
 
 
 def test_a_freeze_that_names_a_block_that_is_still_hashed_is_caught(
@@ -246,7 +246,7 @@ def test_a_race_at_the_engine_is_caught(monkeypatch: pytest.MonkeyPatch, caught:
 
 def test_a_failing_run_is_made_smaller_and_still_fails(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
     monkeypatch.setattr(source, "source_step", _thaws_on_silence)
-    failing = caught(204, "at once")
+    failing = caught(386, "at once")
     shrunk = shrink(failing)
     assert shrunk.broken
     assert len(shrunk.fired) < len(failing.fired)
