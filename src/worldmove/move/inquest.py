@@ -3,7 +3,7 @@
 Both passes were equal, or there would have been no proof. They read what the session is played from, when each of them
 came to it. What the destination has had of it is older, and can be read again here:
 
-    in the slot     what an engine binds anew is copied there at the freeze, and pulled from there
+    in the slot     what an engine binds anew is copied there by the freeze, and pulled from there
     rows as told    of rows that the destination was told it holds already, nothing was pulled
 
 Where one of them is not what was proven, or the memory is another by now, the engine has written after its block

@@ -95,11 +95,7 @@ class CudaKit(CudaMemory, CudaCopying):
         """Launch all parts once all of it is there: what a later pull wrote into an earlier part would be seen."""
         for plan in parted.plans:
             self._after_pulls(self._stream, plan)
-        return [self._launched(plan, key, self._stream) for plan in parted.plans]
-
-    def _launched(self, plan: Plan, key: bytes, stream: torch.cuda.Stream) -> Pending:
-        self._after_pulls(stream, plan)
-        return self._fingerprints.launch(plan, Table.of(key), stream=stream)
+        return [self._fingerprints.launch(plan, Table.of(key), stream=self._stream) for plan in parted.plans]
 
     def _behind(self, behind: Behind, parted: PartedPlan, key: bytes) -> list[Pending]:
         """Launch each part once its word says its number."""
@@ -114,7 +110,8 @@ class CudaKit(CudaMemory, CudaCopying):
         plan.table.upload(stream)
         self._fingerprints.prepare(Table.of(key), stream=stream)
         cuda_driver.wait_for_word(self._index, *word, stream.cuda_stream)
-        pending = self._launched(plan, key, stream)
+        self._after_pulls(stream, plan)
+        pending = self._fingerprints.launch(plan, Table.of(key), stream=stream)
         self._waiting[where] = stream, pending
         return pending
 

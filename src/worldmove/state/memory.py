@@ -19,8 +19,8 @@ HANDLE_BYTES = 64
 """What names an allocation to another process, at most."""
 WALK_STEP_BYTES, WALK_BYTES = 1 << 16, 64
 """How far apart a walk looks, and at how much. The first copy of 1.67 GB over NVLink after other work takes 5.3 ms, one
-right after another 4.3: the copy engine has to look up where each page lies. A walk takes less than a millisecond; one
-that looks each 2 MiB changes next to nothing (measured on two H200, docs/design/0006).
+right after another 4.3: as it seems the copy engine has to look up where each page lies. A walk takes less than a
+millisecond; one that looks each 2 MiB gains a fifth of that (measured on two H200, docs/design/0006).
 """
 
 HostBytes = NDArray[np.uint8]

@@ -21,7 +21,9 @@ from worldmove.state.storage import StorageRecord
 from worldmove.units import ALIGNMENT_BYTES
 
 EARLY_SHARE = 15 / 16
-"""At most so much of a state's bytes is brought early: of 1.67 GB over NVLink 7/8 took 0.17 ms longer, 3/4 0.21."""
+"""At most so much of a state's bytes is brought early. Of 1.67 GB over NVLink 7/8 took 0.17 ms longer, 3/4 0.21, when
+the destination read in two parts too (bench/results/pull_ways-h200x2.json); they were not compared again since.
+"""
 
 Placement = tuple[int, ...]
 """The arena offset of each storage of a manifest, in its order."""

@@ -1,5 +1,7 @@
 """What is known of a copy's state from its offer to its freeze, and what was made ready where it stands."""
 
+from contextlib import suppress
+
 from worldmove.errors import ArenaFull, StateRefused
 from worldmove.state.layout import Layout
 from worldmove.state.placement import in_place_bytes
@@ -31,6 +33,7 @@ class KnownAhead:
 
     def make_ready(self) -> Ahead:
         """Resolve it where it stands, and bring into its slot what has left that. Raises StateRefused, ArenaFull."""
+        self._ahead = None  # by whose plans nothing is read any more
         # Whoever is cancelled meanwhile has still spent what was known, and knows it anew.
         known = self._known = resolved_in(self._tools.engine, self._copy.engine_session, self._known)
         early = self.offered.early if self.offered else ()
@@ -40,10 +43,8 @@ class KnownAhead:
     def make_ready_if_offered(self) -> None:
         """Do so where an offer has told of it; where it cannot be done, the freeze will say so."""
         if self._known is not None:
-            try:
+            with suppress(StateRefused, ArenaFull):
                 self.make_ready()
-            except (StateRefused, ArenaFull):
-                self._ahead = None
 
     def taken(self) -> tuple[Known | None, Ahead | None]:
         """Return what makes a freeze cheaper, and what was made ready before this very block. Once."""

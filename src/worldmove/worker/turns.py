@@ -14,7 +14,7 @@ from worldmove.transport.base import Blocking
 
 OVERDUE_S = 1.5
 """So long an opening, or a look at a state for its offer, waits for blocks at most: at a full worker there is no
-moment at which none is due, and just that worker is to be moved away from. It takes milliseconds, a part of any margin.
+moment at which none is due, and just that worker is to be moved away from. A block waits for one such call at most.
 """
 
 
