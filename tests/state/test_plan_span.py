@@ -65,3 +65,12 @@ def test_a_shift_reaches_the_parts_that_its_groups_are_in(kernels: Fingerprints)
     assert reads(rest, (6 * MIB, 6 * MIB + 1))
     assert not reads(early, (3 * MIB, 3 * MIB + 1))
     assert not reads(rest, (4 * MIB, 4 * MIB + 1))
+
+
+def test_the_groups_of_a_part_that_lie_between_those_of_the_other_are_shifted_alone(kernels: Fingerprints) -> None:
+    early, rest = (parted := PartedPlan.of(groups(6), (0, 2, 4), kernels)).plans
+    parted.shift(np.array([(1, 4, 64 * MIB), (5, 6, 128 * MIB)]))
+    there = {0: 1, 1: 66, 2: 67, 3: 68, 4: 5, 5: 134}
+    for number, at in there.items():
+        assert reads(early, (MIB * at, MIB * at + 1)) is (number in (0, 2, 4))
+        assert reads(rest, (MIB * at, MIB * at + 1)) is (number in (1, 3, 5))

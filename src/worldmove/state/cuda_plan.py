@@ -33,13 +33,15 @@ class PartedPlan:
 
     def shift(self, shifts: Shifts) -> None:
         """Let groups lie elsewhere, as ``Plan.shift`` does."""
-        steps = np.zeros(sum(len(numbers) for numbers, _ in self.parts), dtype=np.int64)
-        for first, end, by in shifts.tolist():
-            steps[first:end] += by
-        for numbers, plan in self.parts:
-            places = steps[numbers].nonzero()[0]
-            if len(places):
-                plan.shift(np.column_stack((places, places + 1, steps[numbers[places]])))
+        if len(self.parts) == 1:
+            self.parts[0][1].shift(shifts)
+            return
+        first, end, by = shifts.T
+        for numbers, plan in self.parts:  # their groups ascend: a run is one among them too
+            inside = np.column_stack((np.searchsorted(numbers, first), np.searchsorted(numbers, end), by))
+            some = inside[inside[:, 0] < inside[:, 1]]
+            if len(some):
+                plan.shift(some)
 
     def joined(self, found: Sequence[bytes]) -> bytes:
         """Return the digests of all groups in order, of those of each part."""
