@@ -285,7 +285,7 @@ def test_a_source_that_lies_about_what_has_come_into_its_slot_installs_nothing_e
 
 def bring_nothing_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the other end is ready at once: the freeze brings what has left."""
-    monkeypatch.setattr(KnownAhead, "make_ready_if_offered", lambda self: None)
+    monkeypatch.setattr(KnownAhead, "make_ready_if_offered", lambda self, **how: None)
 
 
 class BindsAnew(Aligned):

@@ -17,8 +17,8 @@ from worldmove.state.arena import Arena
 from worldmove.state.gathering import gather
 from worldmove.state.layout import Layout
 from worldmove.state.recapture import remember
-from worldmove.worker import source_copy
-from worldmove.worker.ahead import ahead_in
+from worldmove.worker import known_ahead, source_copy
+from worldmove.worker.ahead import ahead_in, resolved_in
 from worldmove.worker.freezing import resolved_anew
 from worldmove.worker.known_ahead import KnownAhead
 
@@ -103,6 +103,50 @@ def test_what_changes_between_the_resolving_and_the_freeze_is_not_moved_as_it_wa
     assert (ended.outcome, path in ended.detail) == (outcome, True)
     assert ended.reason == ("engine_wrote" if path else "done")
     assert blocks == [0, 1, 2, 3, 4][: 5 if path else 4]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changes_between_the_resolving_and_the_freeze_is_not_what_its_follower_has_computed(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[World], None]
+) -> None:
+    """A replay: nothing is pulled, and the session was resolved where it is met."""
+    resolved: list[Any] = []
+
+    def then_changed(engine: Any, session: World, known: Any) -> Any:
+        resolved.append(resolved_in(engine, session, known))
+        change(session)
+        return resolved[-1]
+
+    monkeypatch.setattr(known_ahead, "resolved_in", then_changed)
+
+    async def run() -> Ended:
+        pair = Pair(
+            engines=(Aligned(), Aligned()),
+            transports={"path": peer()},
+            arena_bytes=ARENA_BYTES,
+            heard_of=lambda done: pair.acknowledge("a", done.block),
+            num_slots=3,
+        )
+        pair.strategy = "replay"
+        try:
+            await pair.open_on_a(4)
+            await pair.open_attempt("path")
+            pair.begin()
+            await pair.settle()
+            for each in pair.benches.values():
+                each.inputs(4, 5, 6)
+            await pair.hears(Ready)
+            pair.start()
+            found: Ended = await pair.hears(Ended)
+            return found
+        finally:
+            await pair.close()
+
+    ended = asyncio.run(run())
+    outcome, path = CHANGES[change]
+    assert len(resolved) == 1
+    assert (ended.outcome, path in ended.detail) == (outcome, True), ended.detail
+    assert ended.reason == ("engine_wrote" if path else "done")
 
 
 def test_of_a_session_in_host_memory_nothing_comes_early() -> None:

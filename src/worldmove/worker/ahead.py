@@ -30,9 +30,9 @@ class Ahead:
     block: int
     known: Known
     placement: Placement
-    """Where in its slot everything lies."""
+    """Where in its slot everything lies; () where it is not to be pulled."""
     copied: Capture
-    """The state as it lies there."""
+    """The state as it lies there, or where the engine has it."""
 
     def comes_early(self, offered: Preview) -> bool:
         """Say whether the greater part of it lies where an offer has foretold that it would come early."""

@@ -31,20 +31,28 @@ class KnownAhead:
         self._known, self._ahead, self.offered = known, None, Preview.of(layout)
         self._lies_in_slot = 2 * in_place_bytes(known.capture, arena) > known.capture.num_bytes
 
-    def make_ready(self) -> Ahead:
-        """Resolve it where it stands, and bring into its slot what has left that. Raises StateRefused, ArenaFull."""
+    def make_ready(self, *, is_pulled: bool = True) -> Ahead:
+        """Resolve it where it stands, and bring into its slot what has left that, if that is to be pulled.
+
+        Raises StateRefused, ArenaFull.
+        """
         self._ahead = None  # by whose plans nothing is read any more
         # Whoever is cancelled meanwhile has still spent what was known, and knows it anew.
         known = self._known = resolved_in(self._tools.engine, self._copy.engine_session, self._known)
-        early = self.offered.early if self.offered else ()
-        ahead = self._ahead = ahead_in(self._copy.slot.arena, known, self._copy.next_block, early)
+        block = self._copy.next_block
+        if is_pulled:
+            early = self.offered.early if self.offered else ()
+            ahead = ahead_in(self._copy.slot.arena, known, block, early)
+        else:
+            ahead = Ahead(block=block, known=known, placement=(), copied=known.capture)
+        self._ahead = ahead
         return ahead
 
-    def make_ready_if_offered(self) -> None:
+    def make_ready_if_offered(self, *, is_pulled: bool = True) -> None:
         """Do so where an offer has told of it; where it cannot be done, the freeze will say so."""
         if self._known is not None:
             with suppress(StateRefused, ArenaFull):
-                self.make_ready()
+                self.make_ready(is_pulled=is_pulled)
 
     def taken(self) -> tuple[Known | None, Ahead | None]:
         """Return what makes a freeze cheaper, and what was made ready before this very block. Once."""

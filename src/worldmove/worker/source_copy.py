@@ -115,10 +115,13 @@ class SourceOfMove:
         self._calm.begin()
         try:
             await self._until_its_own()
-            is_met = self._copy.stops_before is not None  # who stands there keeps its worker free for a little while
-            if ready is not None and not is_met and not brings:  # what is brought before it is resolved for that
-                ready = partial(self._resolved_meanwhile, ready)
-            self._to_ask = await self._come_to_rest(ready, brings=brings)
+            if self._copy.stops_before is not None:  # it stands already, and its pictures are still leaving
+                async with self._resolving(is_pulled=False):
+                    self._to_ask = await self._come_to_rest(ready, brings=brings)
+            else:
+                if ready is not None and not brings:  # what is brought before it is resolved for that
+                    ready = partial(self._resolved_meanwhile, ready)
+                self._to_ask = await self._come_to_rest(ready, brings=brings)
         except BaseException:
             self._calm.end()
             raise
@@ -275,18 +278,24 @@ class SourceOfMove:
 
     async def _resolved_meanwhile(self, ready: WhenReady) -> None:
         """Wait for the other end, and make ready meanwhile, as it stands: the freeze compares it with that."""
-        resolving = asyncio.create_task(self._resolve())
-        try:
+        async with self._resolving(is_pulled=True) as resolving:
             await ready()
             await resolving
+
+    @asynccontextmanager
+    async def _resolving(self, *, is_pulled: bool) -> AsyncIterator[asyncio.Task[None]]:
+        """Make it ready as it stands, beside what is waited for: what has not come of it by then is let be."""
+        resolving = asyncio.create_task(self._resolve(is_pulled=is_pulled))
+        try:
+            yield resolving
         finally:
             resolving.cancel()
             await asyncio.gather(resolving, return_exceptions=True)
 
-    async def _resolve(self) -> None:
+    async def _resolve(self, *, is_pulled: bool) -> None:
         with suppress(StateRefused):  # it is being freed: the freeze will say so
             async with self._at_hand() as engine_thread:
-                await engine_thread(self._known.make_ready_if_offered)
+                await engine_thread(partial(self._known.make_ready_if_offered, is_pulled=is_pulled))
 
     async def _resolved_anew(self, known: Known) -> Capture:
         """Resolve what is frozen, and was told as it was known before. Raises StateRefused."""
