@@ -1,11 +1,9 @@
 """A copy as the driver of its move sees it at the source (``move.source_copy.SourceCopy``)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
 from functools import partial
 
-from worldmove.errors import ProtocolError, StateRefused
 from worldmove.move.source_copy import Aside, Frozen, Resting, WhenReady
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
@@ -13,20 +11,20 @@ from worldmove.state.digest import BeginPass
 from worldmove.state.layout import Layout
 from worldmove.state.recapture import Known
 from worldmove.transport.base import Blocking
-from worldmove.worker.boundaries import RESTING, boundary_after, next_boundary, num_ahead
-from worldmove.worker.calm import PATIENCE, PATIENCE_S, Asking, Calm
+from worldmove.worker.calm import Calm
+from worldmove.worker.engine_use import EngineUse
 from worldmove.worker.freezing import (
     Still,
     freeze_in,
     layout_in,
     quiesced_in,
     resolved_anew,
-    rolled_in,
 )
 from worldmove.worker.known_ahead import KnownAhead
 from worldmove.worker.messages import Replayed
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
+from worldmove.worker.settling import Settling
 from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
 from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
@@ -52,8 +50,8 @@ class SourceOfMove:
         self._to_ask: WhenReady | None = None
         """Who has not said yet that the other end is quiet, and is to be asked with the engine taken."""
         self._known = KnownAhead(copy, tools)
-        self._in_hand: Blocking | None = None
-        """The engine, while who is to be asked with it taken is waited for."""
+        self._engine = EngineUse(copy, tools)
+        self._settling = Settling(copy, tools, self._engine, self._calm, self._known)
 
     @property
     def arena(self) -> AnyArena:
@@ -69,7 +67,7 @@ class SourceOfMove:
 
     async def layout(self) -> Layout:
         """Describe the state while it goes on being played. Raises StateRefused."""
-        async with self._used(Turn.OPEN) as engine_thread:
+        async with self._engine.turn(Turn.OPEN) as engine_thread:
             job = partial(layout_in, self._tools.engine, self._copy.engine_session, self._copy.slot.arena)
             layout, known = await engine_thread(job)
         self._known.offer(layout, known)
@@ -98,44 +96,13 @@ class SourceOfMove:
         return await self._snapshot(self._copy, component_aside_in)
 
     async def meet(self, tell: Callable[[int], None]) -> None:
-        copy, period_s = self._copy, self._tools.engine.spec.period_s
-        await self._until_its_own()
-        await next_boundary(copy, period_s)
-        self._stop_before(copy.next_block + num_ahead(copy, period_s), tell)
-        while copy.phase is CopyPhase.LIVE and copy.next_block < (copy.stops_before or 0):
-            try:
-                async with asyncio.timeout(RESTING * period_s):
-                    await copy.step.ended()
-            except TimeoutError:
-                if not copy.step.is_there:
-                    self._stop_before(copy.next_block, tell)  # it has come to rest: it is met where it stands
+        await self._settling.meet(tell)
 
     async def settle(self, ready: WhenReady | None = None, *, brings: bool = False) -> None:
-        """Come to stand before a block; what is held back for that goes on where it fails."""
-        self._calm.begin()
-        try:
-            await self._until_its_own()
-            if self._copy.stops_before is not None:  # it stands already, and its pictures are still leaving
-                async with self._resolving(is_pulled=False):
-                    self._to_ask = await self._come_to_rest(ready, brings=brings)
-            else:
-                if ready is not None and not brings:  # what is brought before it is resolved for that
-                    ready = partial(self._resolved_meanwhile, ready)
-                self._to_ask = await self._come_to_rest(ready, brings=brings)
-        except BaseException:
-            self._calm.end()
-            raise
+        self._to_ask = await self._settling.settle(ready, brings=brings)
 
     async def rest(self) -> Resting:
-        """Bring into the arena what has left it, while it stands still."""
-        async with self._at_hand() as engine_thread:
-            return await engine_thread(self._bring_home)
-
-    def _bring_home(self) -> Resting:
-        ahead = self._known.make_ready()
-        rolled = rolled_in(self._tools.engine, self._copy.engine_session)
-        manifest = ahead.known.capture.manifest
-        return Resting(block=ahead.block, manifest=manifest, placement=ahead.placement, rolled=rolled)
+        return await self._settling.rest()
 
     async def freeze(
         self, *, is_pulled: bool = True, begin: BeginPass | None = None, still: Callable[[], None] | None = None
@@ -152,14 +119,11 @@ class SourceOfMove:
     async def _freeze(
         self, begin: BeginPass | None, when_still: Callable[[], None] | None, *, is_pulled: bool
     ) -> Frozen:
-        self._require_live()
-        async with self._used(Turn.BOUNDARY) as engine_thread:
-            self._in_hand = engine_thread
-            try:
+        self._engine.require_live()
+        async with self._engine.turn(Turn.BOUNDARY) as engine_thread:
+            with self._engine.in_hand(engine_thread):
                 await self._calm.keep(self._to_ask)
-            finally:
-                self._in_hand = None
-            self._require_live()
+            self._engine.require_live()
             self._copy.enter(CopyPhase.FROZEN)
             asked_at = asyncio.get_running_loop().time()
             known, ahead = self._known.taken()
@@ -248,93 +212,7 @@ class SourceOfMove:
         self._calm.end()
         self._copy.end()
 
-    async def _come_to_rest(self, ready: WhenReady | None, *, brings: bool) -> WhenReady | None:
-        """Play no further than a boundary, at a quiet moment: nobody waits for the session, its next list is not here.
-
-        Where the list comes first, it is played, and the next boundary tried. The last is taken as it comes: who was
-        not asked then is returned, to be waited for with the engine taken. The only one at which it is met is taken
-        when its follower stands there too, or its list is here; and so is the last one where what differs comes over
-        before it: asked with the engine taken, the other end would begin with that anew.
-        """
-        copy, period_s = self._copy, self._tools.engine.spec.period_s
-        now = asyncio.get_running_loop().time
-        try_until, over_at = now() + min(PATIENCE * period_s, PATIENCE_S), now() + PATIENCE_S
-        is_met = copy.stops_before is not None
-        waits, asking = is_met or brings, Asking(ready)
-        if not is_met:
-            await next_boundary(copy, period_s)
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(over_at):
-                while True:
-                    self._require_live()
-                    copy.stop_before(copy.next_block)
-                    is_last = is_met or now() >= try_until
-                    asking.is_asked = False
-                    if await self._calm.come(asking.ask if waits or not is_last else None) or is_last:
-                        return ready if is_last and not is_met and not asking.is_asked else None
-                    copy.play_on()
-                    await boundary_after(copy, period_s)
-        return None if is_met or (brings and asking.is_asked) else ready
-
-    async def _resolved_meanwhile(self, ready: WhenReady) -> None:
-        """Wait for the other end, and make ready meanwhile, as it stands: the freeze compares it with that."""
-        async with self._resolving(is_pulled=True) as resolving:
-            await ready()
-            await resolving
-
-    @asynccontextmanager
-    async def _resolving(self, *, is_pulled: bool) -> AsyncIterator[asyncio.Task[None]]:
-        """Make it ready as it stands, beside what is waited for: what has not come of it by then is let be."""
-        resolving = asyncio.create_task(self._resolve(is_pulled=is_pulled))
-        try:
-            yield resolving
-        finally:
-            resolving.cancel()
-            await asyncio.gather(resolving, return_exceptions=True)
-
-    async def _resolve(self, *, is_pulled: bool) -> None:
-        with suppress(StateRefused):  # it is being freed: the freeze will say so
-            async with self._at_hand() as engine_thread:
-                await engine_thread(partial(self._known.make_ready_if_offered, is_pulled=is_pulled))
-
     async def _resolved_anew(self, known: Known) -> Capture:
         """Resolve what is frozen, and was told as it was known before. Raises StateRefused."""
-        async with self._used(Turn.BOUNDARY) as engine_thread:
+        async with self._engine.turn(Turn.BOUNDARY) as engine_thread:
             return await engine_thread(partial(resolved_anew, self._tools.engine, self._copy.engine_session, known))
-
-    async def _until_its_own(self) -> None:
-        """While a copy replays, its state is of a block that was shown already."""
-        while self._copy.replays:
-            await self._copy.step.ended()
-
-    def _stop_before(self, block: int, tell: Callable[[int], None]) -> None:
-        self._copy.stop_before(block)
-        tell(block)
-
-    @asynccontextmanager
-    async def _used(self, turn: Turn) -> AsyncIterator[Blocking]:
-        """Take a turn at the copy, which keeps its slot meanwhile. Raises StateRefused if it is being freed by then."""
-        with self._copy.users.one_more():
-            async with self._tools.turns.take(turn) as engine_thread:
-                self._require_kept()
-                yield engine_thread
-
-    @asynccontextmanager
-    async def _at_hand(self) -> AsyncIterator[Blocking]:
-        """Use the turn that is taken already, or take one that nobody's player waits for."""
-        if self._in_hand is not None:
-            yield self._in_hand
-            return
-        async with self._used(Turn.OPEN) as engine_thread:
-            yield engine_thread
-
-    def _require_live(self) -> None:
-        """Raise StateRefused for a copy that is being freed, ProtocolError for one that is not played."""
-        self._require_kept()
-        if self._copy.phase is not CopyPhase.LIVE:
-            raise ProtocolError(f"{self._copy.name} is {self._copy.phase.value}, and only a live copy is frozen")
-
-    def _require_kept(self) -> None:
-        """Raise StateRefused for a copy that is being freed."""
-        if self._copy.is_freeing:
-            raise StateRefused("", "its session has ended here: its engine failed, or it was closed")
