@@ -76,7 +76,7 @@ def test_a_live_loop_is_told_with_what_it_missed() -> None:
         "engine": "reference:x",
         "moves": 200,
         "num_bytes": 2_700_000_000,
-        "every_blocks": 2,
+        "blocks_a_move": 2.05,
         "period_ms": 480.0,
         "residents": {"n": 2, "cost_of_a_move": 0.021, "fit_without_checks": 2, "fit_with_checks": 1},
         "pause_ms": spread,
@@ -88,6 +88,7 @@ def test_a_live_loop_is_told_with_what_it_missed() -> None:
     }
     text = " ".join("\n".join(live(result)).split())
     assert "A resident's block takes +2.1% during a move" in text
+    assert "one every 2.0 blocks of 480 ms" in text
     assert "Missed: pause p99 over 15 ms." in text
     assert "| pause | 1.00 | 2.00 | 3.00 |" in text
 

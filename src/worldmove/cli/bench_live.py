@@ -25,7 +25,9 @@ SPARE_SLOTS = 3
 """Beside half of the residents: a moved world's, its shadow's and its retired copy's."""
 
 Moves = Annotated[int, typer.Option("--moves", "-n", min=1, help="How many moves, to and fro.")]
-Every = Annotated[int, typer.Option("--every", min=1, help="Blocks between two moves.")]
+Every = Annotated[
+    int, typer.Option("--every", min=0, help="Blocks from a move's answer to the next; one is on its way for one or two.")
+]
 Sessions = Annotated[
     int, typer.Option("--sessions", min=1, help="Worlds that are moved, at once; they begin on different workers.")
 ]
@@ -53,7 +55,7 @@ def bench_live(
     context: typer.Context,
     *,
     moves: Moves = 40,
-    every: Every = 2,
+    every: Every = 1,
     sessions: Sessions = 1,
     residents: Residents = 2,
     segment: Segment = 20,

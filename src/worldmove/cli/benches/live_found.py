@@ -43,6 +43,13 @@ class LiveFound:
         there, here = median_of(during), median_of(control)
         return round(there / here - 1, 4) if there is not None and here else None
 
+    @property
+    def blocks_a_move(self) -> float | None:
+        """How many blocks of one world there are for each of its moves, while it is moved."""
+        num_worlds, num_blocks = self.run.asked.sessions, len(self._mine(with_moves=True))
+        num_moves = len(self.committed) / num_worlds
+        return round(num_blocks / num_worlds / num_moves, 2) if num_moves else None
+
     def fields(self) -> dict[str, Any]:
         """Return everything, for programs."""
         run, residents = self.run, self.residents
@@ -57,6 +64,7 @@ class LiveFound:
             "moves": len(self.committed),
             "directions": dict(Counter(f"{report['from']} to {report['to']}" for report in self.committed)),
             "every_blocks": run.asked.every,
+            "blocks_a_move": self.blocks_a_move,
             "not_moved": [[r["outcome"], r["reason"]] for r in run.reports if r["outcome"] != "committed"],
             "residents": {"n": len(run.residents), **self._capacity(), "cost_of_a_move": self.cost},
             "pause_ms": summary(self._pauses()),
@@ -135,7 +143,7 @@ class LiveFound:
         block_ms = median_of(_compute_ms(self._mine(with_moves=False)))
         if not block_ms:
             return {"fit_without_checks": None, "fit_with_checks": None}
-        blocks, checks = self.run.period_ms / block_ms, self.check_blocks / self.run.asked.every
+        blocks, checks = self.run.period_ms / block_ms, self.check_blocks / (self.blocks_a_move or 1.0)
         return {
             "fit_without_checks": max(0, int(blocks - 1)),
             "fit_with_checks": max(0, int(blocks - 1 - checks)),
