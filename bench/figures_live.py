@@ -26,8 +26,8 @@ def live(result: Mapping[str, Any]) -> list[str]:
         paragraph(
             f"`worldmove bench live`, {found['begun_at'][:10]}, commit `{commit['sha'][:10]}`, `{found['engine']}`:",
             f"{found['moves']} moves of {found['num_bytes'] / 1e9:.2f} GB, to and fro between two workers, one every",
-            f"{found['blocks_a_move']:.1f} blocks of {found['period_ms']:.0f} ms, beside {residents['n']} others. Segments",
-            "without moves, of the same worlds in the same processes, are the control.",
+            f"{found['blocks_a_move']:.1f} blocks of {found['period_ms']:.0f} ms, beside {residents['n']} others.",
+            "Segments without moves, of the same worlds in the same processes, are the control.",
         ),
         table(
             ("ms", *(name for _, name in COLUMNS)),

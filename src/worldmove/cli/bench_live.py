@@ -26,7 +26,8 @@ SPARE_SLOTS = 3
 
 Moves = Annotated[int, typer.Option("--moves", "-n", min=1, help="How many moves, to and fro.")]
 Every = Annotated[
-    int, typer.Option("--every", min=0, help="Blocks from a move's answer to the next; one is on its way for one or two.")
+    int,
+    typer.Option("--every", min=0, help="Blocks from a move's answer to the next one."),
 ]
 Sessions = Annotated[
     int, typer.Option("--sessions", min=1, help="Worlds that are moved, at once; they begin on different workers.")

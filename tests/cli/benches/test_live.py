@@ -9,7 +9,7 @@ import pytest
 
 from worldmove.cli.benches.live import LiveRun, replayed_all, together
 from worldmove.cli.benches.live_asked import LiveAsked
-from worldmove.cli.benches.live_blocks import Segment, late, of_segments, parted
+from worldmove.cli.benches.live_blocks import Segment, beside, late, of_segments, parted
 from worldmove.cli.benches.live_found import LiveFound
 from worldmove.cli.benches.player import Seen
 from worldmove.cli.benches.tap import Arrival
@@ -61,6 +61,17 @@ def test_a_residents_block_is_during_a_move_beside_one_in_the_control_or_at_an_e
     assert blocks == [[0], [1], [3]]
 
 
+def test_what_a_move_costs_a_resident_is_told_of_blocks_beside_the_moved_world_and_apart_from_it() -> None:
+    mine = [came(2, 11.0), replace(came(3, 12.4), worker="b"), came(4, 21.0), replace(came(5, 25.0), worker="b")]
+    during = [came(0, 12.2, compute_s=0.51), came(1, 12.9, compute_s=0.24)]
+    control = [came(2, 22.0), came(3, 23.0), came(4, 26.0, compute_s=0.2)]
+    assert {place: [each.block for each in blocks] for place, blocks in beside(during, mine).items()} == {
+        True: [0],
+        False: [1],
+    }
+    assert a_run(mine, [*during, *control]).cost == pytest.approx((0.02 + 0.2) / 2)
+
+
 def test_the_moved_worlds_blocks_are_told_apart_by_their_numbers() -> None:
     world = [came(number, 10.0 + number) for number in range(7)]
     assert [arrival.block for arrival in of_segments(world, SEGMENTS, with_moves=True)] == [2, 3]
@@ -76,8 +87,9 @@ def test_a_replay_that_is_not_over_in_time_is_a_goal_missed_and_everything_else_
 
 
 def test_a_run_that_meets_every_goal_says_so_and_how_many_worlds_would_fit() -> None:
-    found = a_run([came(2, 12.0), came(4, 22.0)], [came(0, 12.2), came(1, 22.0)])
+    found = a_run([came(2, 12.0), came(3, 16.0), came(4, 22.0)], [came(0, 12.2), came(1, 22.0)])
     assert found.misses() == []
+    assert found.blocks_a_move == 2.0
     assert found.cost == 0.0
     fields = found.fields()
     # A period has eight blocks: the moved world's, and those of seven others, or of six beside the check blocks.

@@ -3,7 +3,8 @@
 Instants are seconds of one clock.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from worldmove.cli.benches.tap import Arrival
@@ -50,6 +51,18 @@ def parted(worlds: Sequence[Sequence[Arrival]], segments: Sequence[Segment], mov
             found.during.append(arrival)
         else:
             found.between.append(arrival)
+    return found
+
+
+def beside(blocks: Sequence[Arrival], moved: Sequence[Arrival]) -> Mapping[bool, Sequence[Arrival]]:
+    """Tell blocks apart by whether the moved world was at the same worker: there the two are computed in turn, and
+    else at once, on one device perhaps.
+    """
+    came = [arrival.arrived for arrival in moved]
+    found: dict[bool, list[Arrival]] = {True: [], False: []}
+    for block in blocks:
+        newest = bisect_right(came, block.arrived) - 1
+        found[newest >= 0 and moved[newest].worker == block.worker].append(block)
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from worldmove.cli.benches.found import MATCHED, phase_times
 from worldmove.cli.benches.live import LiveRun
-from worldmove.cli.benches.live_blocks import Parted, late, of_segments, parted
+from worldmove.cli.benches.live_blocks import Parted, beside, late, of_segments, parted
 from worldmove.cli.benches.series import median_of, summary
 from worldmove.cli.benches.tap import Arrival
 
@@ -37,11 +37,19 @@ class LiveFound:
 
     @property
     def cost(self) -> float | None:
-        """How much longer a resident's block takes while a move is under way than where there is none, as a share."""
+        """How much longer a resident's block takes while a move is under way than where there is none, as a share.
+
+        Compared are blocks beside the moved world at the same worker with such blocks, and those apart from it with
+        those: a move changes that, too. Then the two are put together, by how many blocks there were of each.
+        """
         found = self.residents
-        during, control = _compute_ms(found.during), _compute_ms(found.control)
-        there, here = median_of(during), median_of(control)
-        return round(there / here - 1, 4) if there is not None and here else None
+        during, control = beside(found.during, self.run.mine), beside(found.control, self.run.mine)
+        longer, count = 0.0, 0
+        for place, blocks in during.items():
+            there, here = median_of(_compute_ms(blocks)), median_of(_compute_ms(control[place]))
+            if there is not None and here:
+                longer, count = longer + len(blocks) * (there / here - 1), count + len(blocks)
+        return round(longer / count, 4) if count else None
 
     @property
     def blocks_a_move(self) -> float | None:
