@@ -54,7 +54,7 @@ class FleetConfig:
     let_go_s: float = 1.0
     """An older snapshot is let go only while who keeps the newer one was alive so long ago at most: two beats."""
     leave_s: float = 20.0
-    """How long the sessions of a worker that was told to end are moved away."""
+    """How long a worker that was told to end is kept while none of its sessions gets away."""
     poll_s: float = 2.0
     """How long a poll waits for one worker's answer."""
     recover_every_s: float = 0.25

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from worldmove.errors import LedgerError, UserError
+from worldmove.fleet.alike import alike
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.notes import Notes
@@ -49,7 +50,7 @@ class Opener:
         protect_every: int | None = None,
     ) -> SessionView:
         """Begin a world, or go on with a saved one; return once it is open and its row is written."""
-        worker = self._workers.with_most_room() if on is None else self._workers.to_fill(on)
+        worker = self._roomiest(beginning) if on is None else self._workers.to_fill(on)
         if beginning is not None:
             require_equal(beginning, worker)
         record = self._begin(session, seed, worker, throwaway=False)
@@ -71,6 +72,17 @@ class Opener:
         if not created:
             raise UserError(f"The ledger has a session {session} already.", code="name_taken", status=409)
         return view(record, row)
+
+    def _roomiest(self, beginning: Beginning | None) -> WorkerRecord:
+        """Return the worker with most room: of those that go on as a saved world would have, where any has room.
+
+        Raises UserError if none has any.
+        """
+        roomiest = self._workers.with_most_room()
+        if beginning is None:
+            return roomiest
+        able = [worker for worker in alike(self._workers.takers(), beginning.environment) if worker.slots_free > 0]
+        return max(able, key=lambda worker: worker.slots_free, default=roomiest)
 
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
         """Begin a world from one picture beside a session."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -9,6 +10,7 @@ from worldmove.errors import UserError
 from worldmove.fleet.hosts import WorkerLink, WorkerProcess
 from worldmove.fleet.pace import Load, Paces
 from worldmove.fleet.views import WorkerState, WorkerView
+from worldmove.state.environment import NO_FIELDS
 from worldmove.worker.messages import Alive, Copies, Copy, Hello, ToWorker
 
 NUM_WAYS = 16
@@ -66,6 +68,11 @@ class WorkerRecord:
     def device(self) -> str:
         """Whose time it takes: a GPU's, or that of a core of its own."""
         return (self.hello.device if self.hello else "") or self.name
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What decides its blocks' bytes, field by field; nothing before its hello."""
+        return self.hello.environment if self.hello else NO_FIELDS
 
     @property
     def period_s(self) -> float | None:
@@ -270,9 +277,12 @@ class WorkerTable:
         """Return the worker with a free slot that plays the fewest sessions. Raises UserError if none has any."""
         return min(self._with_room(), key=lambda record: (record.num_live, -record.slots_free))
 
+    def takers(self) -> tuple[WorkerRecord, ...]:
+        """Return the workers that take something new, where they have room: none that is suspected, or leaving."""
+        return tuple(record for record in self.ready() if not record.suspected and not record.leaving)
+
     def _with_room(self) -> tuple[WorkerRecord, ...]:
-        takes = (record for record in self.ready() if not record.suspected and not record.leaving)
-        found = tuple(record for record in takes if record.slots_free > 0)
+        found = tuple(record for record in self.takers() if record.slots_free > 0)
         if not found:
             raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
         return found

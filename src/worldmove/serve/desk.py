@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Protocol
 
 from worldmove.errors import MessageError, MoveRefused, UserError
+from worldmove.fleet.alike import alike
 from worldmove.fleet.forecast import Forecast
 from worldmove.fleet.ports import Beginning
 from worldmove.fleet.reports import MoveReport
@@ -20,6 +21,7 @@ from worldmove.serve.play_messages import EngineInfo, Error, Lost, Pong, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
 from worldmove.serve.wording import hello, workers_now
+from worldmove.state.environment import NO_FIELDS
 from worldmove.transport.link_speed import rate_of_link
 
 
@@ -201,7 +203,7 @@ class Desk:
                 player.say(Pong(t=t, server_ms=asyncio.get_running_loop().time() * 1000))
 
     def _destination(self, view: SessionView, to: str | None) -> str:
-        return roomiest_other(self._fleet.workers(), view.owner) if to is None else self._worker(to)
+        return whither(self._fleet.workers(), view.owner) if to is None else self._worker(to)
 
     def _worker(self, name: str) -> str:
         """Return a worker's name. Raises UserError, naming the nearest, for an unknown one."""
@@ -236,8 +238,11 @@ def _link(link: str | None) -> str | None:
     return link
 
 
-def roomiest_other(workers: Sequence[WorkerView], owner: str) -> str:
-    """Return the ready worker with most free slots that is not the owner. Raises UserError if there is none."""
+def whither(workers: Sequence[WorkerView], owner: str) -> str:
+    """Return the ready worker with most free slots that is not the owner: of those that compute as it does, if any do.
+
+    Raises UserError if there is no other.
+    """
     others = [view for view in workers if view.name != owner and view.state is WorkerState.READY]
     awaited = next((view.name for view in workers if view.name != owner and view.state is not WorkerState.READY), None)
     if not others and awaited is not None:
@@ -246,4 +251,5 @@ def roomiest_other(workers: Sequence[WorkerView], owner: str) -> str:
         raise UserError(
             "There is no other worker to move to; start the server with --workers 2.", code="no_worker", status=409
         )
-    return max(others, key=lambda view: view.slots_free).name
+    here = next((view.environment for view in workers if view.name == owner), NO_FIELDS)
+    return max(alike(others, here) or others, key=lambda view: view.slots_free).name

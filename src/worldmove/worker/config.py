@@ -27,7 +27,7 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     keep_s: Seconds = 20.0
     """How long sessions are kept while the server's link is gone. Then the process ends."""
     leave_s: Seconds = 30.0
-    """How long the server may take to move its sessions away at SIGTERM. Then the process ends."""
+    """How long the server may take to move the next of its sessions away at SIGTERM. Then the process ends."""
     silence_s: Seconds = 10.0
     """How long an open link may bring nothing, not even a beat. Then it is cut and made again."""
     ledger_answer_s: Seconds = 1.0

@@ -1,6 +1,5 @@
 """One device's worker: what the server says goes to the copy, or to the driver of the move, that it concerns."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from worldmove.worker.beats import Beats
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
+from worldmove.worker.leaving import getting_away
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.message import MAX_COPIES
 from worldmove.worker.messages import (
@@ -133,10 +133,10 @@ class Worker:
             self._say_leaving()
 
     async def leave(self, within_s: float) -> None:
-        """Ask for this worker's sessions to be moved away, and end: when they are, or after a time in any case."""
+        """Ask for this worker's sessions to be moved away, and end: when they are, or when none has gone for a time."""
         self._is_leaving = True
         self._say_leaving()
-        await asyncio.sleep(within_s)
+        await getting_away(lambda: len(self.copies.held()), within_s)
         self._on_shutdown()
 
     def _say_leaving(self) -> None:

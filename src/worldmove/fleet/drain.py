@@ -1,0 +1,168 @@
+"""One worker that was told to end: its sessions are moved away, some at a time, for as long as that gets on.
+
+None waits for another that cannot be moved, or not now: each is tried again in its turn, and elsewhere where there is
+an elsewhere. One that has not gone in half of the time is moved by a boundary copy, which waits for nothing.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+from worldmove.errors import UserError
+from worldmove.fleet.alike import alike
+from worldmove.fleet.books import Books
+from worldmove.fleet.mover import Mover
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.sessions import SessionRecord
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.strategy import Strategy
+from worldmove.worker.background import Background
+from worldmove.worker.messages import KEPT
+
+LOOK_S = 0.1
+AT_ONCE = 4
+"""How many sessions are moved away at a time: most of a move is waiting, for a turn at a busy engine or a boundary."""
+NO_ROOM = "No other worker that computes as this one does has a free slot."
+NEEDED = ("shadow", "following", "retired")
+Log = Callable[[str, dict[str, object]], None]
+
+
+class Drain:
+    """One worker's."""
+
+    def __init__(self, books: Books, mover: Mover, background: Background, worker: WorkerRecord, log: Log) -> None:
+        self._books = books
+        self._mover = mover
+        self._background = background
+        self._worker = worker
+        self._log = log
+        self._under_way: dict[str, str] = {}
+        """Where to each session is on its way."""
+        self._tries = Counter[str]()
+        self._begun_at: dict[str, float] = {}
+        """When each was tried first."""
+        self._rests_until: dict[str, float] = {}
+        """What was in the way of one may pass: it is not tried again before."""
+        self._refused = Counter[tuple[str, str]]()
+        """How often a session did not come to a worker."""
+        self._said: dict[str, str] = {}
+        """Why each was not moved, as it was said last."""
+
+    async def run(self) -> list[str]:
+        """Return what is still there once nothing of it is needed any more, or nothing has gone for ``leave_s``.
+
+        Moves that are under way then are conducted to their ends: else nobody would ever say what became of them.
+        """
+        num_left, ends_at = len(self._owned()), self._now() + self._leave_s
+        while self._is_needed() and self._now() < ends_at:
+            self._begin_moves()
+            await self._books.workers.changed(LOOK_S)
+            if len(self._owned()) < num_left:
+                ends_at = self._now() + self._leave_s
+            num_left = len(self._owned())
+        return [record.name for record in self._owned()]
+
+    @property
+    def _leave_s(self) -> float:
+        return self._books.config.leave_s
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _owned(self) -> list[SessionRecord]:
+        """Return the sessions that this worker owns, and that can be moved."""
+        if self._books.workers.is_gone(self._worker.name, self._worker.incarnation):
+            return []
+        return [record for record in self._books.sessions.all() if self._owns(record)]
+
+    def _owns(self, record: SessionRecord) -> bool:
+        row = self._books.desk.row(record.name)
+        if row is None or row.lost or record.closing or record.throwaway:
+            return False
+        return (row.owner, row.incarnation) == (self._worker.name, self._worker.incarnation)
+
+    def _begin_moves(self) -> None:
+        """Begin what may be under way beside what is: first who was tried least often."""
+        now = self._now()
+        waiting = [
+            record
+            for record in self._owned()
+            if record.name not in self._under_way and self._rests_until.get(record.name, now) <= now
+        ]
+        waiting.sort(key=lambda record: self._tries[record.name])
+        for record in waiting[: AT_ONCE - len(self._under_way)]:
+            self._begun_at.setdefault(record.name, now)
+            self._tries[record.name] += 1
+            self._under_way[record.name] = self._whither(record)
+            self._background.start(f"move away {record.name}", self._away(record))
+
+    def _whither(self, record: SessionRecord) -> str:
+        """Return where a session is to go: where it was refused least often, and then where there is most room.
+
+        To one that computes as this worker does, if there is any; "" where none of those has room.
+        """
+        takers, coming = self._books.workers.takers(), Counter(self._under_way.values())
+        able = alike(takers, self._worker.environment) or takers
+        roomy = [to for to in able if to.slots_free > coming[to.name]]
+        best = max(
+            roomy,
+            key=lambda to: (-self._refused[record.name, to.name], to.slots_free - coming[to.name]),
+            default=None,
+        )
+        return "" if best is None else best.name
+
+    async def _away(self, record: SessionRecord) -> None:
+        """Try once; what is in the way may pass."""
+        to, is_plain = self._under_way[record.name], self._is_plain(record.name)
+        record.urgent = True
+        try:
+            said = await self._moved(record.name, to, is_plain=is_plain) if to else NO_ROOM
+        finally:
+            record.urgent = False
+            del self._under_way[record.name]
+        if said:
+            self._refused[record.name, to] += 1
+            if is_plain or not self._is_plain(record.name):  # one that was given up for a plain one goes on at once
+                self._rests_until[record.name] = self._now() + self._books.config.recover_every_s
+        if said != self._said.get(record.name, ""):
+            self._said[record.name] = said
+            self._log("not_moved_away", {"session": record.name, "to": to, "why": said})
+
+    async def _moved(self, session: str, to: str, *, is_plain: bool) -> str:
+        """Move a session, for half of its time in whichever way is best; return why it was not."""
+        strategy = Strategy.BOUNDARY_COPY if is_plain else None
+        given_up = None
+        if not is_plain:
+            given_up = asyncio.get_running_loop().call_at(self._plain_from(session), self._give_up, session)
+        try:
+            made = await self._mover.move(session, to, damage=False, strategy=strategy)
+        except UserError as error:
+            return str(error)
+        finally:
+            if given_up is not None:
+                given_up.cancel()
+        return "" if made.outcome is Outcome.COMMITTED else f"{made.reason}: {made.detail}"
+
+    def _plain_from(self, session: str) -> float:
+        return self._begun_at[session] + self._leave_s / 2
+
+    def _is_plain(self, session: str) -> bool:
+        return self._now() >= self._plain_from(session)
+
+    def _give_up(self, session: str) -> None:
+        self._background.start(f"give up moving {session}", self._cancelled(session))
+
+    async def _cancelled(self, session: str) -> None:
+        with suppress(UserError):  # it has ended by itself
+            await self._mover.cancel(session)
+
+    def _is_needed(self) -> bool:
+        """Whether it plays something, or will, or something may be had of it alone: a retired copy, or a snapshot."""
+        if self._books.workers.is_gone(self._worker.name, self._worker.incarnation):
+            return False
+        for copy in self._worker.copies:
+            record = self._books.sessions.find(copy.session)
+            if copy.phase in NEEDED or (copy.phase == KEPT and record is not None and not record.unprotected_why):
+                return True
+        return bool(self._owned())

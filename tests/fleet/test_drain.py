@@ -1,0 +1,149 @@
+"""A worker that was told to end: every session that can go does, whatever holds another up."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.fleet.fakes import Server, server_of
+from tests.move import virtual
+from worldmove.errors import UserError
+from worldmove.fleet.config import FleetConfig
+from worldmove.fleet.drain import AT_ONCE, NO_ROOM, Drain
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.move.ledger_row import Row
+from worldmove.move.strategy import Strategy
+from worldmove.worker.background import Background
+
+MOVE_S = 2.5
+CONFIG = FleetConfig(workers=("a", "b", "c"))
+Refuses = Callable[[str, str], str]
+"""Why a session does not come to a worker; "" where it does."""
+
+
+class Moves:
+    """A mover: each move takes a time, and changes the row. ``slow``: sessions that only a boundary copy moves."""
+
+    def __init__(self, refuses: Refuses = lambda session, to: "", slow: tuple[str, ...] = ()) -> None:
+        self.rows: dict[str, Row] = {}
+        self.asked: list[tuple[str, str, Strategy | None]] = []
+        self.most_at_once = 0
+        self._under_way: dict[str, asyncio.Event] = {}
+        self._refuses = refuses
+        self._slow = slow
+
+    async def move(self, session: str, to: str, *, damage: bool, strategy: Strategy | None) -> Any:
+        self.asked.append((session, to, strategy))
+        if why := self._refuses(session, to):
+            return SimpleNamespace(outcome=Outcome.REFUSED, reason=why, detail="")
+        given_up = self._under_way[session] = asyncio.Event()
+        self.most_at_once = max(self.most_at_once, len(self._under_way))
+        try:
+            async with asyncio.timeout(1e9 if session in self._slow and strategy is None else MOVE_S):
+                await given_up.wait()
+                return SimpleNamespace(outcome=Outcome.ABORTED, reason="cancelled", detail="")
+        except TimeoutError:
+            self.rows[session] = replace(self.rows[session], owner=to, epoch=2)
+            return SimpleNamespace(outcome=Outcome.COMMITTED, reason="done", detail="")
+        finally:
+            del self._under_way[session]
+
+    async def cancel(self, session: str) -> None:
+        if session not in self._under_way:
+            raise UserError("no move is under way", code="not_moving", status=409)
+        self._under_way[session].set()
+
+
+def drained(
+    num_sessions: int, moves: Moves, room: dict[str, int], other: dict[str, dict[str, str]] | None = None
+) -> tuple[set[str], float, list[str]]:
+    """Drain ``a``; return which sessions it still has, how long that took, and what was said of those not moved.
+
+    ``room``: free slots of the other workers; ``other``: what of a worker's environment is otherwise.
+    """
+
+    async def run() -> tuple[set[str], float, list[str]]:
+        server, said = await server_of("a", *room), list[str]()
+        for name, slots in room.items():
+            server.workers.get(name).slots_free = slots
+            environ(server, name, (other or {}).get(name, {}))
+        sessions, failures = SessionTable(), list[BaseException]()
+        for number in range(num_sessions):
+            name = f"s-{number}"
+            sessions.add(SessionRecord(name=name, seed=1, worker="a", incarnation=1, throwaway=False))
+            moves.rows[name] = Row(session=name, owner="a", incarnation=1, epoch=1)
+        desk = SimpleNamespace(row=moves.rows.get)
+        books: Any = SimpleNamespace(config=CONFIG, workers=server.workers, sessions=sessions, desk=desk)
+        background = Background(lambda name, error: failures.append(error))
+        mover: Any = moves
+        leaving = server.workers.get("a")
+        leaving.leaving = True
+        begun = asyncio.get_running_loop().time()
+        left = await Drain(
+            books, mover, background, leaving, lambda event, fields: said.append(str(fields["why"]))
+        ).run()
+        took_s = asyncio.get_running_loop().time() - begun
+        assert left == [name for name, row in moves.rows.items() if row.owner == "a"]
+        await background.stop()
+        assert failures == []
+        return set(left), took_s, said
+
+    return virtual.run(run())
+
+
+def environ(server: Server, name: str, fields: dict[str, str]) -> None:
+    record = server.workers.get(name)
+    assert record.hello is not None
+    record.hello = msgspec.structs.replace(record.hello, environment={**record.hello.environment, **fields})
+
+
+def test_one_that_cannot_be_moved_holds_no_other_up() -> None:
+    moves = Moves(lambda session, to: "state_refused" if session in ("s-0", "s-3") else "")
+    left, took_s, said = drained(9, moves, {"b": 12})
+    assert left == {"s-0", "s-3"}
+    assert CONFIG.leave_s < took_s < CONFIG.leave_s + 3 * MOVE_S
+    assert said == ["state_refused: "] * 2  # once each, however often it was tried
+
+
+def test_however_many_there_are_they_go_as_long_as_any_does_and_some_at_once() -> None:
+    moves = Moves()
+    left, took_s, said = drained(40, moves, {"b": 20, "c": 30})
+    assert (left, said) == (set(), [])
+    assert moves.most_at_once == AT_ONCE
+    assert took_s == pytest.approx(10 * MOVE_S, abs=3.0)
+    assert took_s > CONFIG.leave_s
+
+
+def test_they_go_where_it_is_computed_as_here_and_where_there_is_room() -> None:
+    unlike = {"c": {"engine.weights_sha256": "another"}}
+    moves = Moves()
+    left, _, _ = drained(3, moves, {"b": 3, "c": 9}, unlike)
+    assert (left, {to for _, to, _ in moves.asked}) == (set(), {"b"})
+    left, _, said = drained(3, full := Moves(), {"b": 0, "c": 9}, unlike)
+    assert (len(left), full.asked, set(said)) == (3, [], {NO_ROOM})
+
+
+def test_no_more_go_to_a_worker_at_once_than_it_has_room_for() -> None:
+    moves = Moves()
+    drained(4, moves, {"b": 1, "c": 2})
+    assert sorted(to for _, to, _ in moves.asked[:3]) == ["b", "c", "c"]
+
+
+def test_one_that_was_refused_somewhere_is_tried_elsewhere() -> None:
+    moves = Moves(lambda session, to: "transport" if to == "c" else "")
+    left, took_s, _ = drained(2, moves, {"b": 2, "c": 9})
+    assert left == set()
+    assert took_s < CONFIG.leave_s
+
+
+def test_one_that_has_not_gone_in_half_of_the_time_goes_by_a_boundary_copy() -> None:
+    moves = Moves(slow=("s-1",))
+    left, took_s, _ = drained(3, moves, {"b": 9})
+    assert left == set()
+    assert took_s == pytest.approx(CONFIG.leave_s / 2 + MOVE_S, abs=1.0)
+    assert [strategy for session, _, strategy in moves.asked if session == "s-1"] == [None, Strategy.BOUNDARY_COPY]
