@@ -74,3 +74,19 @@ def test_a_worker_that_is_not_there_is_refused_by_name() -> None:
             server.workers.get("b")
 
     virtual.run(run())
+
+
+def test_where_nobody_answers_no_slot_is_said_to_be_taken() -> None:
+    """Who opens a session is not told to close one, and none is closed for its room."""
+
+    async def run() -> list[str]:
+        server, codes = await server_of("a", "b"), list[str]()
+        for free in (2, 0):
+            for record in server.workers.all():
+                record.slots_free, record.suspected = free, free > 0
+            with pytest.raises(UserError) as refused:
+                server.workers.with_most_room()
+            codes.append(refused.value.code)
+        return codes
+
+    assert virtual.run(run()) == ["worker_gone", "no_slot"]

@@ -13,6 +13,7 @@ from tests.move import virtual
 from tests.serve.fakes import RECEIPTS, SPEC, Counting, FakeFleet, FakeIds, FakeSocket
 from worldmove.errors import UserError
 from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
+from worldmove.fleet.ports import Owner
 from worldmove.fleet.reports import Outcome
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import FrameHeader, Kind, unpack
@@ -686,6 +687,30 @@ def test_where_every_place_is_taken_the_session_that_nobody_watches_for_longest_
         with pytest.raises(UserError, match=second):
             house.gateway.live(second)
         await watcher.until(watcher.frames)
+
+    in_house(work, spare_s=0.1)
+
+
+@pytest.mark.parametrize("kept", ["elsewhere", "lost"])
+def test_no_session_is_closed_whose_room_would_be_of_no_use(kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(house: House) -> None:
+        house.fleet.num_places = 2
+        first = (await house.desk.open(seed=7, on=None)).name
+        second = (await house.desk.open(seed=7, on=None)).name
+        owner = house.fleet.owner
+
+        def owner_of(session: str) -> Owner | None:
+            return None if session == first else owner(session)
+
+        if kept == "lost":
+            monkeypatch.setattr(house.fleet, "owner", owner_of)
+        else:
+            house.fleet.hand_over(first, "b")
+        await asyncio.sleep(0.15)
+        third = (await house.desk.open(seed=7, on="a")).name
+        assert sorted(house.gateway.lives) == [first, third]
+        with pytest.raises(UserError, match=second):
+            house.gateway.live(second)
 
     in_house(work, spare_s=0.1)
 

@@ -2,15 +2,17 @@
 
 import asyncio
 import gc
+from pathlib import Path
 
 import pytest
 
 from worldmove.errors import UserError
-from worldmove.serve.spool import Pieces, Spool
+from worldmove.serve.spool import PREFIX, Pieces, Spool
+from worldmove.serve.state_folder import SAVED
 
 
-def test_whoever_writes_a_file_that_nobody_waits_for_any_more_cannot() -> None:
-    spool = Spool()
+def test_whoever_writes_a_file_that_nobody_waits_for_any_more_cannot(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / SAVED)
     with spool.file() as file:
         file.path.write_bytes(b"in time")
     with pytest.raises(FileNotFoundError):
@@ -25,9 +27,9 @@ async def _all(pieces: Pieces) -> bytes:
     return b"".join([piece async for piece in pieces])
 
 
-def test_no_more_files_are_there_at_one_time_than_there_may_be_read_or_not() -> None:
+def test_no_more_files_are_there_at_one_time_than_there_may_be_read_or_not(tmp_path: Path) -> None:
     """Each is as large as a world, and those who read it as slowly as they like are many."""
-    spool = Spool(most_files=2)
+    spool = Spool(tmp_path / SAVED, most_files=2)
     sent: list[Pieces] = []
     for _ in range(2):
         with spool.file() as file:
@@ -47,3 +49,29 @@ def test_no_more_files_are_there_at_one_time_than_there_may_be_read_or_not() -> 
     with spool.file(), spool.file():
         pass
     spool.close()
+
+
+def test_what_a_killed_server_has_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    killed = Spool(tmp_path / SAVED)
+    with killed.file() as file:
+        left = file.path.parents[1]
+        assert left.name.startswith(PREFIX)
+        file.path.write_bytes(b"world")
+        spool = Spool(tmp_path / SAVED)
+        assert not left.exists()
+        left.mkdir()  # for the one that was killed, which removes its file's folder here
+        file.path.parent.mkdir()
+    with spool.file() as another:
+        assert another.path.parents[1] != left
+    for each in (spool, killed):
+        each.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_that_says_otherwise_is_not_followed(tmp_path: Path) -> None:
+    mine, link = tmp_path / "mine", tmp_path / SAVED
+    mine.mkdir()
+    link.symlink_to(mine)
+    Spool(link).close()
+    assert mine.exists()
+    assert not link.is_symlink()

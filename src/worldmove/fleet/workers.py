@@ -282,7 +282,10 @@ class WorkerTable:
         return tuple(record for record in self.ready() if not record.suspected and not record.leaving)
 
     def _with_room(self) -> tuple[WorkerRecord, ...]:
-        found = tuple(record for record in self.takers() if record.slots_free > 0)
+        takers = self.takers()
+        if not takers:
+            raise UserError("No worker answers just now; try again in a moment.", code="worker_gone", status=409)
+        found = tuple(record for record in takers if record.slots_free > 0)
         if not found:
             raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
         return found

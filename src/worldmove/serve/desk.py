@@ -77,13 +77,18 @@ class Desk:
     async def _open(
         self, session: str, seed: int, on: str | None, beginning: Beginning | None, protect: int | None
     ) -> SessionView:
-        """Open it; where every place is taken, in that of a session which nobody watches."""
+        """Open it; where every place that it may have is taken, in that of a session which nobody watches."""
         try:
             return await self._fleet.open(session, seed, on, beginning=beginning, protect_every=protect)
         except UserError as error:
-            if error.code != "no_slot" or not await self._gateway.make_room():
+            if error.code != "no_slot" or not await self._gateway.make_room(self._takers(on, beginning)):
                 raise
             return await self._fleet.open(session, seed, on, beginning=beginning, protect_every=protect)
+
+    def _takers(self, on: str | None, beginning: Beginning | None) -> frozenset[str]:
+        """Return the workers of which a new session may have a place."""
+        ready = [view for view in self._fleet.workers() if view.state is WorkerState.READY and on in (None, view.name)]
+        return frozenset(view.name for view in (ready if beginning is None else alike(ready, beginning.environment)))
 
     def protect(self, session: str, every: int) -> SessionView:
         """Have another worker keep a snapshot of a session every so many blocks; 0: none. Raises UserError."""

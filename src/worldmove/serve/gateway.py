@@ -4,7 +4,7 @@ To the controller it is a ``fleet.ports.Gateway``. What HTTP asks of it stands i
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Container, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -115,9 +115,12 @@ class Gateway:
         """How many play connections are open."""
         return sum(live.audience.num_watchers for live in self.lives.values())
 
-    async def make_room(self) -> bool:
-        """Close the session that nobody has watched for longest, if that is long. Says whether it did."""
-        return await self._upkeep.make_room()
+    async def make_room(self, among: Container[str]) -> bool:
+        """Close that session of these workers which nobody has watched for longest, if that is long.
+
+        Says whether it did.
+        """
+        return await self._upkeep.make_room(among)
 
     def forget(self, session: str, why: str) -> None:
         """A session has ended: close its connections and play it no more. Does nothing for one not here."""

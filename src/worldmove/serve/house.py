@@ -80,7 +80,14 @@ def controller_over(
 
 
 def house_of(
-    config: ServerConfig, engine: Engine[Any], controller: Controller, metrics: Metrics, url: str, server: ServerNote
+    config: ServerConfig,
+    engine: Engine[Any],
+    controller: Controller,
+    metrics: Metrics,
+    *,
+    spool: Spool,
+    url: str,
+    server: ServerNote,
 ) -> House:
     """Put gateway and routes before a controller. ``server``: which one this is."""
     ids = RandomIds()
@@ -107,7 +114,6 @@ def house_of(
     )
     metrics.registry.register(Gauges(controller, num_players=lambda: gateway.num_players, info=_info(engine.spec)))
     desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
-    spool = Spool()
     app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page(), spool=spool))
     own = OwnOnly(app, names=config.names, loopback_only=is_loopback(config.host))
     return House(app=own, gateway=gateway, controller=controller, spool=spool, url=url)

@@ -11,7 +11,8 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ledger import LedgerConfig, open_ledger
 from worldmove.fleet.local_process import terminate
 from worldmove.fleet.notes import Notes, WorkerNote
-from worldmove.serve.state_folder import LEDGER, LOCK, TEMPORARY, locked
+from worldmove.serve.spool import clear
+from worldmove.serve.state_folder import LEDGER, LOCK, SAVED, TEMPORARY, locked
 
 AT_LEAST_S = 10.0
 """How old a folder must be: a younger one may be of a server that has not locked it yet."""
@@ -39,6 +40,7 @@ def _remove(path: Path) -> None:
         for worker in _workers_of(path / LEDGER):
             if worker.pid is not None:
                 terminate(worker.pid, worker.birth)
+        clear(path / SAVED)
         shutil.rmtree(path)
 
 

@@ -23,7 +23,8 @@ from worldmove.serve.metrics import Metrics
 from worldmove.serve.receipts import KEY_BYTES
 from worldmove.serve.server_config import Hooks, ServerConfig
 from worldmove.serve.signals import first_signal
-from worldmove.serve.state_folder import LEDGER, state_folder
+from worldmove.serve.spool import Spool
+from worldmove.serve.state_folder import LEDGER, SAVED, state_folder
 from worldmove.worker.engines import build_engine
 from worldmove.worker.speech import speech
 
@@ -62,7 +63,8 @@ async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> Async
         stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
         controller = controller_over(ledger, metrics, config, folder, wall_clock=time.time)
-        house = house_of(config, engine, controller, metrics, url_of(listening), server)
+        spool, url = Spool(folder / SAVED), url_of(listening)
+        house = house_of(config, engine, controller, metrics, spool=spool, url=url, server=server)
         http = answering(house.app, listening, farewell=house.gateway.end, on_refused=metrics.refused)
         async with at_work(house), http:
             yield house

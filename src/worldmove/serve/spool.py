@@ -1,6 +1,8 @@
 """The edge that keeps saved worlds on this host's disk while they pass between a worker and a client.
 
-One private folder, made when it is first needed and removed at the end. A file lives for one request.
+One private folder, made when it is first needed and removed at the end, or by the next server of the same state
+folder: a link there says which it is, and worlds do not fill the disk that has the ledger. A file lives for one
+request.
 """
 
 import asyncio
@@ -17,6 +19,7 @@ from typing import BinaryIO, Self
 from worldmove.errors import UserError
 
 PIECE_BYTES = 1 << 20
+PREFIX = "worldmove-saved-"
 MOST_FILES = 8
 """At one time. Each may be as large as a slot, and is there, or set aside in a worker, until a client has it."""
 
@@ -24,7 +27,11 @@ MOST_FILES = 8
 class Spool:
     """A folder of short-lived files."""
 
-    def __init__(self, most_files: int = MOST_FILES) -> None:
+    def __init__(self, link: Path | None = None, most_files: int = MOST_FILES) -> None:
+        """``link``: where the folder is told of, in a state folder that is held; what it tells of now is removed."""
+        if link is not None:
+            clear(link)
+        self._link = link
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._num_free = most_files
 
@@ -51,7 +58,9 @@ class Spool:
     def _made(self) -> "SpoolFile":
         with _space():
             if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="worldmove-saved-")
+                self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
+                if self._link is not None:
+                    self._link.symlink_to(self._folder.name)
             folder = Path(tempfile.mkdtemp(dir=self._folder.name))
         return SpoolFile(folder / "world.saved", self._give_back)
 
@@ -79,6 +88,8 @@ class Spool:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+        if self._link is not None:
+            self._link.unlink(missing_ok=True)
 
 
 class SpoolFile:
@@ -128,6 +139,16 @@ class Pieces:
 def _let_go(file: BinaryIO, on_end: Callable[[], None]) -> None:
     file.close()
     on_end()
+
+
+def clear(link: Path) -> None:
+    """Remove what a server that was killed has left of saved worlds. Does nothing where there is nothing."""
+    if not link.is_symlink():
+        return
+    folder = link.readlink()
+    if folder.name.startswith(PREFIX) and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
+    link.unlink()
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from worldmove.errors import UserError
 LEDGER = "ledger.sqlite"
 SOCKET = "server.sock"
 LOCK = "lock"
+SAVED = "saved"
+"""A link to the folder of saved worlds that are on their way."""
 TEMPORARY = "worldmove-demo-"
 """How the name of a folder begins that ends with its server."""
 MAX_SOCKET_PATH = 107

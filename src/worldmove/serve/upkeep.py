@@ -1,7 +1,7 @@
 """Looking after the sessions of a gateway: tell who works where, release silent keys, close what nobody watches."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Container, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -57,12 +57,16 @@ class Upkeep:
                 self._tell(session, live, workers)
                 self._expire(session, live)
 
-    async def make_room(self) -> bool:
+    async def make_room(self, among: Container[str]) -> bool:
         """Close the session that nobody has watched for longest, of those that are long enough and can be closed.
 
-        Says whether it did. Why one cannot be (it moves, say) is no answer to who wants to open another.
+        ``among``: the workers on which room is wanted; one elsewhere is kept, and so is one that has none, since it is
+        lost. Says whether it did. Why one cannot be (it moves, say) is no answer to who wants to open another.
         """
         for session in self._unwatched.spares(asyncio.get_running_loop().time()):
+            owner = self._home.fleet.owner(session)
+            if owner is None or owner.worker not in among:
+                continue
             try:
                 await self._home.fleet.close(session)
             except UserError as error:

@@ -32,7 +32,7 @@ async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened |
     try:
         copy = copies.add(asked.session, SlotState.BOUND, 0)
     except MoveRefused as error:
-        return _failed(asked, error, error.reason)
+        return _failed(asked, error.detail, error.reason)
     with copy.users.one_more():
         try:
             opened = await (_go_on(asked, copy, tools) if asked.saved else _begin(asked, copy, tools))
@@ -40,7 +40,7 @@ async def open_session(asked: Open, copies: CopyTable, tools: Tools) -> Opened |
                 raise UserError("the session was closed while it was opened", code="closed")
         except WorldMoveError as error:
             copy.end()
-            return _failed(asked, error, error.code)
+            return _failed(asked, str(error), error.code)
     copy.epoch = asked.epoch
     copy.enter(CopyPhase.LIVE if asked.picture is None else CopyPhase.THROWAWAY)
     return opened
@@ -105,5 +105,5 @@ def _recover(engine: Engine[Any], picture: bytes, seed: int) -> Any:
     return recover(pixels, seed)
 
 
-def _failed(asked: Open, error: WorldMoveError, code: str) -> Failed:
-    return Failed(session=asked.session, code=word(code), message=said(str(error)))
+def _failed(asked: Open, why: str, code: str) -> Failed:
+    return Failed(session=asked.session, code=word(code), message=said(why))
