@@ -767,6 +767,7 @@ class Fleet:
             lease_s=2.0,
             patience_s=self.patience_s,
             affordable_bytes=self.affordable_bytes,
+            pause_bytes=self.affordable_bytes if self.pause_bytes is None else self.pause_bytes,
         )
         reserved = await self._expect(outcome, Reserved, Declined, Ended)
         if not isinstance(reserved, Reserved):
@@ -827,6 +828,8 @@ class Fleet:
     patience_s = 10.0
     affordable_bytes: int | None = None
     """What a destination may leave for the end."""
+    pause_bytes: int | None = None
+    """What of it in the pause; None: all."""
     path = "loopback"
     strategy = "boundary copy"
 

@@ -82,9 +82,20 @@ def test_what_is_final_in_time_is_not_left_for_the_boundary_but_for_the_last_lea
 def test_a_followed_component_does_not_travel() -> None:
     assert FAST.final is not None
     followed = replace(FAST.final, num_bytes=2_000_000, followed_bytes=4_000_000)
-    slow = replace(FAST, path_rate=5e6, horizon_s=1.0)
+    slow = replace(FAST, path_rate=5e6, horizon_s=1.0, dirty_bytes=6_000_000)
     assert admit(slow, Strategy.STREAMING).reason == "falls_behind"  # 6 MB in each half second
     assert times(admit(replace(slow, final=followed), Strategy.STREAMING))["land"] == pytest.approx(1.9e6 / 5e6)
+
+
+def test_a_path_that_is_hardly_fast_enough_is_still_behind_when_a_stream_is_frozen() -> None:
+    """A round of 8 MB takes 1.6 s, in which 2.2 blocks of 2 MB are played before the last; 0.5 MB are made up for."""
+    assert FAST.final is not None
+    final = replace(FAST.final, num_bytes=2_000_000, followed_bytes=4_000_000)
+    slow = replace(FAST, path_rate=5e6, horizon_s=3.0, dirty_bytes=12_000_000, row_rate=1e12, final=final)
+    assert slow.period_s == 0.5
+    assert times(admit(slow, Strategy.STREAMING))["land"] == pytest.approx((1.9e6 + 4.4e6 - 0.5e6) / 5e6, rel=1e-3)
+    faster = replace(slow, path_rate=1e7)  # 0.8 s, 1.2 MB, and 3 MB are made up for
+    assert times(admit(faster, Strategy.STREAMING))["land"] == pytest.approx(1.8e6 / 1e7)
 
 
 def test_a_component_is_followed_where_the_destination_has_time_and_the_source_a_place_for_a_copy() -> None:

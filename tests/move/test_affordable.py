@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from tests.move.measuring import FAST, anything, roomy
 from worldmove.move.admission import admit
-from worldmove.move.affordable import affordable_bytes
+from worldmove.move.affordable import affordable
 from worldmove.move.measured import Fixed, Measured
 from worldmove.move.reckoning import REST
 from worldmove.move.strategy import Strategy
@@ -18,38 +18,43 @@ def test_as_much_may_be_left_as_the_path_carries_in_what_the_other_terms_leave()
     """By hand: of 250 ms other terms take 20.8, and 4 GB/s carry 916.8 MB in the rest."""
     verdict = admit(FAST, Strategy.PRE_COPY)
     others_s = sum(term.seconds for term in verdict.terms if term.name != "land")
-    assert affordable_bytes(verdict, FAST) == pytest.approx(4e9 * (0.250 - others_s), abs=1)
+    found = affordable(verdict, FAST)
+    assert found is not None
+    assert found.standing == pytest.approx(4e9 * (0.250 - others_s), abs=1)
     rested = replace(FAST, fixed=Fixed(num_moves=1, rest_s=0.1))
     verdict = admit(rested, Strategy.PRE_COPY)
     others_s = sum(term.seconds for term in verdict.terms if term.name != "land")
-    found = affordable_bytes(verdict, rested)
-    assert found == pytest.approx(4e9 * (0.350 - others_s), abs=2)
+    found = affordable(verdict, rested)
+    assert found is not None
+    assert found.standing == pytest.approx(4e9 * (0.350 - others_s), abs=2)
+    assert found.in_pause == pytest.approx(4e9 * (0.250 - others_s), abs=2)
 
 
 @pytest.mark.parametrize("strategy", [Strategy.BOUNDARY_COPY, Strategy.REPLAY])
 def test_strategies_without_rounds_are_told_nothing(strategy: Strategy) -> None:
-    assert affordable_bytes(admit(FAST, strategy), FAST) is None
+    assert affordable(admit(FAST, strategy), FAST) is None
 
 
 def test_where_nobody_waits_there_is_no_limit_but_what_the_ends_bear() -> None:
     nobody = replace(FAST, horizon_s=inf)
-    assert affordable_bytes(admit(nobody, Strategy.STREAMING), nobody) is None
+    assert affordable(admit(nobody, Strategy.STREAMING), nobody) is None
     held = replace(nobody, still_s=1.0)
-    found = affordable_bytes(admit(held, Strategy.STREAMING), held)
+    found = affordable(admit(held, Strategy.STREAMING), held)
     assert found is not None
-    assert 3.9e9 < found < 4e9
+    assert 3.9e9 < found.in_pause <= found.standing < 4e9
 
 
 def test_where_nobody_waits_a_rest_that_was_always_long_enough_is_no_longer_than_the_ends_bear() -> None:
     held = replace(FAST, horizon_s=inf, still_s=1.0, fixed=Fixed(is_rested=True))
-    found = affordable_bytes(admit(held, Strategy.PRE_COPY), held)
+    found = affordable(admit(held, Strategy.PRE_COPY), held)
     assert found is not None
-    assert 4e9 * (0.9 + REST) < found < 4e9 * (1.0 + REST)
+    assert 4e9 * (0.9 + REST) < found.standing < 4e9 * (1.0 + REST)
+    assert found.in_pause < 4e9 * 1.0
 
 
 def test_of_what_was_not_measured_nothing_is_said() -> None:
     unmeasured = replace(FAST, path_rate=None)
-    assert affordable_bytes(admit(unmeasured, Strategy.PRE_COPY), unmeasured) is None
+    assert affordable(admit(unmeasured, Strategy.PRE_COPY), unmeasured) is None
 
 
 @settings(max_examples=60)
@@ -60,6 +65,6 @@ def test_a_move_that_is_admitted_may_leave_what_it_is_reckoned_with(measured: Me
         verdict = admit(measured, strategy)
         if verdict.admitted:
             land_s = next(term.seconds for term in verdict.terms if term.name == "land") - measured.fixed.land_s
-            found = affordable_bytes(verdict, measured)
+            found = affordable(verdict, measured)
             assert found is not None
-            assert found >= int(0.999 * measured.rate("path_rate") * land_s) - 1
+            assert found.standing >= found.in_pause >= int(0.999 * measured.rate("path_rate") * land_s) - 1

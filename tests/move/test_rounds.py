@@ -375,9 +375,26 @@ def test_a_world_that_changes_faster_than_may_be_left_for_the_end_stays_where_it
     tell(story, transports=slow())
 
 
+def test_where_more_is_left_when_it_is_frozen_than_the_pause_bears_it_is_played_on() -> None:
+    async def story(fleet: Fleet) -> None:
+        await moved(fleet, "A")
+        await fleet.play(2)
+        await fleet.settled()
+        fleet.affordable_bytes, fleet.pause_bytes = 1 << 30, NEW_BYTES // 2
+        play_a_block_at(Ready, fleet)
+        end = last(await fleet.move("B"))
+        assert (end.outcome, end.reason) == ("aborted", "does_not_converge")
+        assert end.detail.startswith("more has changed than came over in time: ")
+        await fleet.settled()
+        fleet.pause_bytes = 1 << 30
+        await moved(fleet, "B")
+
+    tell(story)
+
+
 def test_of_a_world_that_rests_nothing_is_left_so_it_is_moved_whatever_may_be() -> None:
     async def story(fleet: Fleet) -> None:
-        fleet.affordable_bytes = 0
+        fleet.affordable_bytes, fleet.pause_bytes = 0, 1024  # a counter's array goes with the boundary
         await moved(fleet, "A")
 
     tell(story)

@@ -23,6 +23,7 @@ from worldmove.fleet.testimony import Testimony
 from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, LinkedAgain, Plan, refuse
 from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.affordable import Affordable
 from worldmove.move.ledger_messages import Denied, OpenAttempt, Opened
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import AnyMoveMessage, Ended, MoveMessage, Prepared, Ready, Reserved
@@ -44,7 +45,7 @@ class Attempt:
         config: FleetConfig,
         desk: LedgerDesk,
         send: Callable[[str, AnyMoveMessage], None],
-        admit: Callable[[Plan, Prepared], int | None],
+        admit: Callable[[Plan, Prepared], Affordable | None],
         on_phase: Callable[[Plan, str], None],
     ) -> None:
         self.plan = plan
@@ -107,9 +108,9 @@ class Attempt:
         self._ends.prepare()
         prepared = await self._hear(Prepared, plan.source, config.prepare_s)
         self._compare(prepared)
-        affordable_bytes = self._admit(plan, prepared)
+        most = self._admit(plan, prepared)
         self._on_phase(plan, "reserve")
-        self._ends.offer(prepared, affordable_bytes)
+        self._ends.offer(prepared, most)
         await self._hear(Reserved, plan.destination, config.reserve_s)
         await self._open()
 

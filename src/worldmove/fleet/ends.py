@@ -5,6 +5,7 @@ from collections.abc import Callable
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.tries import Plan
 from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.affordable import Affordable
 from worldmove.move.messages import AnyMoveMessage, Begin, Cancel, Inquire, Offer, Prepare, Prepared, Start
 
 
@@ -20,11 +21,8 @@ class Ends:
         """Have the source say what it would move."""
         self._tell(self._plan.source, Prepare, transport=self._plan.transport)
 
-    def offer(self, prepared: Prepared, affordable_bytes: int | None) -> None:
-        """Have the destination make room for what the source has said.
-
-        ``affordable_bytes``: see ``move.affordable``.
-        """
+    def offer(self, prepared: Prepared, most: Affordable | None) -> None:
+        """Have the destination make room for what the source has said. ``most``: what it may leave for the end."""
         config, plan = self._config, self._plan
         self._tell(
             plan.destination,
@@ -39,7 +37,8 @@ class Ends:
             strategy=plan.strategy.value,
             lease_s=config.lease_s,
             patience_s=config.patience_s,
-            affordable_bytes=affordable_bytes,
+            affordable_bytes=None if most is None else most.standing,
+            pause_bytes=None if most is None else most.in_pause,
         )
 
     def begin(self) -> None:

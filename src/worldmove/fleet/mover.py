@@ -27,7 +27,7 @@ from worldmove.fleet.whereabouts import Whereabouts
 from worldmove.fleet.wish import Wish
 from worldmove.fleet.workers import WorkerRecord, WorkerTable, may_hold_shadow
 from worldmove.move.admission import admit
-from worldmove.move.affordable import affordable_bytes
+from worldmove.move.affordable import Affordable, affordable
 from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.move.ledger_rules import next_attempt
 from worldmove.move.messages import AnyMoveMessage, Prepared
@@ -262,7 +262,7 @@ class Mover:
         block = self._gateway().first_difference(plan.session, plan.attempt)
         return replace(ending, detail=f"{ending.detail}; {said_of_frames(block)}")
 
-    def _admit(self, plan: Plan, prepared: Prepared) -> int | None:
+    def _admit(self, plan: Plan, prepared: Prepared) -> Affordable | None:
         """Return what it may leave for the end (``move.affordable``). Raise MoveRefused if it is not to be made."""
         record = self._sessions.get(plan.session)
         try:
@@ -277,4 +277,4 @@ class Mover:
         is_bound = self._config.enforce_horizon and not (asked_for or record.urgent)
         if is_bound or self._desk.failure is not None:
             require(verdict, found[plan.strategy])
-        return affordable_bytes(verdict, found[plan.strategy]) if is_bound else None
+        return affordable(verdict, found[plan.strategy]) if is_bound else None

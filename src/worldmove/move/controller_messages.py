@@ -42,6 +42,8 @@ class Offer(MoveMessage, frozen=True, kw_only=True, tag="offer"):
     """How long everything before the boundary may take. A boundary copy does nothing then."""
     affordable_bytes: Count | None = None
     """What may be left for the end where it is pulled in rounds. None: whatever is."""
+    pause_bytes: Count | None = None
+    """What of it may be left when the session is frozen. None: whatever is."""
 
 
 class Reserved(MoveMessage, frozen=True, kw_only=True, tag="reserved"):

@@ -209,8 +209,21 @@ def _streaming(measured: Measured) -> Reckoning:
         before = (*before, Term(FOLLOW, final.follow_s, how))
     late = max(0.0, measured.rate("new_bytes") - followed - final.num_bytes)
     in_time = measured.rate("path_rate") * final.window_s
-    made = late + max(float(final.last_bytes), final.num_bytes - in_time)
+    made = late + max(float(final.last_bytes), final.num_bytes - in_time) + _behind(measured, followed)
     return Reckoning((*before, *_rest(measured, made)), _difference(measured, made))
+
+
+def _behind(measured: Measured, followed: int) -> float:
+    """Return what rounds have left of blocks before the last one, less what the path makes up for until the next.
+
+    It carries little more than what each block makes, where it is hardly fast enough: then that is much, for long.
+    """
+    path_rate, period_s = measured.rate("path_rate"), measured.rate("period_s")
+    made = max(0.0, measured.rate("new_bytes") - followed)
+    changing = max(0.0, measured.rate("dirty_bytes") - followed)
+    round_s = changing / path_rate + changing / measured.rate("row_rate")
+    left = made * max(0.0, round_s / period_s - 1.0)
+    return max(0.0, left - max(0.0, path_rate * period_s - made))
 
 
 def _followed_bytes(measured: Measured) -> int:

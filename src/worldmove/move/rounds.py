@@ -141,8 +141,9 @@ class Rounds:
             found = await state.difference(boundary, manifest, placement)
         if self._following is not None:
             self._following.halt()
-        if self._is_followed:
-            self._require_affordable(found.pulled_bytes, "what was to be computed there was not")
+        is_not_followed = self._is_followed and state.followed_bytes <= 0
+        why = "what was to be computed there was not" if is_not_followed else "more has changed than came over in time"
+        self._require_affordable(found.pulled_bytes, why)
         with self._attempt.times.phase("moves"):
             if len(found.moves):
                 await self._attempt.host.blocking(lambda: move_in(self._arena, found.moves))
@@ -167,7 +168,7 @@ class Rounds:
 
     def _require_affordable(self, num_bytes: int, why: str) -> None:
         """Raise GaveUpError where unforeseen more is to be pulled in the pause than that bears: let it be played on."""
-        most = self._offer.affordable_bytes
+        most = self._offer.pause_bytes
         if most is not None and num_bytes > most:
             said = f"{why}: {bytes_text(num_bytes)} would be left, and {bytes_text(most)} fit into the pause"
             raise GaveUpError(DestinationEvent.ABANDON, "does_not_converge", said)
