@@ -6,11 +6,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from tests.fleet.fakes import Wire
 from tests.move import virtual
+from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.local_process import is_alive
@@ -57,6 +61,9 @@ class FakeHosts:
     closed: bool = False
     wires: dict[str, Wire] = field(default_factory=dict)
     """What each worker was sent."""
+    fails: list[Exception] = field(default_factory=list)
+    """What becomes of the next starts."""
+    started_at: list[float] = field(default_factory=list)
 
     async def start(
         self,
@@ -66,6 +73,10 @@ class FakeHosts:
         on_gone: Callable[[int | None], None],
     ) -> tuple[Process, Wire]:
         self.started.append((worker, incarnation))
+        self.started_at.append(asyncio.get_running_loop().time())
+        if self.fails:
+            on_gone(-9)  # before its hello
+            raise self.fails.pop(0)
         on_message(hello_of(worker, incarnation, 100 + len(self.started)))
         return Process(100 + len(self.started)), self.wires.setdefault(worker, Wire())
 
@@ -101,7 +112,9 @@ class Force:
         return {record.name: (record.incarnation, record.state) for record in self.workers.all()}
 
 
-def force_of(hosts: FakeHosts, *noted: WorkerNote, names: tuple[str, ...] = ("a", "b")) -> Force:
+def force_of(
+    hosts: FakeHosts, *noted: WorkerNote, names: tuple[str, ...] = ("a", "b"), restart_after_s: float = 0.0
+) -> Force:
     workers, notes, gone = WorkerTable(names), Notes(MemoryNotes()), list[str]()
     for note in noted:
         notes.keep_worker(note)
@@ -111,7 +124,7 @@ def force_of(hosts: FakeHosts, *noted: WorkerNote, names: tuple[str, ...] = ("a"
             workers.hello(message)
 
     workforce = Workforce(
-        config=FleetConfig(workers=names, restart_after_s=0.0),
+        config=FleetConfig(workers=names, restart_after_s=restart_after_s),
         hosts=hosts,
         workers=workers,
         notes=notes,
@@ -124,6 +137,28 @@ def force_of(hosts: FakeHosts, *noted: WorkerNote, names: tuple[str, ...] = ("a"
 
 
 A, B = (WorkerNote(name=name, incarnation=4, pid=pid, birth="b") for name, pid in (("a", 1), ("b", 2)))
+
+
+def test_a_worker_that_does_not_come_up_again_is_started_until_it_does_and_less_and_less_often() -> None:
+    """As where there is no memory for a while: whatever the start fails by."""
+
+    async def run() -> tuple[list[float], tuple[int, WorkerState], list[str]]:
+        ended = UserError("it ended before it was ready", code="worker_start")
+        hosts = FakeHosts(alive=(1, 2), fails=[ended, OSError("no process"), *([ended] * 7)])
+        force = force_of(hosts, A, B, restart_after_s=0.5)
+        force.workforce.adopt()
+        await force.workforce.start()
+        hosts.adopted["a"](hello_of("a", 4, 1))
+        died_at = asyncio.get_running_loop().time()
+        hosts.on_gone["a"](-9)
+        await asyncio.sleep(400.0)
+        return [at - died_at for at in hosts.started_at], force.states()["a"], force.gone
+
+    tries, state, gone = virtual.run(run())
+    pauses = [later - sooner for sooner, later in pairwise([0.0, *tries])]
+    assert pauses == pytest.approx([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0])
+    assert state == (14, WorkerState.READY)
+    assert not [each for each in gone if "Error" in each]
 
 
 def test_who_lives_is_awaited_until_its_hello_and_who_is_dead_is_replaced_under_the_next_number() -> None:

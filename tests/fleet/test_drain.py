@@ -39,6 +39,8 @@ class Moves:
 
     async def move(self, session: str, to: str, *, damage: bool, strategy: Strategy | None) -> Any:
         self.asked.append((session, to, strategy))
+        if session in self._under_way:
+            raise UserError("it moves already", code="moving", status=409)
         if why := self._refuses(session, to):
             return SimpleNamespace(outcome=Outcome.REFUSED, reason=why, detail="")
         given_up = self._under_way[session] = asyncio.Event()
@@ -51,12 +53,16 @@ class Moves:
             self.rows[session] = replace(self.rows[session], owner=to, epoch=2)
             return SimpleNamespace(outcome=Outcome.COMMITTED, reason="done", detail="")
         finally:
-            del self._under_way[session]
+            self._under_way.pop(session, None)
+
+    def begin_for_ever(self, session: str) -> None:
+        """Somebody moves it over a path that hardly carries anything."""
+        self._under_way[session] = asyncio.Event()
 
     async def cancel(self, session: str) -> None:
         if session not in self._under_way:
             raise UserError("no move is under way", code="not_moving", status=409)
-        self._under_way[session].set()
+        self._under_way.pop(session).set()
 
 
 def drained(
@@ -147,3 +153,12 @@ def test_one_that_has_not_gone_in_half_of_the_time_goes_by_a_boundary_copy() -> 
     assert left == set()
     assert took_s == pytest.approx(CONFIG.leave_s / 2 + MOVE_S, abs=1.0)
     assert [strategy for session, _, strategy in moves.asked if session == "s-1"] == [None, Strategy.BOUNDARY_COPY]
+
+
+def test_a_move_that_somebody_else_has_asked_for_holds_nobody_up_and_is_given_up_in_half_of_the_time() -> None:
+    moves = Moves()
+    moves.begin_for_ever("s-0")
+    left, took_s, said = drained(3, moves, {"b": 9})
+    assert left == set()
+    assert took_s < CONFIG.leave_s / 2 + 2 * MOVE_S
+    assert said == ["it moves already"]

@@ -190,6 +190,22 @@ def test_a_world_rests_when_no_key_was_down_and_goes_on_at_the_next_press() -> N
     in_house(work)
 
 
+@pytest.mark.parametrize("by", ["a take-over", "silence"])
+def test_what_keeps_a_world_going_goes_with_the_part_of_who_said_so(by: str) -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        watcher = Watcher(house, session)
+        watcher.hear({"type": "keep", "keep": True})
+        if by == "a take-over":
+            watcher = Watcher(house, session)
+        await asyncio.sleep(2.0)
+        assert house.gateway.live(session).resting_why is not None
+        watcher.hear({"type": "keep", "keep": True})
+        await watcher.until(lambda: house.gateway.live(session).resting_why is None)
+
+    in_house(work, silent_s=1.0)
+
+
 def test_keep_makes_a_world_go_on_without_keys_until_its_player_leaves() -> None:
     async def work(house: House) -> None:
         session = (await house.desk.open(seed=7, on=None)).name
@@ -711,6 +727,25 @@ def test_no_session_is_closed_whose_room_would_be_of_no_use(kept: str, monkeypat
         assert sorted(house.gateway.lives) == [first, third]
         with pytest.raises(UserError, match=second):
             house.gateway.live(second)
+
+    in_house(work, spare_s=0.1)
+
+
+def test_two_that_want_room_at_once_have_that_of_two_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(house: House) -> None:
+        house.fleet.num_places = 3
+        old = [(await house.desk.open(seed=7, on=None)).name for _ in range(3)]
+        close = house.fleet.close
+
+        async def slowly(session: str) -> None:
+            await close(session)
+            await asyncio.sleep(0.1)
+
+        monkeypatch.setattr(house.fleet, "close", slowly)
+        await asyncio.sleep(0.15)
+        new = await asyncio.gather(*(house.desk.open(seed=7, on=None) for _ in range(3)))
+        assert sorted(house.gateway.lives) == sorted(view.name for view in new)
+        assert not set(old) & set(house.gateway.lives)
 
     in_house(work, spare_s=0.1)
 

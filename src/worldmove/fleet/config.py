@@ -62,6 +62,8 @@ class FleetConfig:
     restart: bool = True
     """Start a worker that has died again, under its next incarnation."""
     restart_after_s: float = 0.5
+    """For the first time; after each further try that fails twice as long, and ``restart_within_s`` at most."""
+    restart_within_s: float = 30.0
     stop_s: float = 5.0
     enforce_horizon: bool = True
     """Refuse a move whose expected pause is longer than the time until the next block is due.

@@ -125,7 +125,7 @@ class Drain:
             self._refused[record.name, to] += 1
             if is_plain or not self._is_plain(record.name):  # one that was given up for a plain one goes on at once
                 self._rests_until[record.name] = self._now() + self._books.config.recover_every_s
-        if said != self._said.get(record.name, ""):
+        if said and said != self._said.get(record.name):
             self._said[record.name] = said
             self._log("not_moved_away", {"session": record.name, "to": to, "why": said})
 
@@ -133,7 +133,9 @@ class Drain:
         """Move a session, for half of its time in whichever way is best; return why it was not."""
         strategy = Strategy.BOUNDARY_COPY if is_plain else None
         given_up = None
-        if not is_plain:
+        if is_plain:
+            await self._cancelled(session)  # somebody else's move, which is as slow as it is asked to be
+        else:
             given_up = asyncio.get_running_loop().call_at(self._plain_from(session), self._give_up, session)
         try:
             made = await self._mover.move(session, to, damage=False, strategy=strategy)

@@ -87,7 +87,7 @@ class Workforce:
             return
         await self._hosts.listen()
         for name in missing:
-            self._background.start(f"start {name}", self._start_again(name))
+            self._background.start(f"start {name}", self._keep_starting(name, 0.0))
 
     async def stop(self) -> None:
         """End every worker cleanly, and kill what does not end. Idempotent."""
@@ -133,14 +133,16 @@ class Workforce:
             return
         self._on_gone(record)
         if self._config.restart and was_in_use and record.name in self._config.workers:
-            self._background.start(f"restart {record.name}", self._restart(record.name))
+            again = self._keep_starting(record.name, self._config.restart_after_s)
+            self._background.start(f"restart {record.name}", again)
 
-    async def _restart(self, name: str) -> None:
-        await asyncio.sleep(self._config.restart_after_s)
-        await self._start_again(name)
-
-    async def _start_again(self, name: str) -> None:
-        try:
-            await self._start(name)
-        except UserError as error:
-            self._log("worker_not_restarted", {"worker": name, "why": str(error)})
+    async def _keep_starting(self, name: str, after_s: float) -> None:
+        """Start a worker, and again for as long as it does not come up: what is in the way may pass."""
+        while True:
+            await asyncio.sleep(after_s)
+            after_s = min(max(2 * after_s, self._config.restart_after_s), self._config.restart_within_s)
+            try:
+                return await self._start(name)
+            except (UserError, OSError) as error:
+                why = {"worker": name, "why": str(error), "again_in_s": after_s}
+                self._log("worker_not_restarted", why)

@@ -26,25 +26,29 @@ class Controls:
         self._on_change = on_change
 
     def join(self, player: Player, *, controls: bool) -> None:
-        """Let a player watch, and control if asked. Who controlled before lets go of every key."""
+        """Let a player watch, and control if asked. Who controlled before lets go of every key, and of its wish."""
         if controls and self._audience.controlling is not None:
-            self._sequencer.release()
+            self._let_go()
         self._audience.join(player, controls=controls)
         self._on_change()
 
     def leave(self, player: Player) -> None:
         """A player is gone; if they controlled, what was down is released and nothing keeps the world going."""
         if self._audience.controlling is player:
-            self._sequencer.release()
-            self.kept = False
+            self._let_go()
         self._audience.leave(player)
         self._on_change()
 
     def release_if_silent(self, silent_s: float) -> None:
-        """Let go of the keys of a player that has said nothing for so long: its connection may be dead."""
+        """Let go of what a player holds that has said nothing for so long: its connection may be dead."""
         player, now = self._audience.controlling, asyncio.get_running_loop().time()
         if player is not None and player.heard_at is not None and now - player.heard_at >= silent_s:
-            self._sequencer.release()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Who controlled does so no more, or may not: no key is down for them, and nothing keeps the world going."""
+        self._sequencer.release()
+        self.kept = False
 
     def press(self, player: Player, keys: Keys) -> None:
         """Take a player's key changes. One that breaks the numbering, or sends too many, is dropped."""

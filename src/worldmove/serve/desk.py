@@ -78,12 +78,12 @@ class Desk:
         self, session: str, seed: int, on: str | None, beginning: Beginning | None, protect: int | None
     ) -> SessionView:
         """Open it; where every place that it may have is taken, in that of a session which nobody watches."""
-        try:
-            return await self._fleet.open(session, seed, on, beginning=beginning, protect_every=protect)
-        except UserError as error:
-            if error.code != "no_slot" or not await self._gateway.make_room(self._takers(on, beginning)):
-                raise
-            return await self._fleet.open(session, seed, on, beginning=beginning, protect_every=protect)
+        while True:
+            try:
+                return await self._fleet.open(session, seed, on, beginning=beginning, protect_every=protect)
+            except UserError as error:
+                if error.code != "no_slot" or not await self._gateway.make_room(self._takers(on, beginning)):
+                    raise  # else that room may be another's by now
 
     def _takers(self, on: str | None, beginning: Beginning | None) -> frozenset[str]:
         """Return the workers of which a new session may have a place."""

@@ -65,13 +65,16 @@ class Upkeep:
         """
         for session in self._unwatched.spares(asyncio.get_running_loop().time()):
             owner = self._home.fleet.owner(session)
-            if owner is None or owner.worker not in among:
+            if owner is None or owner.worker not in among or session in self._closing:
                 continue
+            self._closing[session] = None  # nobody else has its room
             try:
                 await self._home.fleet.close(session)
             except UserError as error:
                 log.info("not closed, though its room is needed", session=session, code=error.code)
                 continue
+            finally:
+                del self._closing[session]
             log.info("closed: its room is needed, and nobody watched", session=session)
             self._home.forget(session, "Nobody watched this world, and another one needed its room.")
             return True
