@@ -58,6 +58,9 @@ class WorkerHere:
     def send(self, message: Any) -> None:
         """Encode a message onto the link, as every message of the worker's goes; then note when that was done."""
         self._link.send(message)
+        if isinstance(message, BlockDone):
+            done = Acknowledge(session=self._session, epoch=EPOCH, block=message.block, server_life=1)
+            asyncio.get_running_loop().call_soon(self.worker.take, done)  # as a gateway does that has it
         if self._answer is None or not isinstance(message, BlockDone | Opened | Failed) or self._answer.done():
             return
         if not isinstance(message, BlockDone) or message.block == self._awaited:
@@ -93,7 +96,6 @@ class WorkerHere:
         done, ended = await self._answer
         if isinstance(done, BlockDone):
             self._last = done
-        self.worker.take(Acknowledge(session=self._session, epoch=EPOCH, block=self._awaited, server_life=1))
         return (ended - begin) * 1000
 
 
@@ -104,8 +106,9 @@ async def worker_here(engine_name: str, threads: int, pictures: int | None = Non
     taking = PictureThreads(picture_threads() if pictures is None else pictures)
     ours, theirs = socketpair()
     reader, writer = await asyncio.open_unix_connection(sock=ours)
-    drain_reader, drain_writer = await asyncio.open_unix_connection(sock=theirs)
-    draining = asyncio.create_task(_drain(drain_reader))
+    # Who reads what the worker says is another process, as the server is.
+    reading = await asyncio.create_subprocess_exec("cat", stdin=theirs.fileno(), stdout=asyncio.subprocess.DEVNULL)
+    theirs.close()
     engine = await engine_thread(lambda: build_engine(engine_name, threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
     here = WorkerHere(engine, engine_thread, server_link(reader, writer))
@@ -131,18 +134,12 @@ async def worker_here(engine_name: str, threads: int, pictures: int | None = Non
         yield here
     finally:
         await assembly.background.stop()
-        draining.cancel()
         writer.close()
-        drain_writer.close()
+        reading.terminate()
+        await reading.wait()
         engine_thread.close()
         copy_thread.close()
         taking.close()
-
-
-async def _drain(reader: asyncio.StreamReader) -> None:
-    """Read what is sent, as a server would, so that the socket never fills."""
-    while await reader.read(1 << 20):
-        pass
 
 
 def _no_log(*_: object, **__: object) -> None:

@@ -1,7 +1,6 @@
 """The source of a move without a server: plays, freezes, and says what was frozen. In a process of its own."""
 
 import os
-from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
@@ -61,12 +60,15 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     captured = still.capture
     clock.mark("frozen")
     end.peer.send((*tell(preview, captured.manifest, still.placement), still.moved))
+    # Beside the first pass: a worker's engine thread does this while others wait for the device.
+    if resolved_anew(end.engine, session, ahead.known) is not captured:
+        raise WorldMoveError("the state is not what it was before the freeze")
+    clock.mark("resolved")
     first = proof_of(captured, nonce, digest, number, still.first)
     clock.mark("digested")
     is_parted = preview is not None and preview.keeps_early(captured.manifest, still.placement, still.moved)
     latch = latch_of(end.arena, captured, nonce, is_parted=is_parted)
-    anew = partial(resolved_anew, end.engine, session, ahead.known)
-    second = _second(end, captured, (nonce, digest, number), clock, latch, anew)
+    second = _second(end, captured, (nonce, digest, number), clock, latch)
     if first.compare(second, captured.manifest):
         raise WorldMoveError("the engine wrote after its block boundary")
     end.peer.recv()
@@ -79,20 +81,13 @@ def _second(
     of: tuple[bytes, bytes, int],
     clock: Clock,
     latch: Latch | None,
-    anew: Callable[[], Capture],
 ) -> MoveProof:
-    """Take the second pass after all was read, and send it, as ``move.second_pass`` does.
-
-    ``anew``: resolves what was told as it was known; it must be that. Raises WorldMoveError.
-    """
+    """Take the second pass after all was read, and send it, as ``move.second_pass`` does. Raises WorldMoveError."""
     nonce, digest, number = of
     has_landed = latch is None and bool(end.peer.recv())
     begun = Pass(captured, DIGESTER, nonce, digest, latch)
     clock.mark("ordered")
     try:
-        if anew() is not captured:
-            raise WorldMoveError("the state is not what it was before the freeze")
-        clock.mark("resolved")
         while latch is not None and not latch.wait(LOOK_S):
             if end.peer.poll():
                 has_landed = bool(end.peer.recv())
