@@ -3,6 +3,11 @@
 import random
 from dataclasses import dataclass
 
+FOLLOWING = "following"
+"""What a mask calls worlds with a decoder: a kept seed of before there were any does what it did without it."""
+FOLLOWED = 0.12
+"""The share of the seeds whose worlds have one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
@@ -14,6 +19,7 @@ class Case:
     fifo: bool = False
     sql: bool | None = None
     protect_every: int | None = None
+    decodes: bool | None = None
     forgets: str = ""
     """A leaf that the engine does not give away (a planted fault)."""
 
@@ -43,6 +49,8 @@ class Plan:
     sql: bool
     protect_every: int = 0
     """After how many blocks another worker keeps a snapshot of each session; 0: never."""
+    decodes: bool = False
+    """Whether the worlds have a decoder, which moves may follow."""
 
     @classmethod
     def of(cls, case: Case) -> "Plan":
@@ -51,9 +59,11 @@ class Plan:
         num_sessions = rng.choice((1, 1, 1, 2))
         sql = rng.random() < 0.1
         protect_every = rng.choice((0, 0, 0, 0, 0, 0, 2, 3, 4, 8))
+        decodes = FOLLOWING not in case.mask and random.Random(f"following:{case.seed}").random() < FOLLOWED
         return cls(
             horizon_s=horizon_s if case.horizon_s is None else case.horizon_s,
             num_sessions=num_sessions,
             sql=sql if case.sql is None else case.sql,
             protect_every=protect_every if case.protect_every is None else case.protect_every,
+            decodes=decodes if case.decodes is None else case.decodes,
         )

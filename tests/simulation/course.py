@@ -112,7 +112,13 @@ def _strangers(stage: Stage, session: str) -> Strangers:
 
 def _mover(stage: Stage, session: str) -> Mover:
     return Mover(
-        session, server=stage.server, loop=stage.loop, weather=stage.weather, watch=stage.watch, trace=stage.trace
+        session,
+        decodes=stage.plan.decodes,
+        server=stage.server,
+        loop=stage.loop,
+        weather=stage.weather,
+        watch=stage.watch,
+        trace=stage.trace,
     )
 
 

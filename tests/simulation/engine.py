@@ -19,6 +19,7 @@ HEIGHT, WIDTH, FRAMES = 2, 3, 2
 FRAME_BYTES = HEIGHT * WIDTH * 3
 WINDOW = 16
 REPEATS = 1 + FRAMES * FRAME_BYTES // 32
+CACHE = (8, 64)
 KEYS = ("up", "down", "left", "right")
 PERIOD_S = 0.25
 
@@ -48,6 +49,10 @@ class World:
     block: int = 0
     number: int = 0
     held: tuple[str, ...] = ()
+    cache: NDArray[np.uint8] | None = None
+    """Its decoder's, which can be followed (``decoder``); None of a world without one."""
+    drawn: int = 0
+    """Blocks that the decoder has drawn."""
 
     def step(self, changes: Sequence[KeyChange]) -> Block:
         """Advance by one block."""
@@ -73,12 +78,29 @@ class World:
         self.window[self.cursor] = self.chain
         self.cursor = (self.cursor + 1) % WINDOW
         self.block += 1
-        return (told_again * REPEATS)[: FRAMES * FRAME_BYTES]
+        return (self._drawn(told_again) * REPEATS)[: FRAMES * FRAME_BYTES]
+
+    def _drawn(self, latents: bytes) -> bytes:
+        """Return what its pictures are made of."""
+        if self.cache is None:
+            return latents
+        self.cache = decode(self.cache, self.drawn, latents)
+        self.drawn += 1
+        return hashlib.sha256(latents + self.cache.tobytes()).digest()
 
 
-def begin(seed: int) -> World:
-    """Begin a world."""
-    return World(seed=seed, chain=_room(32), window=_room(WINDOW * 32).reshape(WINDOW, 32))
+def decode(cache: NDArray[np.uint8], drawn: int, latents: bytes) -> NDArray[np.uint8]:
+    """Draw a block, and return what a decoder remembers then: in the same memory after every second one."""
+    made = hashlib.shake_256(cache.tobytes() + latents + drawn.to_bytes(8, "little")).digest(cache.nbytes)
+    into = _room(cache.nbytes).reshape(CACHE) if drawn % 2 else cache
+    into.reshape(-1).data[:] = made
+    return into
+
+
+def begin(seed: int, *, decodes: bool = False) -> World:
+    """Begin a world, with a decoder or without one."""
+    cache = _room(CACHE[0] * CACHE[1]).reshape(CACHE) if decodes else None
+    return World(seed=seed, chain=_room(32), window=_room(WINDOW * 32).reshape(WINDOW, 32), cache=cache)
 
 
 def _room(num_bytes: int) -> NDArray[np.uint8]:
@@ -96,6 +118,10 @@ Stepped = Callable[[World, tuple[KeyChange, ...]], None]
 class CounterEngine:
     """An ``Engine``. ``on_step`` hears of every block before it is stepped, and of the list that it is given."""
 
+    leaves: tuple[str, ...] = ("seed", "chain", "window", "cursor", "block", "number", "held")
+    decodes = False
+    """Whether its worlds have a decoder."""
+
     def __init__(self, on_step: Stepped, forgets: str = "") -> None:
         """``forgets``: a field that is not given away with the state: the fault of an engine's author."""
         self._on_step = on_step
@@ -112,11 +138,11 @@ class CounterEngine:
     def warm_up(self) -> None: ...
 
     def open(self, seed: int) -> World:
-        return begin(seed)
+        return begin(seed, decodes=self.decodes)
 
     def recover(self, frame: NDArray[np.uint8], seed: int) -> World:
         """Begin a world from a picture."""
-        world = begin(seed)
+        world = begin(seed, decodes=self.decodes)
         world.chain[:] = np.resize(frame.reshape(-1), 32)
         return world
 
@@ -127,8 +153,8 @@ class CounterEngine:
     def quiesce(self, session: World) -> None: ...
 
     def state(self, session: World) -> dict[str, Any]:
-        fields = ("seed", "chain", "window", "cursor", "block", "number", "held")
-        return {name: getattr(session, name) for name in fields if name != self._forgets}
+        return {name: getattr(session, name) for name in self.leaves if name != self._forgets}
 
     def install(self, state: dict[str, Any], into: World | None = None) -> World:
-        return World(**({self._forgets: 0} if self._forgets else {}) | state)
+        forgotten = {self._forgets: getattr(self.open(0), self._forgets)} if self._forgets else {}
+        return World(**forgotten | state)

@@ -21,7 +21,16 @@ STOP_S = 5.0
 class SimHosts:
     """One machine. It outlives a server: its processes do not end with the one that started them."""
 
-    def __init__(self, config: WorkerConfig, *, wire: Wire, fabric: Fabric, watch: Watch, forgets: str = "") -> None:
+    def __init__(
+        self,
+        config: WorkerConfig,
+        *,
+        wire: Wire,
+        fabric: Fabric,
+        watch: Watch,
+        decodes: bool = False,
+        forgets: str = "",
+    ) -> None:
         self._server = ""
         """Who starts processes now, and hears of their ends."""
         self._listens = False
@@ -33,6 +42,7 @@ class SimHosts:
         self._fabric = fabric
         self._watch = watch
         watch.kept = self.kept
+        self._decodes = decodes
         self._forgets = forgets
 
     def begin(self, server: str) -> None:
@@ -82,6 +92,7 @@ class SimHosts:
             wire=self._wire,
             fabric=self._fabric,
             watch=self._watch,
+            decodes=self._decodes,
             forgets=self._forgets,
             on_message=on_message,
             on_gone=on_gone,

@@ -13,11 +13,14 @@ from worldmove.move.strategy import Strategy
 GAP_S = (0.2, 1.5)
 SHARES = ((Strategy.REPLAY, 0.3), (Strategy.PRE_COPY, 0.15), (Strategy.STREAMING, 0.15))
 """Of moves that are made while the session plays; the rest are boundary copies."""
+FOLLOWED_SHARES = ((Strategy.STREAMING, 0.75), (Strategy.REPLAY, 0.1), (Strategy.PRE_COPY, 0.05))
+"""The same where worlds have a decoder: streaming alone follows it."""
+FOLLOWED_GAP_S = (0.1, 0.8)
 
 
-def drawn(unit: float) -> Strategy:
+def drawn(unit: float, *, decodes: bool = False) -> Strategy:
     """Return the strategy of a move, by a number from 0 to 1."""
-    for strategy, share in SHARES:
+    for strategy, share in FOLLOWED_SHARES if decodes else SHARES:
         if unit < share:
             return strategy
         unit -= share
@@ -28,9 +31,19 @@ class Mover:
     """Moves one session until the weather clears."""
 
     def __init__(
-        self, session: str, *, server: Server, loop: SimLoop, weather: Weather, watch: Watch, trace: Trace
+        self,
+        session: str,
+        *,
+        decodes: bool,
+        server: Server,
+        loop: SimLoop,
+        weather: Weather,
+        watch: Watch,
+        trace: Trace,
     ) -> None:
+        """``decodes``: whether its world has a decoder."""
         self.session = session
+        self._decodes = decodes
         self._server = server
         self._loop = loop
         self._weather = weather
@@ -42,12 +55,12 @@ class Mover:
         """Return once the weather is clear, and the last move has ended."""
         while True:
             dice = self._weather.dice("operator")
-            await asyncio.sleep(dice.between(*GAP_S))
+            await asyncio.sleep(dice.between(*(FOLLOWED_GAP_S if self._decodes else GAP_S)))
             if self._weather.clear:
                 break
             if cancel := self._weather.strikes("cancel"):
                 self._cancelling.append(self._loop.create_task(self._cancel(cancel.between(0.0, 1.0))))
-            strategy = drawn(self._weather.dice("strategy").unit())
+            strategy = drawn(self._weather.dice("strategy").unit(), decodes=self._decodes)
             await self._move(strategy, damage=self._weather.strikes("damage") is not None)
         await asyncio.gather(*self._cancelling)
 

@@ -7,9 +7,11 @@ without one, and an exit status that the server learns some time after the end.
 import asyncio
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from tests.simulation.engine import CounterEngine
+from tests.simulation.decoder import FollowedEngine
+from tests.simulation.engine import CounterEngine, World
 from tests.simulation.hashing import taking_of
 from tests.simulation.loop import SimLoop
 from tests.simulation.net import Connection, Direction, SimLink, Wire
@@ -17,6 +19,7 @@ from tests.simulation.path import Fabric, SimPath
 from tests.simulation.threads import Alone, SimThread
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
+from worldmove.engine.base import KeyChange
 from worldmove.transport.base import Transport
 from worldmove.transport.wrappers import Corrupting
 from worldmove.worker.assemble import Assembly, Edges, assemble
@@ -36,6 +39,18 @@ WARM = WarmUp(
     rates={"block_s": 0.02, "sim_bytes_per_s": 1e9, "hash_bytes_per_s": 1e9},
     arena_bytes=4096,
 )
+WARM_DECODER = replace(
+    WARM,
+    rates={
+        **WARM.rates,
+        "final_bytes": 1056.0,
+        "final_window_s": 0.01,
+        "final_last_bytes": 32.0,
+        "followed_bytes": 512.0,
+        "follow_s": 0.01,
+    },
+)
+"""The same of an engine whose worlds have a decoder."""
 
 
 class Node:
@@ -48,6 +63,7 @@ class Node:
         wire: Wire,
         fabric: Fabric,
         watch: Watch,
+        decodes: bool,
         forgets: str,
         on_message: Callable[[Any], None],
         on_gone: Callable[[int | None], None],
@@ -87,7 +103,7 @@ class Node:
         self._said_hello = False
         self._is_leaving = False
         self._path = SimPath(fabric, self.node, lambda: self.has_power)
-        self._engine = CounterEngine(lambda world, changes: watch.stepped(self.node, world, changes), forgets)
+        self._engine = self._engine_of(decodes, forgets)
         engine = Alone(self.node)
         self._threads = (
             SimThread(wire, "engine", BLOCK_S, engine),
@@ -184,6 +200,14 @@ class Node:
 
     # the process
 
+    def _engine_of(self, decodes: bool, forgets: str) -> CounterEngine:
+        def stepped(world: World, changes: tuple[KeyChange, ...]) -> None:
+            self._watch.stepped(self.node, world, changes)
+
+        if not decodes:
+            return CounterEngine(stepped, forgets)
+        return FollowedEngine(stepped, weather=self._wire.weather, trace=self._trace, forgets=forgets)
+
     async def _run(self) -> None:
         await asyncio.sleep(self._wire.weather.dice("boot").between(*BOOT_S))
         engine, spare, copy = self._threads
@@ -203,7 +227,8 @@ class Node:
             birth=self.birth,
             taking=taking_of(self._wire),
         )
-        self.assembly = assemble(self._config, self._engine, WARM, edges)
+        warm = WARM_DECODER if self._engine.decodes else WARM
+        self.assembly = assemble(self._config, self._engine, warm, edges)
         self.assembly.background.start("link", self._stay_linked(self.assembly))
         await self._stop.wait()
         await self.assembly.background.stop()

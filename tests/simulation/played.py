@@ -84,6 +84,7 @@ class Played:
     def go_back(self, block: int) -> None:
         """Forget blocks that nobody has received, from this one on: they are made anew."""
         del self.lists[block:]
-        self.next_block, self.world = block, begin(seed_of(self.name))
+        decodes = self.world.cache is not None
+        self.next_block, self.world = block, begin(seed_of(self.name), decodes=decodes)
         for closed in self.lists:
             self.world.advance(closed)

@@ -85,7 +85,7 @@ def directed(course: Callable[[Stage], Coroutine[Any, Any, None]], *, forgets: s
 
     ``forgets``: a leaf that the engine does not give away (a planted fault). ``error``: what may be logged as one.
     """
-    case = Case(seed=1, horizon_s=1.0, forgets=forgets)
+    case = Case(seed=1, horizon_s=1.0, decodes=False, forgets=forgets)
     loop = SimLoop(case.seed)
     trace = Trace(loop.time)
     weather = Weather(seed=case.seed, rates=dict.fromkeys(RATES, 0.0))
@@ -102,10 +102,10 @@ def staged(
     case: Case, plan: Plan, loop: SimLoop, trace: Trace, weather: Weather, kept: SqlLedger | MemoryLedger
 ) -> Stage:
     """Put everything of a run together."""
-    watch = Watch(trace)
+    watch = Watch(trace, decodes=plan.decodes)
     wire = Wire(loop, weather, trace)
     fabric = Fabric(weather=weather, trace=trace)
-    hosts = SimHosts(WORKER, wire=wire, fabric=fabric, watch=watch, forgets=case.forgets)
+    hosts = SimHosts(WORKER, wire=wire, fabric=fabric, watch=watch, decodes=plan.decodes, forgets=case.forgets)
     watch.lists_with_power, watch.next_block_of = hosts.lists_with_power, hosts.next_block_of
     watch.kept_block_of = hosts.kept_block_of
     ground = Ground(

@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.simulation.case import Case
+from tests.simulation.case import FOLLOWING, Case
 from tests.simulation.hashing import HASHING
 
 ALONE = frozenset({"second_tab", "stranger", "both_killed"})
 """Kinds of faults that came later than many a kept seed: without them it does what it did."""
+LATER = {"d": FOLLOWING}
+"""The same, of what only some seeds have at all: by the letter, after the #, that says that a seed had it."""
 FILE = Path(__file__).with_name("seeds.txt")
 
 
@@ -26,10 +28,12 @@ def kept_seeds() -> tuple[Kept, ...]:
 
 
 def _kept(seed: str, cause: str) -> Kept:
-    before, beside, _ = seed.partition("#")
+    before, beside, had = seed.partition("#")
     case, _, protect = before.removesuffix("!").partition("/")
     number, _, horizon = case.partition("@")
-    mask = (ALONE if before.endswith("!") else frozenset[str]()) | (frozenset[str]() if beside else {HASHING})
+    mask = ALONE if before.endswith("!") else frozenset[str]()
+    mask |= frozenset() if beside else {HASHING}
+    mask |= {kind for letter, kind in LATER.items() if letter not in had}
     return Kept(
         case=Case(
             seed=int(number),

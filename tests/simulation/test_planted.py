@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.case import Case, Result
+from tests.simulation.case import FOLLOWING, Case, Result
 from tests.simulation.hashing import HASHING
 from tests.simulation.report import report
 from tests.simulation.run import simulate
@@ -16,6 +16,7 @@ from tests.simulation.shrink import shrink
 from worldmove.fleet import ledger_memory, recovery
 from worldmove.fleet.ends import Ends
 from worldmove.move import source
+from worldmove.move.incoming import Incoming
 from worldmove.move.ledger_messages import CloseAttempt, Closed
 from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.ledger_rules import Operation, decide
@@ -39,6 +40,8 @@ from worldmove.worker.source_copy import SourceOfMove
 from worldmove.worker.turns import Turns
 
 Caught = Callable[..., Result]
+BEFORE = frozenset({HASHING, FOLLOWING})
+"""What came later than most of these faults, and has no part in them: without it a seed shows what it did."""
 MOST_SEEDS = 400
 """What a seed does changes with the program: where the first does not show a fault any more, so many are tried."""
 
@@ -52,12 +55,12 @@ def caught() -> Iterator[Caught]:
     """
     found: list[Case] = []
 
-    def catch(first: int, says: str = "", *, mask: frozenset[str] = frozenset({HASHING}), **more: Any) -> Result:
+    def catch(first: int, says: str = "", *, mask: frozenset[str] = BEFORE, **more: Any) -> Result:
         others: dict[str, None] = {}
         for seed in range(first, first + MOST_SEEDS):
             result = simulate(Case(seed=seed, sql=False, mask=mask, **more))
             if result.broken and re.search(says, result.broken):
-                found.append(Case(seed=seed, sql=False, mask=mask))
+                found.append(replace(result.case, forgets=""))
                 return result
             others |= {result.broken[:200]: None} if result.broken else {}
         raise AssertionError(f"not caught in {MOST_SEEDS} seeds; what broke is {list(others)}")
@@ -92,7 +95,7 @@ def test_a_freeze_that_names_a_block_that_is_still_hashed_is_caught(
         return list(outbox._promised)
 
     monkeypatch.setattr(SourceOfMove, "freeze", names_what_is_hashed)
-    result = caught(153, mask=frozenset())
+    result = caught(153, mask=BEFORE - {HASHING})
     assert result.counts["blocks hashed beside"]
 
 
@@ -107,7 +110,7 @@ def test_a_block_that_is_sent_before_the_one_that_is_still_hashed_is_caught(
 
     monkeypatch.setattr(Line, "put", at_once)
     monkeypatch.setattr(Outbox, "fulfil", never_kept)
-    caught(1, mask=frozenset())
+    caught(1, mask=BEFORE - {HASHING})
 
 
 def test_an_inquiry_that_only_reports_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
@@ -210,6 +213,29 @@ def test_a_claim_that_is_believed_of_a_stranger_is_caught(monkeypatch: pytest.Mo
     monkeypatch.setattr(Receipts, "proven", asks_for_no_receipt)
     failing = caught(3, "is shown where")
     assert not simulate(replace(failing.case, mask=failing.case.mask | {"stranger"})).broken
+
+
+def test_a_followed_copy_that_is_laid_where_all_was_compared_already_is_caught(
+    monkeypatch: pytest.MonkeyPatch, caught: Caught
+) -> None:
+    """What came out otherwise was found and pulled; then it comes a second time."""
+    compare = Incoming._compare
+
+    async def compares_and_lays(self: Incoming, *compared: Any) -> None:
+        await compare(self, *compared)
+        following, state = (None, None) if self._rounds is None else (self._rounds._following, self._rounds._state)
+        if following is not None and state is not None and state._laid[1]:
+            await following.lay(state._manifest, state._placement)
+
+    monkeypatch.setattr(Incoming, "_compare", compares_and_lays)
+    failing = caught(14, "are not those of a world", mask=BEFORE - {FOLLOWING}, decodes=True, horizon_s=4.0)
+    lies = {"follow_lies", "hand_false"}
+    assert not simulate(replace(failing.case, mask=failing.case.mask | lies)).broken
+
+
+@pytest.mark.parametrize("leaf", ["cache", "drawn"])
+def test_a_leaf_of_what_is_followed_that_is_forgotten_in_a_move_is_caught(leaf: str, caught: Caught) -> None:
+    caught(0, "s-", forgets=leaf, mask=BEFORE - {FOLLOWING}, decodes=True)
 
 
 @pytest.mark.parametrize("leaf", ["cursor", "number", "block", "held"])

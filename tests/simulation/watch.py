@@ -51,7 +51,9 @@ MOST_LACKED = 8
 class Watch:
     """Looks on. It changes nothing, and ends the run at the first invariant that does not hold."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, *, decodes: bool = False) -> None:
+        """``decodes``: whether the worlds have a decoder."""
+        self._decodes = decodes
         self.played: dict[str, Played] = {}
         self.lists_with_power: Callable[[str], frozenset[int]] = lambda session: frozenset()
         """The blocks of a session whose lists some process with power holds."""
@@ -78,7 +80,7 @@ class Watch:
 
     def begin(self, live: Live) -> None:
         """A session begins: look at whatever leaves its audience."""
-        played = Played(name=live.name, live=live, world=begin(seed_of(live.name)))
+        played = Played(name=live.name, live=live, world=begin(seed_of(live.name), decodes=self._decodes))
         self.played[live.name] = played
         self._look_at(played, live)
 
@@ -389,6 +391,8 @@ class Watch:
         played.told[report.attempt] = None
         self._trace.count("moves")
         self._trace.count(f"moves {report.outcome.value}")
+        if report.followed_bytes:
+            self._trace.count(f"moves with what was followed {report.outcome.value}")
         made = played.granted.get(report.attempt)
         taken_back = made is not None and made + 1 in played.reclaimed and report.epoch > made
         committed = made is not None and not taken_back

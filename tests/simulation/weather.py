@@ -50,6 +50,11 @@ RATES: dict[str, float] = {
     "stranger": 0.12,
     # a new owner and the server, soon after a move: what the copy that is left does not know is with clients alone
     "both_killed": 0.3,
+    # a decoder that moves follow: at each block that one is to hand on; at each that is followed
+    "hand_lost": 0.3,
+    "hand_false": 0.8,
+    "follow_fails": 0.2,
+    "follow_lies": 1.0,
 }
 """The most that a seed may draw of each kind."""
 SPAN = float(2**64)
