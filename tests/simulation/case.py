@@ -5,8 +5,12 @@ from dataclasses import dataclass
 
 FOLLOWING = "following"
 """What a mask calls worlds with a decoder: a kept seed of before there were any does what it did without it."""
-FOLLOWED = 0.12
+FOLLOWED = 0.08
 """The share of the seeds whose worlds have one."""
+MEDDLING = "meddling"
+"""What a mask calls clients that meddle, for the same reason."""
+MEDDLED = 0.12
+"""The share of the seeds that have such."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +24,7 @@ class Case:
     sql: bool | None = None
     protect_every: int | None = None
     decodes: bool | None = None
+    meddles: bool | None = None
     forgets: str = ""
     """A leaf that the engine does not give away (a planted fault)."""
 
@@ -51,6 +56,8 @@ class Plan:
     """After how many blocks another worker keeps a snapshot of each session; 0: never."""
     decodes: bool = False
     """Whether the worlds have a decoder, which moves may follow."""
+    meddles: bool = False
+    """Whether there are clients that meddle with sessions, and visitors that open some."""
 
     @classmethod
     def of(cls, case: Case) -> "Plan":
@@ -59,11 +66,17 @@ class Plan:
         num_sessions = rng.choice((1, 1, 1, 2))
         sql = rng.random() < 0.1
         protect_every = rng.choice((0, 0, 0, 0, 0, 0, 2, 3, 4, 8))
-        decodes = FOLLOWING not in case.mask and random.Random(f"following:{case.seed}").random() < FOLLOWED
+        decodes, meddles = _has(case, FOLLOWING, FOLLOWED), _has(case, MEDDLING, MEDDLED)
         return cls(
             horizon_s=horizon_s if case.horizon_s is None else case.horizon_s,
             num_sessions=num_sessions,
             sql=sql if case.sql is None else case.sql,
             protect_every=protect_every if case.protect_every is None else case.protect_every,
             decodes=decodes if case.decodes is None else case.decodes,
+            meddles=meddles if case.meddles is None else case.meddles,
         )
+
+
+def _has(case: Case, kind: str, share: float) -> bool:
+    """Whether a seed has what only some have."""
+    return kind not in case.mask and random.Random(f"{kind}:{case.seed}").random() < share

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from tests.simulation.asker import Asker
 from tests.simulation.case import Plan
 from tests.simulation.hosts import SimHosts
 from tests.simulation.house import House
 from tests.simulation.loop import SimLoop
+from tests.simulation.meddlers import Meddlers
 from tests.simulation.mover import Mover
 from tests.simulation.played import Played
 from tests.simulation.server import Server, ServerGoneError
@@ -15,6 +17,7 @@ from tests.simulation.storm import Storm
 from tests.simulation.strangers import Strangers
 from tests.simulation.tab import PLAYER, RIVAL, WATCHER, Role, Tab
 from tests.simulation.trace import Trace
+from tests.simulation.visitors import Visitors
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Dice, Weather
 from worldmove.errors import UserError, WorldMoveError
@@ -43,7 +46,7 @@ class Stage:
 async def play(stage: Stage) -> None:
     """Run the whole course. Breaks the run where something does not come about in time."""
     await stage.server.start()
-    movers: list[Mover | Strangers] = []
+    movers: list[Mover | Strangers | Meddlers | Visitors] = []
     for _ in range(stage.plan.num_sessions):
         session = await _open(stage)
         stage.tabs.append(_tab(stage, session, PLAYER))
@@ -52,6 +55,10 @@ async def play(stage: Stage) -> None:
             stage.second_tabs.append(_second_tab(stage, session, dice))
         if stage.weather.rates["stranger"]:
             movers.append(_strangers(stage, session))
+        if stage.plan.meddles:
+            movers.append(Meddlers(_asker(stage, session), protect_every=stage.plan.protect_every))
+    if stage.plan.meddles:
+        movers.append(_visitors(stage))
     async with asyncio.TaskGroup() as group:
         for mover in movers:
             group.create_task(mover.run())
@@ -114,6 +121,28 @@ def _mover(stage: Stage, session: str) -> Mover:
     return Mover(
         session,
         decodes=stage.plan.decodes,
+        server=stage.server,
+        loop=stage.loop,
+        weather=stage.weather,
+        watch=stage.watch,
+        trace=stage.trace,
+    )
+
+
+def _asker(stage: Stage, session: str) -> Asker:
+    return Asker(
+        session=session,
+        server=stage.server,
+        loop=stage.loop,
+        weather=stage.weather,
+        watch=stage.watch,
+        trace=stage.trace,
+    )
+
+
+def _visitors(stage: Stage) -> Visitors:
+    return Visitors(
+        others=tuple(tab.session for tab in stage.tabs),
         server=stage.server,
         loop=stage.loop,
         weather=stage.weather,
@@ -190,7 +219,7 @@ def _open_attempt(played: Played) -> bool:
 
 def _only_owners(stage: Stage, house: House) -> bool:
     """Every slot is an owner's, or holds the one snapshot that another worker keeps of a protected session."""
-    rows = [played.row for played in stage.watch.played.values() if played.row and not played.row.lost]
+    rows = [played.row for played in stage.watch.played.values() if played.row and not played.is_over]
     held = sorted((copy.session, copy.phase, view.name) for view in house.controller.workers() for copy in view.copies)
     num_taken = sum(3 - view.slots_free for view in house.controller.workers())
     owners = [(row.session, "live", row.owner) for row in rows]

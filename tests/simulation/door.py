@@ -11,6 +11,8 @@ from tests.simulation.trace import Trace
 from tests.simulation.weather import Weather
 from worldmove.serve.play_socket import play
 
+LOOK_S = 0.05
+
 
 class Door:
     """One client's way to one session."""
@@ -58,8 +60,9 @@ class Door:
         return socket
 
     async def closed(self) -> None:
-        """Return once nobody is served any more."""
-        await asyncio.gather(*self._serving)
+        """Return once nobody is served any more: who served may also have died with its server."""
+        while served := [task for task in self._serving if not task.done()]:
+            await asyncio.wait(served, timeout=LOOK_S)
 
     def _served(self, task: "asyncio.Task[Any]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

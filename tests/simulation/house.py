@@ -20,8 +20,10 @@ from worldmove.fleet.reports import MoveReport
 from worldmove.move.admission import Verdict
 from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_rules import Ledger
+from worldmove.serve.allowance import Pace
 from worldmove.serve.desk import Desk
 from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.limits import PlayLimits
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import LiveConfig, Start
 from worldmove.serve.metrics import Metrics
@@ -31,6 +33,8 @@ from worldmove.serve.wording import engine_info
 from worldmove.worker.messages import Opened
 
 RECOVERED_SEED = 1_000_000
+LIMITS = PlayLimits(messages=Pace(burst=64, per_s=64), max_watchers=8)
+"""Less than a server's: what is beyond them takes no longer to come to than it has to."""
 
 
 class Tally(Counters):
@@ -100,6 +104,10 @@ class WatchedGateway(Gateway):
     def resume(self, session: str, opened: Opened, forks: tuple[int, ...] = ()) -> None:
         super().resume(session, opened, forks)
         self.watch.resume(self.lives[session])
+
+    def lost(self, session: str, why: str) -> None:
+        self.watch.said_to_be_lost(session)
+        super().lost(session, why)
 
     def left(self, session: str, before: int, computed: int, *, sends: bool) -> None:
         self.watch.left(session, before)
@@ -193,7 +201,9 @@ def open_house(
         notes=notes,
     )
     controller = Controller(config, ports)
-    live = LiveConfig(spec=SPEC, server_life=life_number, receipts=Receipts(bytes(KEY_BYTES)), rest_after_s=2.0)
+    live = LiveConfig(
+        spec=SPEC, server_life=life_number, receipts=Receipts(bytes(KEY_BYTES)), rest_after_s=2.0, limits=LIMITS
+    )
     gateway = WatchedGateway(
         fleet=controller, config=GatewayConfig(live=live, keep_s=600.0), metrics=TallyMetrics(trace)
     )

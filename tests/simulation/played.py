@@ -56,12 +56,23 @@ class Played:
     """By number: the key changes that players have made."""
     taken: dict[int, tuple[str, bool]] = field(default_factory=dict)
     """By number: those that a server has said to have taken."""
+    is_closing: bool = False
+    """Whether it is being ended, as somebody has asked."""
+    is_closed: bool = False
+    """Whether who asked for that was told that it is done."""
+    protect_every: int | None = None
+    """What was asked for last, of its protection; None: nothing since it was opened."""
     has_rivals: bool = False
     """Whether several tabs want the controls: of their changes of one number one counts at most."""
 
     def is_with_a_player(self, block: int) -> bool:
         """Whether a tab has frames of a block."""
         return any(block in blocks for blocks in self.received.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody plays it any more."""
+        return self.is_closed or (self.row is not None and self.row.lost)
 
     @property
     def newest_received(self) -> int:

@@ -85,7 +85,7 @@ def directed(course: Callable[[Stage], Coroutine[Any, Any, None]], *, forgets: s
 
     ``forgets``: a leaf that the engine does not give away (a planted fault). ``error``: what may be logged as one.
     """
-    case = Case(seed=1, horizon_s=1.0, decodes=False, forgets=forgets)
+    case = Case(seed=1, horizon_s=1.0, decodes=False, meddles=False, forgets=forgets)
     loop = SimLoop(case.seed)
     trace = Trace(loop.time)
     weather = Weather(seed=case.seed, rates=dict.fromkeys(RATES, 0.0))

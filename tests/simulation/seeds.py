@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.simulation.case import FOLLOWING, Case
+from tests.simulation.case import FOLLOWING, MEDDLING, Case
 from tests.simulation.hashing import HASHING
 
 ALONE = frozenset({"second_tab", "stranger", "both_killed"})
 """Kinds of faults that came later than many a kept seed: without them it does what it did."""
-LATER = {"d": FOLLOWING}
+LATER = {"d": FOLLOWING, "m": MEDDLING}
 """The same, of what only some seeds have at all: by the letter, after the #, that says that a seed had it."""
 FILE = Path(__file__).with_name("seeds.txt")
 

@@ -27,6 +27,10 @@ class SimSocket:
         self._dice = dice
         self._free_at = [0.0, 0.0]
         self._gone = False
+        self._vanished: asyncio.Event | None = None
+        """Set once the network has noticed that the client is gone."""
+        self.is_closed = False
+        """Whether this connection was closed from the server's end."""
 
     # the server's end
 
@@ -44,6 +48,9 @@ class SimSocket:
     async def close(self, code: int, reason: str = "") -> None:
         if self._gone:
             raise RuntimeError("the connection is gone")
+        if self._vanished is not None:
+            await self._noticed(self._vanished)
+        self.is_closed = True
         self._later(0, self.inbox, int(code))
 
     async def _to_client(self, message: str | bytes) -> None:
@@ -51,15 +58,34 @@ class SimSocket:
             await asyncio.sleep(dice.between(0.0, SLOW_S))
         if self._gone:
             raise RuntimeError("the connection is gone")
+        if self._vanished is not None:
+            await self._noticed(self._vanished)
         self._later(0, self.inbox, message)
+
+    async def _noticed(self, vanished: asyncio.Event) -> None:
+        """What is written to who has vanished waits until that is noticed."""
+        await vanished.wait()
+        raise RuntimeError("the connection is gone")
 
     # the client's end
 
     def say(self, **message: Any) -> None:
-        self._later(1, self._outbox, {"type": "websocket.receive", "text": msgspec.json.encode(message).decode()})
+        self.say_text(msgspec.json.encode(message).decode())
+
+    def say_text(self, text: str) -> None:
+        self._later(1, self._outbox, {"type": "websocket.receive", "text": text})
+
+    def say_bytes(self, data: bytes) -> None:
+        self._later(1, self._outbox, {"type": "websocket.receive", "bytes": data})
+
+    def vanish(self) -> None:
+        """Read nothing any more, and say nothing: nobody notices before ``hang_up``."""
+        self._vanished = asyncio.Event()
 
     def hang_up(self) -> None:
         self._gone = True
+        if self._vanished is not None:
+            self._vanished.set()
         self._later(1, self._outbox, {"type": "websocket.disconnect"})
 
     def _later(self, way: int, queue: "asyncio.Queue[Any]", message: Any) -> None:

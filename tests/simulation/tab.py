@@ -39,6 +39,8 @@ class Role:
 PLAYER = Role()
 WATCHER = Role(name="watcher", controls=False, wanders=True)
 RIVAL = Role(name="rival", wanders=True)
+GRABBER = (Role(name="grabber"), Role(name="other grabber"))
+"""Tabs of one who wants the same controls twice."""
 
 
 class Tab:
@@ -157,6 +159,8 @@ class Tab:
             message = await socket.inbox.get()
             if isinstance(message, int):
                 self.ended = message in (CloseCode.SESSION_ENDED, CloseCode.NO_SESSION)
+                if message == CloseCode.TOO_MANY:
+                    self._watch.turned_away(self.session, self._role.name)
                 break
             if isinstance(message, bytes):
                 first = self._see(message, first=first)

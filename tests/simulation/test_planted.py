@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.case import FOLLOWING, Case, Result
+from tests.simulation.case import FOLLOWING, MEDDLING, Case, Result
 from tests.simulation.hashing import HASHING
 from tests.simulation.report import report
 from tests.simulation.run import simulate
 from tests.simulation.shrink import shrink
 from worldmove.fleet import ledger_memory, recovery
+from worldmove.fleet.caretaker import Caretaker
 from worldmove.fleet.ends import Ends
 from worldmove.move import source
 from worldmove.move.incoming import Incoming
@@ -24,8 +25,12 @@ from worldmove.move.outgoing import Outgoing
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
 from worldmove.move.source_copy import Frozen
 from worldmove.serve import screen
+from worldmove.serve.allowance import Allowance
 from worldmove.serve.audience import Audience
+from worldmove.serve.client_messages import Keys
+from worldmove.serve.controls import Controls
 from worldmove.serve.live import Live
+from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.receipts import Receipts
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.resumption import Resumption
@@ -40,7 +45,7 @@ from worldmove.worker.source_copy import SourceOfMove
 from worldmove.worker.turns import Turns
 
 Caught = Callable[..., Result]
-BEFORE = frozenset({HASHING, FOLLOWING})
+BEFORE = frozenset({HASHING, FOLLOWING, MEDDLING})
 """What came later than most of these faults, and has no part in them: without it a seed shows what it did."""
 MOST_SEEDS = 400
 """What a seed does changes with the program: where the first does not show a fault any more, so many are tried."""
@@ -231,6 +236,44 @@ def test_a_followed_copy_that_is_laid_where_all_was_compared_already_is_caught(
     failing = caught(14, "are not those of a world", mask=BEFORE - {FOLLOWING}, decodes=True, horizon_s=4.0)
     lies = {"follow_lies", "hand_false"}
     assert not simulate(replace(failing.case, mask=failing.case.mask | lies)).broken
+
+
+def _meddled(caught: Caught, first: int, says: str) -> None:
+    """With clients that meddle it is caught, and not without them."""
+    failing = caught(first, says, mask=BEFORE - {MEDDLING}, meddles=True, horizon_s=3.0)
+    assert not simulate(replace(failing.case, meddles=False)).broken
+
+
+def test_keys_that_are_taken_from_who_only_watches_are_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
+    press = Controls.press
+
+    def takes_anybodys(self: Controls, player: Player, keys: Keys) -> None:
+        self._audience._controlling, playing = player, self._audience.controlling
+        press(self, player, keys)
+        self._audience._controlling = playing
+
+    monkeypatch.setattr(Controls, "press", takes_anybodys)
+    _meddled(caught, 0, "was pressed as|stands in the lists twice|was taken as|are in a list")
+
+
+def test_a_crowd_for_which_who_plays_has_to_go_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
+    def drops_the_first(self: Audience) -> None:
+        self._players.pop(0).drop(CloseCode.TOO_MANY, "too many watch this world")
+
+    monkeypatch.setattr(Audience, "_make_room", drops_the_first)
+    _meddled(caught, 0, "who plays was turned away")
+
+
+def test_a_flood_that_nobody_ends_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
+    monkeypatch.setattr(Allowance, "take", lambda self, now, amount=1: True)
+    _meddled(caught, 0, "was not turned away")
+
+
+def test_a_session_that_is_called_lost_while_it_is_closed_is_caught(
+    monkeypatch: pytest.MonkeyPatch, caught: Caught
+) -> None:
+    monkeypatch.setattr(Caretaker, "_is_closing", lambda self, session: False)
+    _meddled(caught, 82, "is closed, and is said to be lost")
 
 
 @pytest.mark.parametrize("leaf", ["cache", "drawn"])

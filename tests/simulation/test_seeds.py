@@ -51,3 +51,11 @@ def test_a_run_with_decoders_has_moves_that_follow_them_and_what_is_wrong_with_t
     struck = {name.partition(":")[0] for result in results for name in result.fired}
     assert struck >= {"hand_lost", "hand_false", "follow_lies"}
     assert [result.broken for result in results] == [""] * len(results)
+
+
+def test_a_run_with_meddlers_has_each_of_their_acts_and_visitors_whose_sessions_are_closed() -> None:
+    results = [simulate(Case(seed=seed, meddles=True, horizon_s=4.0)) for seed in range(30)]
+    happened = {name for result in results for name in result.counts}
+    acts = ("speaks", "floods", "crowds", "hops", "vanishes", "moves", "protects", "recovers")
+    assert {f"meddlers: {act}" for act in acts} | {"visits", "refused to meddlers: close: moving"} <= happened
+    assert [result.broken for result in results] == [""] * len(results)

@@ -19,6 +19,8 @@
 11. A snapshot that is kept is let go only where another copy than the owner's could go on, or where one that kept it
     has died within ``let_go_s`` (``fleet.relief``), however late the word comes: so a protected session is lost only by
     deaths that follow each other faster than it is protected again.
+12. A session that is closed is not said to be lost. Who plays one is turned away neither for the crowd that looks on
+    nor for what others have to say, and who says more than anybody may is (``meddlers``).
 
 Every tab of a session counts alike: who plays, who only watches, who wants the controls as well. What strangers say
 that they have excuses nothing but what the second half of 5 says.
@@ -166,6 +168,12 @@ class Watch:
         if new.lost and not (old and old.lost):
             self._check_lost(new)
 
+    def said_to_be_lost(self, session: str) -> None:
+        """Players are told that no copy of a session is left."""
+        played = self.played.get(session)
+        if played is not None and played.is_closing:
+            self._fail(f"{session} is closed, and is said to be lost")
+
     def row_forgotten(self, session: str) -> None:
         if session in self.played:
             self.played[session].row = None
@@ -237,12 +245,19 @@ class Watch:
         played = self.played.get(session)
         if not was_kept or played is None or played.row is None or played.row.lost or self.is_ending:
             return
+        if played.is_closing or played.protect_every == 0:
+            return
         if self._is_covered(session, played.row) or session in self._unprotected:
             return
         if now() - self._keeper_died.get(session, -LET_GO_S) < LET_GO_S:
             self._trace.count("snapshots let go for a keeper that had just died")
         else:
             self._fail(f"{session} is protected no more: {node} has let its snapshot go, and nobody else has a copy")
+
+    def protection_asked(self, session: str, every: int) -> None:
+        """Somebody has had it protected, or protected no more. What is on its way then counts for nothing."""
+        self.played[session].protect_every = every
+        self._unprotected[session] = None
 
     def cannot_be_protected(self, session: str) -> None:
         """The server has said that it cannot have a snapshot kept now."""
@@ -357,6 +372,11 @@ class Watch:
         """A tab is told that another has the controls."""
         if not self.played[session].has_rivals:
             self._fail(f"{session}: nobody else asked for the controls, and they were taken from the player")
+
+    def turned_away(self, session: str, tab: str) -> None:
+        """A tab's connection was closed since too many are there, or it has said too much."""
+        if tab == "tab" and not self.played[session].has_rivals:
+            self._fail(f"{session}: who plays was turned away for others, or for what they had to say")
 
     def check_actions(self, played: Played) -> None:
         """Every change that was taken is in one list, and was pressed as it stands there."""

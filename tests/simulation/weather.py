@@ -55,6 +55,9 @@ RATES: dict[str, float] = {
     "hand_false": 0.8,
     "follow_fails": 0.2,
     "follow_lies": 1.0,
+    # who meddles with a session, and who opens one beside it, every quarter of a second
+    "meddler": 0.8,
+    "visitor": 0.6,
 }
 """The most that a seed may draw of each kind."""
 SPAN = float(2**64)

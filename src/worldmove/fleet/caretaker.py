@@ -40,6 +40,7 @@ class Caretaker:
             gateway=books.gateway,
             why_failed=self._why_failed,
             keepers=self._keepers,
+            is_closing=self._is_closing,
             on_failover=on_failover,
         )
         self._leases = Leases(
@@ -69,7 +70,8 @@ class Caretaker:
         self._recovering = {session: task for session, task in self._recovering.items() if not task.done()}
         for record in self._books.sessions.all():
             row = self._books.desk.row(record.name)
-            orphan = row is not None and not row.lost and self._books.desk.owner_is_missing(row)
+            is_over = row is None or row.lost or self._is_closing(record.name)
+            orphan = not is_over and row is not None and self._books.desk.owner_is_missing(row)
             if not orphan:
                 record.missing_since = None
             elif record.missing_since is None:
@@ -130,6 +132,11 @@ class Caretaker:
     def _why_failed(self, session: str) -> str:
         record = self._books.sessions.find(session)
         return record.failed_why if record else ""
+
+    def _is_closing(self, session: str) -> bool:
+        """Whether a session is being ended, or has been: its row may outlive it where the ledger does not answer."""
+        record = self._books.sessions.find(session)
+        return record is None or record.closing
 
     def _keepers(self, session: str) -> Keepers:
         record = self._books.sessions.find(session)
