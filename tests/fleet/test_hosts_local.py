@@ -11,9 +11,10 @@ import pytest
 from tests.fleet.fleet_of_two import eventually
 from worldmove.errors import UserError
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
+from worldmove.fleet.local_door import LocalDoor, doorstep
 from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
-from worldmove.worker.link import ServerLink, server_link
+from worldmove.worker.link import ServerLink, WorkerEnd, server_link
 from worldmove.worker.messages import Copies, Hello, ToServer
 
 
@@ -107,6 +108,30 @@ def test_a_worker_whose_link_breaks_joins_again_and_ends_by_itself_when_its_serv
     hellos, statuses = asyncio.run(run())
     assert hellos[0] == hellos[1]
     assert statuses == [0]
+
+
+def test_a_worker_that_comes_before_anybody_is_let_in_is_heard_then(tmp_path: Path) -> None:
+    """As where a server that was started again is still building its engine: its workers wait for it."""
+
+    async def run() -> list[str]:
+        heard: list[str] = []
+
+        async def serve(link: WorkerEnd, hello: Hello) -> None:
+            heard.append(hello.worker)
+
+        with doorstep(tmp_path) as step:
+            link = server_link(*await asyncio.open_unix_connection(tmp_path / "server.sock"))
+            link.send(Hello(worker="w", incarnation=1, pid=1, environment={}, num_slots=3, arena_bytes=1, copies=()))
+            await asyncio.sleep(0.05)
+            door = LocalDoor(folder=tmp_path, hello_s=5.0, log=lambda event, fields: None, serve=serve, step=step)
+            await door.open(())
+            await eventually(lambda: bool(heard))
+            link.close()
+            door.close()
+        return heard
+
+    assert asyncio.run(run()) == ["w"]
+    assert list(tmp_path.iterdir()) == []
 
 
 class Caller:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import shutil
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,18 @@ def test_what_a_killed_server_has_left_goes_with_the_next_one(tmp_path: Path) ->
         assert another.path.parents[1] != left
     for each in (spool, killed):
         each.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_somebody_has_cleaned_up_the_folder_is_made_anew(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / SAVED)
+    with spool.file() as file:
+        folder = file.path.parents[1]
+    shutil.rmtree(folder)
+    with spool.file() as file:
+        file.path.write_bytes(b"world")
+        assert file.path.parents[1] == (tmp_path / SAVED).readlink()
+    spool.close()
     assert list(tmp_path.iterdir()) == []
 
 

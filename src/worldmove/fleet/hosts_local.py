@@ -6,6 +6,7 @@ its workers in order.
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ class LocalHostsConfig:
     worker: WorkerConfig
     folder: Path | None = None
     """Where the socket is; None: a private temporary folder, removed at the end."""
+    step: socket.socket | None = None
+    """That socket, where workers wait at it already (``local_door.doorstep``)."""
     environment: Mapping[str, str] = field(default_factory=dict)
     of_workers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The same for one worker, by its name."""
@@ -58,7 +61,9 @@ class LocalHosts:
 
     def __init__(self, config: LocalHostsConfig) -> None:
         self._config = config
-        self._door = LocalDoor(folder=config.folder, hello_s=config.hello_s, log=config.log, serve=self._serve)
+        self._door = LocalDoor(
+            folder=config.folder, hello_s=config.hello_s, log=config.log, serve=self._serve, step=config.step
+        )
         self._started: dict[tuple[str, int], _Started] = {}
         self._watches: dict[tuple[str, int], asyncio.Task[None]] = {}
 

@@ -3,8 +3,10 @@
 import asyncio
 import errno
 import shutil
+import socket
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from worldmove.errors import MessageError, UserError
@@ -13,16 +15,56 @@ from worldmove.worker.messages import Hello
 from worldmove.worker.room import READ_BYTES, widen
 
 SOCKET = "server.sock"
+BACKLOG = 1024
+"""Workers that wait at the doorstep; each comes again once nothing was said to it for a while."""
 Log = Callable[[str, dict[str, object]], None]
+
+
+@contextmanager
+def doorstep(folder: Path) -> Iterator[socket.socket]:
+    """Have the socket at which workers come in, before anybody is let in: they wait for that, however long it takes.
+
+    Raises UserError where it cannot be had.
+    """
+    with _had_at(folder):
+        step = _step_at(folder / SOCKET)
+    try:
+        yield step
+    finally:
+        step.close()
+
+
+def _step_at(path: Path) -> socket.socket:
+    _require_socket(path)
+    path.unlink(missing_ok=True)
+    step = socket.socket(socket.AF_UNIX)
+    try:
+        step.bind(str(path))
+        path.chmod(0o600)
+        step.listen(BACKLOG)
+    except BaseException:
+        step.close()
+        raise
+    return step
 
 
 class LocalDoor:
     """One socket, and whoever connects to it and says who it is."""
 
     def __init__(
-        self, *, folder: Path | None, hello_s: float, log: Log, serve: Callable[[WorkerEnd, Hello], Awaitable[None]]
+        self,
+        *,
+        folder: Path | None,
+        hello_s: float,
+        log: Log,
+        serve: Callable[[WorkerEnd, Hello], Awaitable[None]],
+        step: socket.socket | None = None,
     ) -> None:
-        """``folder`` None: a private temporary one, removed at the end. ``serve`` lasts as long as a connection."""
+        """``folder`` None: a private temporary one, removed at the end. ``serve`` lasts as long as a connection.
+
+        ``step``: the ``doorstep`` of the folder, where there is one.
+        """
+        self._step = step
         self._folder = folder
         self._hello_s = hello_s
         self._log = log
@@ -42,17 +84,17 @@ class LocalDoor:
         """
         if self._run_dir is None:
             try:
-                # mkdtemp makes it 0700
-                self._run_dir = self._folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
-                _sweep(self._run_dir, frozenset(alive))
-                _require_socket(self._run_dir / SOCKET)
-                self._server = await asyncio.start_unix_server(self._joined, self._run_dir / SOCKET, limit=READ_BYTES)
-                (self._run_dir / SOCKET).chmod(0o600)
-            except OSError as error:
+                with _had_at(self._folder or Path(tempfile.gettempdir())):
+                    # mkdtemp makes it 0700
+                    self._run_dir = self._folder or Path(tempfile.mkdtemp(prefix="worldmove-"))
+                    _sweep(self._run_dir, frozenset(alive))
+                    step = self._step or _step_at(self._run_dir / SOCKET)
+                    self._server = await asyncio.start_unix_server(
+                        self._joined, sock=step, limit=READ_BYTES, backlog=BACKLOG
+                    )
+            except UserError:
                 self.close()
-                where = self._folder or tempfile.gettempdir()
-                why = f"Workers cannot be let in at {where} ({_said(error)}): use another --state folder."
-                raise UserError(why, code="state_unusable", status=503) from error
+                raise
         return self._run_dir / SOCKET
 
     def close(self) -> None:
@@ -82,6 +124,15 @@ class LocalDoor:
             self._log("link_broken", {"why": f"no hello within {self._hello_s:g} s"})
         finally:
             link.close()
+
+
+@contextmanager
+def _had_at(where: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        why = f"Workers cannot be let in at {where} ({_said(error)}): use another --state folder."
+        raise UserError(why, code="state_unusable", status=503) from error
 
 
 def _require_socket(path: Path) -> None:

@@ -1,6 +1,7 @@
 """The parts of one server, put together: a controller over workers of this machine, gateway and routes before it."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -50,15 +51,23 @@ class House:
 
 
 def controller_over(
-    ledger: SqlLedger, metrics: Metrics, config: ServerConfig, folder: Path, *, wall_clock: Callable[[], float]
+    ledger: SqlLedger,
+    metrics: Metrics,
+    config: ServerConfig,
+    folder: Path,
+    *,
+    step: socket.socket,
+    wall_clock: Callable[[], float],
 ) -> Controller:
-    """Return a controller over workers of this machine."""
+    """Return a controller over workers of this machine. ``step``: the folder's ``doorstep``."""
 
     def say(event: str, fields: dict[str, object]) -> None:
         (log.error if event == "task_failed" else log.info)(event, **fields)
 
     names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
-    hosts = LocalHostsConfig(worker=config.worker, folder=folder, of_workers=dealt(names, config.gpus), log=say)
+    hosts = LocalHostsConfig(
+        worker=config.worker, folder=folder, step=step, of_workers=dealt(names, config.gpus), log=say
+    )
     ports = ControllerPorts(
         hosts=LocalHosts(hosts),
         ledger=ledger,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ledger import Durability, LedgerConfig, SqlLedger, open_ledger
+from worldmove.fleet.local_door import doorstep
 from worldmove.fleet.local_process import is_alive
 from worldmove.fleet.notes import Notes, ServerNote
 from worldmove.serve.house import House, at_work, controller_over, house_of
@@ -56,13 +57,14 @@ async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> Async
         bound(config.host, config.port) as listening,
         state_folder(config.state) as folder,
         _ledger_in(folder) as ledger,
+        doorstep(folder) as step,  # an engine takes as long as it takes, and workers of an earlier server wait
     ):
         stage("reading the engine's weights")
         engine = await asyncio.to_thread(build_engine, config.worker.engine, config.worker.num_threads)
         server, num_alive = _begin_life(ledger, config)
         stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
-        controller = controller_over(ledger, metrics, config, folder, wall_clock=time.time)
+        controller = controller_over(ledger, metrics, config, folder, step=step, wall_clock=time.time)
         spool, url = Spool(folder / SAVED), url_of(listening)
         house = house_of(config, engine, controller, metrics, spool=spool, url=url, server=server)
         http = answering(house.app, listening, farewell=house.gateway.end, on_refused=metrics.refused)

@@ -57,7 +57,8 @@ class Spool:
 
     def _made(self) -> "SpoolFile":
         with _space():
-            if self._folder is None:
+            if self._folder is None or not Path(self._folder.name).is_dir():  # what is old is taken from there at times
+                self.close()
                 self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
                 if self._link is not None:
                     self._link.symlink_to(self._folder.name)
