@@ -139,12 +139,16 @@ class Node:
             self._end(-9, noticed_after_s)
 
     def terminate(self) -> None:
-        """SIGTERM: it asks for its sessions to be moved away; at a second one, or without a link, it ends at once."""
-        if self.assembly is None or self._connection is None or self._is_leaving or not self.has_power:
+        """SIGTERM: it asks for its sessions to be moved away, the next server if need be.
+
+        At a second one, or without a link and a copy, it ends at once.
+        """
+        worker = None if self.assembly is None or self._is_leaving or not self.has_power else self.assembly.worker
+        if worker is None or (self._connection is None and not worker.copies.held()):
             self._loop.call_soon(self._stop.set, context=self._context)
             return
         self._is_leaving = True
-        leaving = self.assembly.worker.leave(self._config.leave_s)
+        leaving = worker.leave(self._config.leave_s)
         self._loop.run_in(self._context, leaving, f"leave {self.node}")
 
     def cut(self, seconds: float) -> None:

@@ -68,3 +68,39 @@ def test_what_is_on_its_way_to_a_worker_that_is_told_to_end_arrives_and_is_moved
 
     stage = directed(course)
     assert reports(stage) == ()
+
+
+@pytest.mark.parametrize("after_s", [0.01, 0.3, 0.9])
+def test_a_worker_that_is_told_to_end_while_no_server_is_there_is_left_by_the_next_one(after_s: float) -> None:
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=0)
+        await played(stage)
+        stage.server.kill()
+        leaving = stage.hosts.nodes["worker-1"]
+        await asyncio.sleep(after_s)
+        leaving.terminate()
+        await asyncio.sleep(1.0 - after_s)
+        await stage.server.start()
+        await until(stage, lambda: not leaving.has_power, "it ends")
+        assert owner(stage) not in ("", "worker-1")
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+def test_a_worker_that_has_nothing_ends_at_once_where_no_server_is_there() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=0)
+        await played(stage)
+        stage.server.kill()
+        idle = stage.hosts.nodes["worker-2"]
+        idle.cut(5.0)
+        await asyncio.sleep(0.1)
+        idle.terminate()
+        await until(stage, lambda: not idle.has_power, "it ends", within_s=0.5)
+        await stage.server.start()
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    directed(course)

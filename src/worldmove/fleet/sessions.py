@@ -188,7 +188,7 @@ def view(
         protect_every=record.protect_every,
         keeper=kept[0] if kept else None,
         kept_block=kept[1] if kept else None,
-        unprotected_why=record.unprotected_why,
+        unprotected_why=record.unprotected_why if record.protect_every and not (row and row.lost) else "",
         throwaway=record.throwaway,
     )
 

@@ -2,8 +2,9 @@
 
 Standard error carries one JSON line per change of phase. Exit status: 0 after a clean end (SIGTERM, Shutdown,
 or the server gone for longer than ``keep_s``), 1 after a failure. At SIGTERM it asks the server to move its sessions
-away, and ends when they are, or after ``leave_s``; at a second one, and where there is no link, at once. A call of the
-engine that does not return by then is not waited for.
+away, the next one if there is none just now, and ends when they are, or when none has gone for ``leave_s``; at a second
+one, and where it has nothing and nobody to say so to, it ends at once. A call of the engine that does not return by
+then is not waited for.
 """
 
 import asyncio
@@ -95,12 +96,14 @@ class _Ending:
         self.reached = asyncio.Event()
         self.has_failed = False
         self.leave: Callable[[], None] | None = None
-        """What to do at a first signal, once there is something to leave and somebody to say so to."""
+        """What to do at a first signal, once there is a worker."""
+        self.holds: Callable[[], bool] = lambda: False
+        """Whether there is anything to be left."""
         self._log = log
 
     def at_a_signal(self, uplink: Uplink) -> None:
         """Leave, at the first one, if that can be; end at once at any other."""
-        if self.leave is not None and uplink.connection is not None:
+        if self.leave is not None and (uplink.connection is not None or self.holds()):
             leave, self.leave = self.leave, None
             leave()
         else:
@@ -136,6 +139,7 @@ async def serve(config: WorkerConfig) -> int:
     _settle()
     profile.start()
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
+    ending.holds = lambda: bool(assembly.worker.copies.held())
     ending.leave = lambda: _ignored(assembly.background.start("leave", assembly.worker.leave(config.leave_s)))
     assembly.background.start("link", stay_linked(config, assembly, uplink, ending.reached.set))
     await ending.reached.wait()
