@@ -315,7 +315,7 @@ def test_a_race_at_the_engine_is_caught(monkeypatch: pytest.MonkeyPatch, caught:
 
 def test_a_failing_run_is_made_smaller_and_still_fails(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
     monkeypatch.setattr(source, "source_step", _thaws_on_silence)
-    failing = caught(386, "at once")
+    failing = caught(704, "at once")
     shrunk = shrink(failing)
     assert shrunk.broken
     assert len(shrunk.fired) < len(failing.fired)

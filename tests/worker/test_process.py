@@ -1,6 +1,7 @@
 """A worker's process at its edges."""
 
 import asyncio
+import gc
 import io
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from tests.own_path import with_own_path
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import frame
 from worldmove.worker.messages import Beat
-from worldmove.worker.process import Uplink, stay_linked
+from worldmove.worker.process import Uplink, settle, stay_linked
 from worldmove.worker.process_log import Unbreakable
 from worldmove.worker.silence import until_silent
 
@@ -143,3 +144,17 @@ def test_a_process_whose_engine_does_not_return_ends_all_the_same() -> None:
     )
     assert ran.returncode == 1
     assert "something has not returned within 0.2 s" in ran.stdout + ran.stderr
+
+
+def test_a_worker_that_has_settled_looks_for_garbage_again_and_not_at_what_was_there_before() -> None:
+    """While it starts it looks for none."""
+    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
+    gc.disable()
+    there = [[] for _ in range(1000)]  # type: list[list[object]]
+    try:
+        settle()
+        assert gc.isenabled()
+        assert gc.get_freeze_count() >= frozen + len(there)
+    finally:
+        gc.enable()
+        gc.set_threshold(*thresholds)

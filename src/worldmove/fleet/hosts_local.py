@@ -158,7 +158,7 @@ class LocalHosts:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "worldmove.worker.process",
+            "worldmove.worker",
             msgspec.json.encode(config).decode(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,

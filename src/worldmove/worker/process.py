@@ -1,4 +1,4 @@
-"""The edge: a worker's process. ``python -m worldmove.worker.process JSON``, started by a host.
+"""The edge: a worker's process. ``python -m worldmove.worker JSON``, started by a host.
 
 Standard error carries one JSON line per change of phase. Exit status: 0 after a clean end (SIGTERM, Shutdown,
 or the server gone for longer than ``keep_s``), 1 after a failure. At SIGTERM it asks the server to move its sessions
@@ -136,7 +136,7 @@ async def serve(config: WorkerConfig) -> int:
     warm = replace(warm, rates={**warm.rates, **await _rates(config, transports, kit)})
     edges = _edges(threads, transports, uplink, ending, profile.hearing(log.info))
     assembly = assemble(config, engine, warm, edges)
-    _settle()
+    settle()
     profile.start()
     log.info("worker_ready", engine=config.engine, slots=config.num_slots, arena_bytes=assembly.arena_bytes)
     ending.holds = lambda: bool(assembly.worker.copies.held())
@@ -221,11 +221,12 @@ def _socket_path(config: WorkerConfig) -> Path:
     return Path(config.socket_path).parent / f"{config.worker}-{config.incarnation}.sock"
 
 
-def _settle() -> None:
+def settle() -> None:
     """Look no more through what lives as long as the process: a collection in the pause would double a capture."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
 
 
 async def stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
@@ -280,7 +281,3 @@ def main() -> None:
         status = 1
     Unbreakable(sys.stderr).flush()
     os._exit(status)  # the slots' memory is shared with nobody who could miss a farewell; torch's threads need none
-
-
-if __name__ == "__main__":
-    main()
