@@ -121,6 +121,11 @@ class Node:
     def is_ready(self) -> bool:
         return self.has_power and self.ready.done()
 
+    @property
+    def is_linked(self) -> bool:
+        """As its process knows."""
+        return self._connection is not None and not self._connection.noticed.is_set()
+
     def serve(self, server: str, on_message: Callable[[Any], None], on_gone: Callable[[int | None], None]) -> None:
         """Another server has taken this process over: it hears of it from now on, over a new link."""
         self._belongs_to, self._server, self._adopted = server, self._loop.context(server), True
@@ -144,7 +149,7 @@ class Node:
         At a second one, or without a link and a copy, it ends at once.
         """
         worker = None if self.assembly is None or self._is_leaving or not self.has_power else self.assembly.worker
-        if worker is None or (self._connection is None and not worker.copies.held()):
+        if worker is None or not (self.is_linked or worker.copies.held()):
             self._loop.call_soon(self._stop.set, context=self._context)
             return
         self._is_leaving = True

@@ -96,7 +96,7 @@ def test_a_worker_that_has_nothing_ends_at_once_where_no_server_is_there() -> No
         stage.server.kill()
         idle = stage.hosts.nodes["worker-2"]
         idle.cut(5.0)
-        await asyncio.sleep(0.1)
+        await until(stage, lambda: not idle.is_linked, "it has no link any more")
         idle.terminate()
         await until(stage, lambda: not idle.has_power, "it ends", within_s=0.5)
         await stage.server.start()

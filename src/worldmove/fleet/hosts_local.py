@@ -6,7 +6,6 @@ its workers in order.
 
 import asyncio
 import os
-import socket
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ import msgspec
 
 import worldmove
 from worldmove.errors import UserError
-from worldmove.fleet.local_door import LocalDoor
+from worldmove.fleet.local_door import Doorstep, LocalDoor
 from worldmove.fleet.local_link import LocalLink
 from worldmove.fleet.local_process import AdoptedProcess, LocalProcess, descriptor_of
 from worldmove.worker.config import WorkerConfig
@@ -31,7 +30,7 @@ class LocalHostsConfig:
     worker: WorkerConfig
     folder: Path | None = None
     """Where the socket is; None: a private temporary folder, removed at the end."""
-    step: socket.socket | None = None
+    step: Doorstep | None = None
     """That socket, where workers wait at it already (``local_door.doorstep``)."""
     environment: Mapping[str, str] = field(default_factory=dict)
     of_workers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

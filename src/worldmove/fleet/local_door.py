@@ -18,10 +18,12 @@ SOCKET = "server.sock"
 BACKLOG = 1024
 """Workers that wait at the doorstep; each comes again once nothing was said to it for a while."""
 Log = Callable[[str, dict[str, object]], None]
+Doorstep = socket.socket
+"""A listening socket at which nobody is let in yet."""
 
 
 @contextmanager
-def doorstep(folder: Path) -> Iterator[socket.socket]:
+def doorstep(folder: Path) -> Iterator[Doorstep]:
     """Have the socket at which workers come in, before anybody is let in: they wait for that, however long it takes.
 
     Raises UserError where it cannot be had.
@@ -34,7 +36,7 @@ def doorstep(folder: Path) -> Iterator[socket.socket]:
         step.close()
 
 
-def _step_at(path: Path) -> socket.socket:
+def _step_at(path: Path) -> Doorstep:
     _require_socket(path)
     path.unlink(missing_ok=True)
     step = socket.socket(socket.AF_UNIX)
@@ -58,7 +60,7 @@ class LocalDoor:
         hello_s: float,
         log: Log,
         serve: Callable[[WorkerEnd, Hello], Awaitable[None]],
-        step: socket.socket | None = None,
+        step: Doorstep | None = None,
     ) -> None:
         """``folder`` None: a private temporary one, removed at the end. ``serve`` lasts as long as a connection.
 

@@ -1,7 +1,6 @@
 """The parts of one server, put together: a controller over workers of this machine, gateway and routes before it."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from worldmove.fleet.counters import Counters
 from worldmove.fleet.gpus import dealt
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.ledger import SqlLedger
+from worldmove.fleet.local_door import Doorstep
 from worldmove.fleet.notes import ServerNote
 from worldmove.serve.app import build_app
 from worldmove.serve.desk import Desk
@@ -56,7 +56,7 @@ def controller_over(
     config: ServerConfig,
     folder: Path,
     *,
-    step: socket.socket,
+    step: Doorstep,
     wall_clock: Callable[[], float],
 ) -> Controller:
     """Return a controller over workers of this machine. ``step``: the folder's ``doorstep``."""
