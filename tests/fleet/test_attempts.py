@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.fleet.fakes import ENVIRONMENT, Server, server_of
+from tests.fleet.fakes import ENVIRONMENT, Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.errors import LedgerError, MoveRefused
 from worldmove.fleet.attempts import Attempt
@@ -15,6 +15,7 @@ from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan
 from worldmove.move.ledger_messages import CommitAttempt
 from worldmove.move.messages import (
     AnyMoveMessage,
+    Begin,
     Cancel,
     Declined,
     Ended,
@@ -406,3 +407,25 @@ def test_a_closed_try_is_in_doubt_while_its_owner_shows_nothing_and_its_destinat
         """Nobody does anything."""
 
     assert given_up_after_its_proof(nothing).outcome is Outcome.IN_DOUBT
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_move_that_both_ends_have_given_up_over_links_that_are_no_more_is_over_soon(*, holds: bool) -> None:
+    """It had a minute and more: what its destination holds since, as it says, is no shadow."""
+
+    def arrange(ends: Ends) -> None:
+        async def joins_again() -> None:
+            ends.attempt.take(LinkedAgain(worker="b"))
+            ends.server.holds("b", *([copy_of("s", "shadow")] if holds else []))
+            ends.server.workers.has_reported("b", 1)
+
+        ends.says[Begin] = lambda message: ends.tasks.append(asyncio.ensure_future(joins_again()))
+
+    waits = {"patience_s": 3.0, "begin_every_s": 0.1, "told_s": 0.1, "recover_every_s": 0.02}
+    ending, server = tried(arrange, strategy=Strategy.REPLAY, **waits)
+    row = server.desk.row("s")
+    assert row is not None
+    assert row.attempt is None
+    assert ending.outcome is (Outcome.IN_DOUBT if holds else Outcome.ABORTED)  # a shadow may yet be granted
+    asked = [message for message in server.wires["b"].sent if isinstance(message, Begin)]
+    assert (len(asked) > 10) is holds

@@ -142,6 +142,9 @@ class Attempt:
             if self._desk.is_suspected(self.plan.source.name, self.plan.source.incarnation):
                 self._is_left = True
                 return False
+            if self._testimony.has_let_go():  # it has said why over a link that is no more
+                await self._close()
+                return False
             self._ends.begin()
             try:
                 async with asyncio.timeout(config.begin_every_s):

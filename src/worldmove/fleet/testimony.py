@@ -77,12 +77,12 @@ class Testimony:
 
         That takes a destination that has verified the state by the source's proof, and the source's epoch.
         """
-        if row.epoch != self._plan.epoch or self._destination_let_go():
+        if row.epoch != self._plan.epoch or self.has_let_go():
             return False
         source = self._ended.get("source")
         return source is None or (is_proof_sent(source) and not self._has_passed())
 
-    def _destination_let_go(self) -> bool:
+    def has_let_go(self) -> bool:
         """Whether the destination holds no shadow any more: by its word, its death, or all that it says it holds."""
         end = self._plan.destination
         if "destination" in self._ended or self._desk.is_gone(end.name, end.incarnation):
