@@ -31,6 +31,8 @@ class SimHosts:
         decodes: bool = False,
         forgets: str = "",
     ) -> None:
+        self.is_ledger_put_back = False
+        """Whether a course has put an older ledger back: otherwise none is behind."""
         self._server = ""
         """Who starts processes now, and hears of their ends."""
         self._listens = False

@@ -186,6 +186,8 @@ def open_house(
             watch.suspected(str(fields["worker"]))
         if event == "not_protected":
             watch.cannot_be_protected(str(fields["session"]))
+        if event == "ledger_behind" and not hosts.is_ledger_put_back:
+            trace.fail(f"the ledger is said to be behind: {fields}")
         if event == "task_failed":
             trace.fail(f"the controller's task {fields['task']!r} failed: {fields['error']}")
 

@@ -1,6 +1,7 @@
 """The ledger as a server has it on a bad day: slow, refusing, or silent after it has done what it was asked."""
 
 import asyncio
+from collections.abc import Sequence
 
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
@@ -51,6 +52,13 @@ class FaultyLedger:
     async def forget(self, session: str) -> None:
         await self._inner.forget(session)
         self._watch.row_forgotten(session)
+
+    async def put_back(self, rows: Sequence[Row]) -> None:
+        """Somebody puts an older file in the place of the newest, while no server runs."""
+        for row in await self._inner.rows():
+            await self._inner.forget(row.session)
+        for row in rows:
+            await self._inner.create(row)
 
     async def _before(self) -> None:
         if dice := self._weather.strikes("ledger_slow"):

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from tests.simulation.hosts import SimHosts
 from tests.simulation.house import House, open_house
+from tests.simulation.ledger import FaultyLedger
 from tests.simulation.loop import SimLoop
 from tests.simulation.trace import Trace
 from tests.simulation.watch import Watch
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.notes import NoteStore
-from worldmove.move.ledger_rules import Ledger
 
 T = TypeVar("T")
 BEGAN_MS = 1_700_000_000_000
@@ -29,7 +29,7 @@ class Ground:
 
     config: FleetConfig
     hosts: SimHosts
-    ledger: Ledger
+    ledger: FaultyLedger
     notes: NoteStore
     loop: SimLoop
     trace: Trace
@@ -48,6 +48,10 @@ class Server:
         self._waiting: dict[asyncio.Event, None] = {}
         self._is_dead = False
         self._serves = asyncio.Event()
+
+    @property
+    def ledger(self) -> FaultyLedger:
+        return self._ground.ledger
 
     @property
     def node(self) -> str:

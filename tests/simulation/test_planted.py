@@ -272,7 +272,7 @@ def test_a_flood_that_nobody_ends_is_caught(monkeypatch: pytest.MonkeyPatch, cau
 def test_a_session_that_is_called_lost_while_it_is_closed_is_caught(
     monkeypatch: pytest.MonkeyPatch, caught: Caught
 ) -> None:
-    monkeypatch.setattr(Caretaker, "_is_closing", lambda self, session: False)
+    monkeypatch.setattr(Caretaker, "_is_left_alone", lambda self, session: False)
     _meddled(caught, 82, "is closed, and is said to be lost")
 
 

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Callable
 
+from worldmove.fleet.behind import ahead
 from worldmove.fleet.books import Books
 from worldmove.fleet.containment import AGAIN_S
 from worldmove.fleet.leases import Leases
 from worldmove.fleet.ports import Owner
 from worldmove.fleet.recovery import NO_KEEPERS, Keepers, Recovery
+from worldmove.fleet.sessions import SessionRecord
+from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Gone
@@ -40,7 +43,7 @@ class Caretaker:
             gateway=books.gateway,
             why_failed=self._why_failed,
             keepers=self._keepers,
-            is_closing=self._is_closing,
+            is_left_alone=self._is_left_alone,
             on_failover=on_failover,
         )
         self._leases = Leases(
@@ -70,7 +73,8 @@ class Caretaker:
         self._recovering = {session: task for session, task in self._recovering.items() if not task.done()}
         for record in self._books.sessions.all():
             row = self._books.desk.row(record.name)
-            is_over = row is None or row.lost or self._is_closing(record.name)
+            self._note_ahead(record, row)
+            is_over = row is None or row.lost or self._is_left_alone(record.name)
             orphan = not is_over and row is not None and self._books.desk.owner_is_missing(row)
             if not orphan:
                 record.missing_since = None
@@ -133,10 +137,22 @@ class Caretaker:
         record = self._books.sessions.find(session)
         return record.failed_why if record else ""
 
-    def _is_closing(self, session: str) -> bool:
-        """Whether a session is being ended, or has been: its row may outlive it where the ledger does not answer."""
+    def _note_ahead(self, record: SessionRecord, row: Row | None) -> None:
+        """Note, and say, where a worker knows of a later epoch than the ledger."""
+        alive = [worker for worker in self._books.workers.all() if worker.state is not WorkerState.GONE]
+        found = None if row is None or row.lost or record.closing else ahead(row, alive)
+        if found is not None and row is not None and found != record.ahead:
+            said: dict[str, object] = {"session": record.name, "worker": found.worker, "epoch": found.epoch}
+            self._log("ledger_behind", {**said, "owner": row.owner, "ledger_epoch": row.epoch})
+        record.ahead = found
+
+    def _is_left_alone(self, session: str) -> bool:
+        """Whether a session is being ended, or has been: its row may outlive it where the ledger does not answer.
+
+        Or the ledger is behind what a worker knows of it: whatever it granted now, it would grant a second time.
+        """
         record = self._books.sessions.find(session)
-        return record is None or record.closing
+        return record is None or record.closing or record.ahead is not None
 
     def _keepers(self, session: str) -> Keepers:
         record = self._books.sessions.find(session)

@@ -24,6 +24,9 @@ def require_kept(record: SessionRecord, row: Row | None) -> Row:
 def require_movable(record: SessionRecord, row: Row | None, to: str) -> Row:
     """Return the row of a session that can be moved to a worker. Raises UserError: what stands in the way."""
     name, row = record.name, require_kept(record, row)
+    if record.ahead is not None:
+        why = f"The ledger has lost a write about {name}: put its newest file back, and start the server again."
+        raise UserError(why, code="ledger_behind", status=409)
     if record.resuming:
         why = f"The server was started again, and not every holder of {name} has reported; try again soon."
         raise UserError(why, code="resuming", status=409)

@@ -55,18 +55,18 @@ class Recovery:
         gateway: Callable[[], Gateway],
         why_failed: Callable[[str], str] = lambda session: "",
         keepers: Callable[[str], Keepers] = lambda session: NO_KEEPERS,
-        is_closing: Callable[[str], bool] = lambda session: False,
+        is_left_alone: Callable[[str], bool] = lambda session: False,
         on_failover: Callable[[Row, str, Copy, TakeOver], None] = lambda row, worker, copy, taken: None,
     ) -> None:
         """``why_failed``: what an engine raised that played a session; empty where none has.
 
-        ``keepers``: who is to keep a session's snapshot. ``is_closing``: whether one is being ended: then it is not
-        gone on with, and is not lost either.
+        ``keepers``: who is to keep a session's snapshot. ``is_left_alone``: whether one is being ended, or the
+        ledger is behind: then it is not gone on with, and is not lost either.
         ``on_failover`` hears of a copy that has taken over, as it was by then, and of the row before that.
         """
         self._why_failed = why_failed
         self._keepers = keepers
-        self._is_closing = is_closing
+        self._is_left_alone = is_left_alone
         self._on_failover = on_failover
         self._config = config
         self._workers = workers
@@ -89,7 +89,7 @@ class Recovery:
     def _orphan(self, session: str) -> Row | None:
         """Return the row of a session whose owner is gone or suspected; None if there is nothing to do."""
         row = self._desk.row(session)
-        if row is None or row.lost or self._is_closing(session):
+        if row is None or row.lost or self._is_left_alone(session):
             return None
         return row if self._desk.owner_is_missing(row) or self._desk.is_unsettled(row) else None
 
@@ -204,10 +204,10 @@ class Recovery:
         number = await self._poll()
         held = self._workers.holders(row.session, CURRENT)
         found = num_current(copy for _, copy in held if not self._lacks_lists(copy))
-        if number is None or found or self._is_closing(row.session):
+        if number is None or found or self._is_left_alone(row.session):
             return
         answer = await self._desk.ask(Lose(session=row.session, epoch=row.epoch, poll=number, copies_found=found))
-        if isinstance(answer, Done) and not self._is_closing(row.session):
+        if isinstance(answer, Done) and not self._is_left_alone(row.session):
             what = self._why_failed(row.session) or f"{row.owner} ended"
             which = "a copy that could go on: their key lists are lost" if held else "a copy"
             self._gateway().lost(row.session, f"{what} and no other worker holds {which}")

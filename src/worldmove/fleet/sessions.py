@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from worldmove.errors import UserError
 from worldmove.fleet.attempts import Attempt
+from worldmove.fleet.behind import Ahead
 from worldmove.fleet.notes import SessionNote
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionState, SessionView
@@ -96,6 +97,8 @@ class SessionRecord:
     """Since when its owner is gone or does not answer, by the event loop's clock; None while it plays."""
     forks: tuple[int, ...] = ()
     """Where deaths have made it go on though a client may have had later blocks."""
+    ahead: Ahead | None = None
+    """A copy of an epoch that the ledger knows nothing of: it has lost a write."""
     urgent: bool = False
     """Its worker ends: it is moved also where a block would come late."""
 
@@ -196,6 +199,8 @@ def view(
 def _state(record: SessionRecord, row: Row | None, *, owner_missing: bool, owner_reported: bool) -> SessionState:
     if row is not None and row.lost:
         return SessionState.LOST
+    if record.ahead is not None:
+        return SessionState.LEDGER_BEHIND
     if record.opened is None and row is None:
         return SessionState.OPENING
     if record.moving:

@@ -199,6 +199,9 @@ class Switchboard:
         if isinstance(operation, MarkShown) or asker != (worker.name, worker.incarnation):
             self._log("question_dropped", worker=worker.name, session=operation.session)
             return
+        record = self._books.sessions.find(operation.session)
+        if record is not None and record.ahead is not None:
+            return  # whoever asks holds what it has, and asks again: the ledger is behind
         await self._books.desk.ask(
             operation,
             answered=lambda answer: self._books.workers.send(

@@ -27,13 +27,15 @@ class SessionState(Enum):
 
     IN_DOUBT: it waits, for an attempt that is open with nobody conducting it, for a copy to take over from an
     owner that is dead or does not answer, or for that owner: to answer again, or, after a restart of the server, to
-    report. LOST: no copy is left.
+    report. LEDGER_BEHIND: a worker has it in an epoch that the ledger knows nothing of (``fleet.behind``), and nobody
+    acts on it. LOST: no copy is left.
     """
 
     OPENING = "opening"
     LIVE = "live"
     MOVING = "moving"
     IN_DOUBT = "in_doubt"
+    LEDGER_BEHIND = "ledger_behind"
     LOST = "lost"
 
 
