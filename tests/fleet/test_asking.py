@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.fleet.fakes import ENVIRONMENT, Server, server_of
 from tests.move import virtual
 from worldmove.errors import UserError
-from worldmove.fleet.asking import Asking
+from worldmove.fleet.asking import Asking, first_number
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.opener import require_equal
 from worldmove.fleet.ports import Beginning
@@ -136,3 +136,31 @@ def test_what_a_worker_was_to_do_for_a_snapshot_is_given_up_once_it_is_silent_an
     with pytest.raises(UserError, match="a does not answer") as refused:
         virtual.run(run())
     assert refused.value.code == "silent"
+
+
+def test_no_two_servers_give_their_questions_the_same_numbers() -> None:
+    """One of an earlier server's may still be answered: what answers it is no answer to another."""
+
+    async def run() -> list[range]:
+        server, sessions = await server_of("a"), SessionTable()
+        asked = []
+        for life in range(8):
+            begins_at = first_number(bytes(26) + (life << 32).to_bytes(6, "big"))
+            asking = Asking(
+                config=FleetConfig(),
+                workers=server.workers,
+                sessions=sessions,
+                desk=server.desk,
+                begins_at=begins_at,
+            )
+            asked.append(range(asking.number(), [asking.number() for _ in range(1000)][-1] + 1))
+        return asked
+
+    asked = virtual.run(run())
+    assert [len(numbers) for numbers in asked] == [1001] * 8
+    assert len({number for numbers in asked for number in numbers}) == 8 * 1001
+
+
+def test_a_question_begins_where_nobody_can_foretell() -> None:
+    assert first_number(bytes(32)) == 1
+    assert first_number(b"\xff" * 32) == 1 << 48

@@ -46,7 +46,7 @@ async def thrown_away(fleet: Fleet) -> None:
     spec = build_engine("reference:tiny", 1).spec
     picture = bytes(spec.height * spec.width * 3)
     copy = await fleet.controller.open_throwaway("damaged", picture, 1)
-    assert copy.name == "damaged~r1"
+    assert copy.name.startswith("damaged~r")
     assert copy.throwaway
     play = await fleet.gateway.play(copy.name, 3)
     assert [shown.epoch for shown in play.shown] == [0, 0, 0]

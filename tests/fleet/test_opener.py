@@ -25,6 +25,7 @@ def test_what_is_being_opened_is_not_closed_nor_said_to_be_lost_and_its_opening_
             desk=server.desk,
             notes=Notes(MemoryNotes()),
             gateway=lambda: server.gateway,
+            salt=lambda: "x",
         )
         opening = asyncio.create_task(opener.open("s-1", 5, "a"))
         await asyncio.sleep(0)
@@ -45,3 +46,11 @@ def test_what_is_being_opened_is_not_closed_nor_said_to_be_lost_and_its_opening_
         assert (sessions.find("s-1"), server.desk.row("s-1")) == (None, None)
 
     asyncio.run(main())
+
+
+def test_a_throw_away_copy_has_a_name_that_no_other_had_not_even_under_an_earlier_server() -> None:
+    salts = iter(("aa", "bb", "aa", "bb", "cc", "dd"))
+    first, next_server = SessionTable(), SessionTable()
+    names = [first.next_throwaway("s", lambda: next(salts)) for _ in range(3)]
+    assert names == ["s~raa", "s~rbb", "s~rcc"]
+    assert next_server.next_throwaway("s", lambda: next(salts)) not in names

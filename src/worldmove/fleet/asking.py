@@ -21,6 +21,7 @@ from worldmove.worker.messages import (
     TakeSnapshot,
 )
 
+NUMBER_BYTES = 6
 Answers = Described | Saved | SnapshotTaken | Kept | NotDone
 AnswerT = TypeVar("AnswerT", Described, Saved, SnapshotTaken, Kept)
 
@@ -28,6 +29,11 @@ AnswerT = TypeVar("AnswerT", Described, Saved, SnapshotTaken, Kept)
 def bad_answer(worker: str, said: str) -> UserError:
     """Return the error of a worker that answers what is no answer to what it was asked."""
     return UserError(f"{worker} has answered what is no answer: {said}.", code="bad_answer", status=502)
+
+
+def first_number(nonce: bytes) -> int:
+    """Return where a server's questions begin: so far from another's that no two have one number."""
+    return 1 + int.from_bytes(nonce[-NUMBER_BYTES:], "big")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,12 +51,21 @@ class _Question:
 class Asking:
     """Asks owners, and waits."""
 
-    def __init__(self, *, config: FleetConfig, workers: WorkerTable, sessions: SessionTable, desk: LedgerDesk) -> None:
+    def __init__(
+        self,
+        *,
+        config: FleetConfig,
+        workers: WorkerTable,
+        sessions: SessionTable,
+        desk: LedgerDesk,
+        begins_at: int = 1,
+    ) -> None:
+        """``begins_at``: the first question's number. What an earlier server has asked may still be answered."""
         self._config = config
         self._workers = workers
         self._sessions = sessions
         self._desk = desk
-        self._asked = 0
+        self._asked = begins_at - 1
         self._waiting: dict[int, _Question] = {}
 
     async def describe(self, session: str) -> Described:

@@ -32,13 +32,16 @@ class Opener:
         desk: LedgerDesk,
         notes: Notes,
         gateway: Callable[[], Gateway],
+        salt: Callable[[], str],
     ) -> None:
+        """``salt`` makes names that no earlier server has given."""
         self._config = config
         self._workers = workers
         self._sessions = sessions
         self._desk = desk
         self._notes = notes
         self._gateway = gateway
+        self._salt = salt
 
     async def open(
         self,
@@ -88,7 +91,7 @@ class Opener:
         """Begin a world from one picture beside a session."""
         self._sessions.get(session)
         worker = self._workers.with_fewest_players()
-        record = self._begin(self._sessions.next_throwaway(session), seed, worker, throwaway=True)
+        record = self._begin(self._sessions.next_throwaway(session, self._salt), seed, worker, throwaway=True)
         await self._opened(record, Open(session=record.name, epoch=0, seed=seed, picture=picture))
         owner = Owner(worker=worker.name, incarnation=worker.incarnation, epoch=0)
         self._gateway().owned(record.name, owner)

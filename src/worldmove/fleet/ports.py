@@ -172,7 +172,7 @@ class Fleet(Protocol):
         ...
 
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
-        """Begin a world from one raw RGB frame of ``session``, beside it, named like ``s-1~r3``.
+        """Begin a world from one raw RGB frame of ``session``, beside it, named like ``s-1~rk3m9qa``.
 
         It is in no ledger and has epoch 0: ``Gateway.owned`` is called for its own name. The gateway feeds
         it, shows it, and closes it. Raises UserError: no slot, or an engine that cannot recover.

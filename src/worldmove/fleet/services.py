@@ -1,6 +1,6 @@
 """What a controller does when somebody asks for it: worlds are opened and closed, moved, and asked about."""
 
-from worldmove.fleet.asking import Asking
+from worldmove.fleet.asking import Asking, first_number
 from worldmove.fleet.books import Books
 from worldmove.fleet.mover import Mover, MoverPorts
 from worldmove.fleet.opener import Opener
@@ -12,9 +12,17 @@ class Services:
 
     def __init__(self, books: Books, ports: MoverPorts) -> None:
         config, workers, sessions, desk = books.config, books.workers, books.sessions, books.desk
-        self.asking = Asking(config=config, workers=workers, sessions=sessions, desk=desk)
+        self.asking = Asking(
+            config=config, workers=workers, sessions=sessions, desk=desk, begins_at=first_number(ports.nonce())
+        )
         self.opener = Opener(
-            config=config, workers=workers, sessions=sessions, desk=desk, notes=books.notes, gateway=books.gateway
+            config=config,
+            workers=workers,
+            sessions=sessions,
+            desk=desk,
+            notes=books.notes,
+            gateway=books.gateway,
+            salt=ports.salt,
         )
         self.mover = Mover(
             config=config,

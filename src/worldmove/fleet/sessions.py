@@ -1,6 +1,7 @@
 """The controller's table of sessions, beside the ledger's rows: what was opened where, and what is under way."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from worldmove.errors import UserError
@@ -113,7 +114,8 @@ class SessionTable:
 
     def __init__(self) -> None:
         self._records: dict[str, SessionRecord] = {}
-        self._thrown_away: dict[str, int] = {}
+        self._thrown_away: dict[str, None] = {}
+        """Every name that a throw-away copy has had."""
 
     def all(self) -> tuple[SessionRecord, ...]:
         return tuple(self._records.values())
@@ -156,12 +158,17 @@ class SessionTable:
 
     def drop(self, session: str) -> None:
         self._records.pop(session, None)
-        self._thrown_away.pop(session, None)
 
-    def next_throwaway(self, session: str) -> str:
-        """Return a new name for a throw-away copy of a session, like ``s-1~r3``. None is given twice."""
-        self._thrown_away[session] = self._thrown_away.get(session, 0) + 1
-        return f"{session}~r{self._thrown_away[session]}"
+    def next_throwaway(self, session: str, salt: Callable[[], str]) -> str:
+        """Return a new name for a throw-away copy of a session, like ``s-1~rk3m9qa``. None is given twice.
+
+        ``salt``: a short random text. A copy of an earlier server's may still be with a worker, and what it has sent on
+        its way: its name says nothing of one of this server's.
+        """
+        while (name := f"{session}~r{salt()}") in self._thrown_away:
+            continue
+        self._thrown_away[name] = None
+        return name
 
 
 def view(
