@@ -22,6 +22,7 @@ class SilentGateway:
     def __init__(self) -> None:
         self.block: int | None = 5
         self.reaches: int | None = 9
+        self.stalled: tuple[str, ...] = ()
         self.told: list[tuple[str, object]] = []
 
     def take(self, worker: str, message: object) -> None:
@@ -69,6 +70,9 @@ class SilentGateway:
 
     def horizon_s(self, session: str) -> float | None:
         return 1.0
+
+    def is_stalled(self, session: str) -> bool | None:
+        return session in self.stalled
 
     def moving(self, session: str, event: str, fields: dict[str, object]) -> None:
         self.told.append((event, fields))

@@ -140,6 +140,9 @@ class PlayingGateway:
     def horizon_s(self, session: str) -> float | None:
         return self.horizon
 
+    def is_stalled(self, session: str) -> bool | None:
+        return False
+
     def first_difference(self, session: str, attempt: str) -> int | None:
         follows = self._of(session).follows.get(attempt, {})
         shown = {shown.block: shown.frame_sha256 for shown in self._of(session).shown}

@@ -19,6 +19,7 @@ from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
+from worldmove.worker.messages import KEPT, Copy
 
 MOVE_S = 2.5
 CONFIG = FleetConfig(workers=("a", "b", "c"))
@@ -66,11 +67,18 @@ class Moves:
 
 
 def drained(
-    num_sessions: int, moves: Moves, room: dict[str, int], other: dict[str, dict[str, str]] | None = None
+    num_sessions: int,
+    moves: Moves,
+    room: dict[str, int],
+    other: dict[str, dict[str, str]] | None = None,
+    *,
+    stalled: tuple[str, ...] = (),
+    kept: tuple[str, ...] = (),
 ) -> tuple[set[str], float, list[str]]:
     """Drain ``a``; return which sessions it still has, how long that took, and what was said of those not moved.
 
-    ``room``: free slots of the other workers; ``other``: what of a worker's environment is otherwise.
+    ``room``: free slots of the other workers; ``other``: what of a worker's environment is otherwise. ``stalled``:
+    sessions whose engine does not return; ``kept``: those of which the first other worker keeps a snapshot.
     """
 
     async def run() -> tuple[set[str], float, list[str]]:
@@ -83,8 +91,13 @@ def drained(
             name = f"s-{number}"
             sessions.add(SessionRecord(name=name, seed=1, worker="a", incarnation=1, throwaway=False))
             moves.rows[name] = Row(session=name, owner="a", incarnation=1, epoch=1)
-        desk = SimpleNamespace(row=moves.rows.get)
-        books: Any = SimpleNamespace(config=CONFIG, workers=server.workers, sessions=sessions, desk=desk)
+        desk, gateway = SimpleNamespace(row=moves.rows.get), server.gateway
+        gateway.stalled = stalled
+        copies = tuple(Copy(session=name, phase=KEPT, epoch=1, block=4) for name in kept)
+        server.workers.get(next(iter(room))).copies = copies
+        books: Any = SimpleNamespace(
+            config=CONFIG, workers=server.workers, sessions=sessions, desk=desk, gateway=lambda: gateway
+        )
         background = Background(lambda name, error: failures.append(error))
         mover: Any = moves
         leaving = server.workers.get("a")
@@ -162,3 +175,21 @@ def test_a_move_that_somebody_else_has_asked_for_holds_nobody_up_and_is_given_up
     assert left == set()
     assert took_s < CONFIG.leave_s / 2 + 2 * MOVE_S
     assert said == ["it moves already"]
+
+
+def test_one_that_comes_to_no_boundary_is_not_waited_for_where_it_goes_on_without_this_worker() -> None:
+    moves = Moves(lambda session, to: "never_still" if session == "s-0" else "")
+    left, took_s, said = drained(3, moves, {"b": 12}, stalled=("s-0",), kept=("s-0",))
+    assert (left, said) == ({"s-0"}, [])
+    assert MOVE_S <= took_s < 2 * MOVE_S  # the others go first
+    assert "s-0" not in [session for session, _, _ in moves.asked]
+
+
+@pytest.mark.parametrize(("stalled", "kept"), [(("s-0",), ()), ((), ("s-0",)), (("s-0",), ("s-1",))])
+def test_one_that_would_be_lost_or_may_be_moved_yet_is_waited_for(
+    stalled: tuple[str, ...], kept: tuple[str, ...]
+) -> None:
+    moves = Moves(lambda session, to: "never_still" if session == "s-0" else "")
+    left, took_s, _ = drained(1, moves, {"b": 12}, stalled=stalled, kept=kept)
+    assert left == {"s-0"}
+    assert took_s >= CONFIG.leave_s

@@ -8,7 +8,19 @@ import pytest
 from tests.simulation import run
 from tests.simulation.course import Stage
 from tests.simulation.run import directed
-from tests.simulation.test_protection import SESSION, ended, goes_on, opened, owner, reports, shown, until
+from tests.simulation.test_protection import (
+    SESSION,
+    ended,
+    goes_on,
+    kill,
+    opened,
+    owner,
+    protected,
+    reports,
+    shown,
+    until,
+    why_lost,
+)
 from worldmove.fleet.reports import MoveReport, Outcome
 
 
@@ -104,3 +116,26 @@ def test_a_worker_that_has_nothing_ends_at_once_where_no_server_is_there() -> No
         await ended(stage, tab)
 
     directed(course)
+
+
+@pytest.mark.parametrize("every", [0, 3])
+def test_a_worker_whose_engine_never_returns_is_let_go_at_once_where_its_session_goes_on_from_a_snapshot(
+    every: int,
+) -> None:
+    async def course(stage: Stage) -> None:
+        await (protected(stage, every=every) if every else opened(stage, every=0))
+        await played(stage)
+        house = await stage.server.serving()
+        stage.hosts.nodes["worker-1"].slow_down(2e3)
+        await until(stage, lambda: house.gateway.stalls.stalled_s(SESSION) is not None, "it is called stalled")
+        begun = stage.loop.time()
+        stage.hosts.nodes["worker-1"].terminate()
+        left = "worker_left worker=worker-1"
+        await until(stage, lambda: any(left in line for line in stage.trace.lines), "it is let go")
+        took.append(stage.loop.time() - begun)
+        kill(stage, "worker-1")
+        await (goes_on(stage) if every else until(stage, lambda: bool(why_lost(stage)), "it is lost"))
+
+    took: list[float] = []
+    directed(course)
+    assert took[0] < 1.0 if every else run.FLEET.leave_s <= took[0] < run.FLEET.leave_s + 1.0

@@ -2,6 +2,9 @@
 
 None waits for another that cannot be moved, or not now: each is tried again in its turn, and elsewhere where there is
 an elsewhere. One that has not gone in half of the time is moved by a boundary copy, which waits for nothing.
+
+A session whose engine does not return from a step comes to no boundary. Where another worker keeps a snapshot of it,
+the end of this worker is what it goes on by: it is not waited for. One that would be lost is, for all of the time.
 """
 
 import asyncio
@@ -88,7 +91,9 @@ class Drain:
         waiting = [
             record
             for record in self._owned()
-            if record.name not in self._under_way and self._rests_until.get(record.name, now) <= now
+            if record.name not in self._under_way
+            and self._rests_until.get(record.name, now) <= now
+            and not self._goes_on_without(record)
         ]
         waiting.sort(key=lambda record: self._tries[record.name])
         for record in waiting[: AT_ONCE - len(self._under_way)]:
@@ -167,4 +172,11 @@ class Drain:
             record = self._books.sessions.find(copy.session)
             if copy.phase in NEEDED or (copy.phase == KEPT and record is not None and not record.unprotected_why):
                 return True
-        return bool(self._owned())
+        return not all(self._goes_on_without(record) for record in self._owned())
+
+    def _goes_on_without(self, record: SessionRecord) -> bool:
+        """Whether a session comes to no boundary here, and goes on elsewhere as soon as this worker has ended."""
+        if not self._books.gateway().is_stalled(record.name):
+            return False
+        kept = self._books.workers.holders(record.name, (KEPT,), answering=True)
+        return any(worker is not self._worker for worker, _ in kept)

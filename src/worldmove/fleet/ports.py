@@ -118,6 +118,10 @@ class Gateway(Protocol):
         """Seconds from a block's arrival to the next block's due time less its compute time; None if unknown."""
         ...
 
+    def is_stalled(self, session: str) -> bool | None:
+        """Whether its owner has owed a block for so long that its engine may never return from a step."""
+        ...
+
     def first_difference(self, session: str, attempt: str) -> int | None:
         """The first block of which an attempt's follower made other frames than were shown; None if there is none."""
         ...

@@ -250,6 +250,10 @@ class Gateway:
         return None if live is None else live.horizon_s()
 
     @contained
+    def is_stalled(self, session: str) -> bool | None:
+        return self.stalls.stalled_s(session) is not None
+
+    @contained
     def linked_again(self, session: str, worker: str, block: int) -> None:
         if live := self.lives.get(session):
             live.feed.send_again(worker, block)
