@@ -6,6 +6,7 @@ FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         "worldmove.serve.server",
+        "tests.forked_workers",
         "worldmove.cli.benches.served",
         "worldmove.cli.benches.direct",
         "tests.transport.exporter",

@@ -1,6 +1,7 @@
 """``serve``, ``demo``, ``doctor`` and ``bench move``: how they begin and end, as processes where it matters."""
 
 import json
+import multiprocessing
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 from tests.cli.command import worldmove
+from tests.forks import FORKS
 from tests.own_path import with_own_path
 from worldmove.cli.exits import ExitCode
 
@@ -129,7 +131,8 @@ def test_doctor_tries_this_machine_without_a_server() -> None:
 
 
 @pytest.mark.slow
-def test_bench_move_measures_moves_and_a_copy_in_one_run() -> None:
+def test_bench_move_measures_moves_and_a_copy_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: FORKS)  # five imports of torch are most of its time
     ran = worldmove(
         "bench",
         "move",
