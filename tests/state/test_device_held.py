@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worldmove.move.reconcile import reconcile
+from worldmove.move.reconcile import at_once, ordered, reconcile
 from worldmove.state.arena_rows import digests_in, held_in, look_at, move_in
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.held import Held
+from worldmove.state.device_held import _are_apart
+from worldmove.state.held import Held, Moved
 from worldmove.state.kit_double import DoubleKit
 from worldmove.state.row_digests import row_digests
 from worldmove.state.rows import Rows
@@ -137,3 +139,29 @@ def test_a_look_says_what_has_changed_since(is_device: bool) -> None:
     which, digests = look.changes()
     assert which.tolist() == [1, 3]
     assert digests.tolist() == row_digests(memory, rows)[[1, 3]].tolist()
+
+
+RUNS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 6), st.integers(1, 5)), max_size=8)
+
+
+@given(RUNS)
+def test_runs_are_apart_for_a_device_where_they_are_for_the_host(drawn: list[tuple[int, int, int]]) -> None:
+    """Each run: where from, how far its destination is from the end of the one before, how long."""
+    sources, gaps, lengths = (
+        np.array(each, dtype=np.int64) for each in (zip(*drawn, strict=True) if drawn else ((),) * 3)
+    )
+    destinations = np.cumsum(gaps) + np.cumsum(lengths) - lengths
+    apart = bool(_are_apart(*(torch.from_numpy(each.copy()) for each in (sources, destinations, lengths))))
+    runs = [(range(s, s + n), range(d, d + n)) for s, d, n in zip(sources, destinations, lengths, strict=True)]
+    meets = any(
+        max(read.start, written.start) < min(read.stop, written.stop)
+        for at, (read, _) in enumerate(runs)
+        for other, (_, written) in enumerate(runs)
+        if at != other
+    )
+    assert apart is not meets
+    moved = Moved(sources, destinations, lengths)
+    waves, dropped = ordered(moved, 1000, 1 << 20)
+    assert apart is (len(dropped) == 0 and len(waves) == len(moved.sources) and not waves.waves.any())
+    if apart:
+        assert np.array_equal(at_once(moved, 1000).sources, waves.sources)

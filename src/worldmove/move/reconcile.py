@@ -69,7 +69,10 @@ def reconcile(
     if len(wanted) != len(digests):
         raise ValueError(f"{len(digests)} digests of {len(wanted)} rows")
     found = held.look_for(wanted, digests, came_from, which)
-    moves, dropped = ordered(found.elsewhere, spare_at, max_spare_bytes)
+    if found.are_apart:
+        moves, dropped = at_once(found.elsewhere, spare_at), _NOTHING
+    else:
+        moves, dropped = ordered(found.elsewhere, spare_at, max_spare_bytes)
     pulls, moved = found.nowhere, found.elsewhere
     if len(dropped):
         runs = [np.stack((each.offsets, each.ends), axis=1) for each in (pulls, _at(moved, dropped))]
@@ -88,6 +91,13 @@ def _at(moved: Moved, which: Numbers) -> Runs:
     return Runs(moved.destinations[which], moved.lengths[which])
 
 
+def at_once(runs: Moved, spare_at: int) -> Moves:
+    """Return the moves of runs of which none reads what another one writes: in any order."""
+    sources, destinations, lengths = runs
+    waves = np.zeros(len(sources), dtype=np.int64)
+    return Moves(sources=sources, destinations=destinations, lengths=lengths, waves=waves, spare_at=spare_at)
+
+
 def ordered(runs: Moved, spare_at: int, max_spare_bytes: int) -> tuple[Moves, Numbers]:
     """Order runs whose destinations ascend and are disjoint. Return the moves, and which runs are none after all."""
     sources, destinations, lengths = runs
@@ -98,10 +108,7 @@ def ordered(runs: Moved, spare_at: int, max_spare_bytes: int) -> tuple[Moves, Nu
     own = np.arange(num)
     reads_own = (lowest <= own) & (own < above)
     if (above - lowest == reads_own).all():  # nobody reads what another one writes: so it is with caches that roll
-        waves = np.zeros(num, dtype=np.int64)
-        return Moves(
-            sources=sources, destinations=destinations, lengths=lengths, waves=waves, spare_at=spare_at
-        ), _NOTHING
+        return at_once(runs, spare_at), _NOTHING
     left = np.ones(num, dtype=bool)
     order: list[Numbers] = []
     while len(order) < MAX_WAVES and left.any():

@@ -80,9 +80,9 @@ class DeviceHeld:
             from_ = (
                 torch.where(is_elsewhere, self._offsets[source.clamp(min=0)], offsets) if len(self._rows) else offsets
             )
-            elsewhere, nowhere = _parted(_joined(from_, offsets, lengths))
+            elsewhere, nowhere, are_apart = _parted(_joined(from_, offsets, lengths))
         left = int(elsewhere.lengths.sum()) + nowhere.num_bytes
-        return Found(in_place_bytes=wanted.num_bytes - left, elsewhere=elsewhere, nowhere=nowhere)
+        return Found(in_place_bytes=wanted.num_bytes - left, elsewhere=elsewhere, nowhere=nowhere, are_apart=are_apart)
 
     def _now(self) -> torch.Tensor:
         return self._kit.row_digests(self._arena.address, self._rows.offsets, self._rows.lengths)
@@ -139,21 +139,35 @@ def _ranks(values: torch.Tensor) -> torch.Tensor:
     return ranks
 
 
-def _joined(sources: torch.Tensor, destinations: torch.Tensor, lengths: torch.Tensor) -> Moved:
-    """Join rows that lie side by side at both ends, and bring the runs over."""
+def _joined(sources: torch.Tensor, destinations: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Join rows that lie side by side at both ends; return the runs' sources, destinations and lengths."""
     begins = torch.ones_like(lengths, dtype=torch.bool)
     begins[1:] = (sources[1:] != sources[:-1] + lengths[:-1]) | (destinations[1:] != destinations[:-1] + lengths[:-1])
     first = torch.nonzero(begins).flatten()
     ends = torch.cumsum(lengths, 0)
     last = torch.cat((first[1:], torch.full_like(first[:1], len(lengths)))) - 1
     lengths = ends[last] - ends[first] + lengths[first]
-    return Moved(*to_host(torch.stack((sources[first], destinations[first], lengths))))
+    return torch.stack((sources[first], destinations[first], lengths))
 
 
-def _parted(runs: Moved) -> tuple[Moved, Runs]:
-    """Part runs that are elsewhere from those that are nowhere, which were given their own place to come from.
+def _parted(runs: torch.Tensor) -> tuple[Moved, Runs, bool]:
+    """Part runs that are elsewhere from those that are nowhere, which were given their own place to come from, and
+    bring both over. Say also whether none of the first reads what another one writes.
 
     They are never joined: a row that is where it is wanted is none of either.
     """
-    moves = runs.sources != runs.destinations
-    return Moved(*(each[moves] for each in runs)), Runs(runs.destinations[~moves], runs.lengths[~moves])
+    moves = runs[0] != runs[1]
+    moved, rest = runs[:, moves], runs[:, ~moves]
+    are_apart = _are_apart(*moved)
+    found = to_host(torch.cat((moved, rest), dim=1))
+    num_moved = moved.shape[1]
+    nowhere = found[1:, num_moved:]
+    return Moved(*found[:, :num_moved]), Runs(*nowhere), bool(are_apart)
+
+
+def _are_apart(sources: torch.Tensor, destinations: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    """Say whether no run reads from another's destination; the destinations ascend and are disjoint."""
+    own = torch.arange(len(sources), device=sources.device)
+    lowest = torch.searchsorted(destinations + lengths, sources, right=True)
+    above = torch.searchsorted(destinations, sources + lengths)
+    return (above - lowest == ((lowest <= own) & (own < above)).long()).all()

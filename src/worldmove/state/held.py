@@ -41,6 +41,8 @@ class Found:
     in_place_bytes: int
     elsewhere: Moved
     nowhere: Runs
+    are_apart: bool = False
+    """Whether none that is elsewhere is read from where another one is wanted, as far as that was looked at."""
 
 
 def everything_in_place(wanted: Rows) -> Found:
