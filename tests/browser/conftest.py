@@ -11,27 +11,22 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+from tests.browser import fake_server as fake
 from tests.browser.visit import Visit, visiting
+from tests.forks import FORKS
 from tests.own_path import ROOT, with_own_path
+from worldmove.cli.main import main
 
 START_WITHIN_S = 90.0
-FAKE = (sys.executable, "-m", "tests.browser.fake_server")
-ISLAND = (
-    sys.executable,
-    "-c",
-    "from worldmove.cli.main import main; main()",
-    "serve",
-    "--no-browser",
-    "--workers",
-    "2",
-)
-TILES = (*ISLAND, "--engine", "python:tests.browser.tile_engine:build")
+SERVE = ("serve", "--no-browser", "--workers", "2")
+ISLAND = (sys.executable, "-c", "from worldmove.cli.main import main; main()", *SERVE)
+TILES = (*SERVE, "--engine", "python:tests.browser.tile_engine:build")
 POPUPS = ("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup")
 """What Chromium renders of itself behind every window, seen or not: a second of a core for each visit."""
 NOT_THE_PAGE = (
@@ -65,13 +60,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def fake_server(browser: Browser) -> Iterator[str]:
-    with serving(FAKE) as url:
+    with forked(fake.main) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def tiles_server(browser: Browser) -> Iterator[str]:
-    with serving(TILES) as url:
+    with forked(main, *TILES) as url:
         yield url
 
 
@@ -101,12 +96,23 @@ def serving(command: tuple[str, ...]) -> Iterator[str]:
     port = free_port()
     process = subprocess.Popen([*command, "--port", str(port)], cwd=ROOT, env=with_own_path())
     try:
-        url = f"http://127.0.0.1:{port}"
-        wait_for(url, process)
-        yield url
+        yield answering_at(port, process.poll)
     finally:
         process.terminate()
         process.wait(timeout=60)
+
+
+@contextmanager
+def forked(program: Callable[[Sequence[str]], None], *arguments: str) -> Iterator[str]:
+    """The same, in a process that is forked: its imports, and its workers', would cost more than all that it shows."""
+    port = free_port()
+    process = FORKS.Process(target=program, args=((*arguments, "--port", str(port)),))
+    process.start()
+    try:
+        yield answering_at(port, lambda: process.exitcode)
+    finally:
+        process.terminate()
+        process.join(timeout=60)
 
 
 def free_port() -> int:
@@ -116,13 +122,15 @@ def free_port() -> int:
         return port
 
 
-def wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
+def answering_at(port: int, status: Callable[[], int | None]) -> str:
+    """Return the URL of a server once it answers there. ``status``: with which it has ended, if it has."""
+    url = f"http://127.0.0.1:{port}"
     deadline = time.monotonic() + START_WITHIN_S
     while time.monotonic() < deadline:
-        assert process.poll() is None, f"the server ended with {process.returncode}"
+        assert status() is None, f"the server ended with {status()}"
         try:
             with urllib.request.urlopen(f"{url}/api/workers", timeout=2):
-                return
+                return url
         except OSError:
             time.sleep(0.1)
     pytest.fail(f"no answer at {url} within {START_WITHIN_S:.0f} s")

@@ -6,7 +6,7 @@
 import argparse
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -195,10 +195,10 @@ def build() -> FastAPI:
     return app
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Serve the page with a procedural world.")
     parser.add_argument("--port", type=int, default=8788)
-    uvicorn.run(build(), host="127.0.0.1", port=parser.parse_args().port, log_level="warning")
+    uvicorn.run(build(), host="127.0.0.1", port=parser.parse_args(arguments).port, log_level="warning")
 
 
 if __name__ == "__main__":
