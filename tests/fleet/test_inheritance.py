@@ -58,6 +58,7 @@ class Later:
     hosts: FakeHosts
     notes: Notes
     ledger: MemoryLedger
+    logged: list[tuple[str, dict[str, object]]]
 
     def says(self, worker: str, *copies: Copy) -> None:
         """A worker makes its link, and says what it holds."""
@@ -94,6 +95,13 @@ def left_behind(
     async def run() -> None:
         store, ledger, hosts = MemoryNotes(), MemoryLedger(), FakeHosts(alive=alive)
         known, failed = Notes(store), list[str]()
+        logged: list[tuple[str, dict[str, object]]] = []
+
+        def log(event: str, fields: dict[str, object]) -> None:
+            logged.append((event, fields))
+            if event == "task_failed":
+                failed.append(str(fields["task"]))
+
         for name, pid in (("a", 1), ("b", 2)):
             known.keep_worker(WorkerNote(name=name, incarnation=4, pid=pid, birth="b"))
         for row in rows:
@@ -108,13 +116,15 @@ def left_behind(
             salt=lambda: "x",
             nonce=lambda: bytes(32),
             counters=Counters(CollectorRegistry()),
-            log=lambda event, fields: failed.append(str(fields["task"])) if event == "task_failed" else None,
+            log=log,
         )
         controller, gateway = Controller(FleetConfig(workers=("a", "b"), poll_s=0.05), ports), SilentGateway()
         controller.attach(gateway)
         await controller.start()
         try:
-            later = Later(controller=controller, gateway=gateway, hosts=hosts, notes=known, ledger=ledger)
+            later = Later(
+                controller=controller, gateway=gateway, hosts=hosts, notes=known, ledger=ledger, logged=logged
+            )
             await asyncio.sleep(0.01)
             await work(later)
         finally:
@@ -187,7 +197,10 @@ def test_what_was_being_closed_is_closed_and_what_was_never_named_is_too() -> No
         assert later.notes.sessions() == {}
         assert await later.ledger.rows() == ()
         later.says("a", copy_of("closing", "live"), copy_of("opening", "live"), copy_of("old~r1", "throwaway"))
-        assert later.hosts.wires["a"].of(Close) == [Close(session=name) for name in ("closing", "opening", "old~r1")]
+        names = ("closing", "opening", "old~r1")
+        assert later.hosts.wires["a"].of(Close) == [Close(session=name) for name in names]
+        said = [fields for event, fields in later.logged if event == "copy_of_no_session"]
+        assert said == [{"session": name, "worker": "a"} for name in names]
 
     left_behind(
         work, replace(ROW, session="closing"), notes=(noted("closing", ("a", 4), closing=True), noted("opening"))

@@ -153,6 +153,8 @@ class Switchboard:
         """A worker has said all that it holds on a new link. What was closed while it could not hear of it goes."""
         for copy in worker.copies:
             if self._has_ended(copy.session):
+                if self._books.sessions.find(copy.session) is None:
+                    self._log("copy_of_no_session", session=copy.session, worker=worker.name)
                 self._books.workers.send(worker.name, Close(session=copy.session))
             else:
                 self._books.gateway().left(copy.session, copy.left, copy.block, sends=self._sends(worker, copy))
