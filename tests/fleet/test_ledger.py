@@ -424,3 +424,76 @@ def test_damage_anywhere_in_the_file_is_said_when_it_is_opened(path: Path) -> No
     path.write_bytes(bytes(data))
     with pytest.raises(LedgerError, match="is damaged"):
         _opened(path)
+
+
+# a file that was put back
+
+FACTS = Facts(owner="A", incarnation=1, epoch=1, owner_gone=False, next_block=3)
+WRITES: dict[str, Callable[[SqlLedger], Any]] = {
+    "a row": lambda ledger: run(ledger.create(ROW)),
+    "a decision": lambda ledger: run(ledger.ask(OPEN, FACTS)),
+    "a row's end": lambda ledger: run(ledger.forget("other")),
+    "a note": lambda ledger: ledger.keep("worker", "a", "1"),
+    "a note's end": lambda ledger: ledger.drop("worker", "b"),
+    "a probe": lambda ledger: ledger.probe(),
+}
+
+
+def copied(path: Path) -> Path:
+    """Copy a closed ledger's file."""
+    kept = path.with_name("kept")
+    kept.write_bytes(path.read_bytes())
+    return kept
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_file_that_lacks_one_write_is_not_started_on(tmp_path: Path, write: str) -> None:
+    path = tmp_path / "ledger.sqlite"
+    ledger = open_ledger(LedgerConfig(path=path))
+    if write != "a row":
+        run(ledger.create(ROW))
+    run(ledger.create(replace(ROW, session="other")))
+    ledger.keep("worker", "b", "1")
+    ledger.close()
+    kept, newest = copied(path), path.with_name("newest")
+    ledger = open_ledger(LedgerConfig(path=path))
+    WRITES[write](ledger)
+    ledger.close()
+    newest.write_bytes(path.read_bytes())
+    path.write_bytes(kept.read_bytes())
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="is older than the ledger that was here: it was written"):
+            open_ledger(LedgerConfig(path=path))
+    path.write_bytes(newest.read_bytes())
+    open_ledger(LedgerConfig(path=path)).close()
+
+
+@pytest.mark.parametrize("told", ["gone", "of another run of the machine", "torn"])
+def test_an_older_file_is_gone_on_with_where_nothing_tells_of_a_newer_one(tmp_path: Path, told: str) -> None:
+    path = tmp_path / "ledger.sqlite"
+    open_ledger(LedgerConfig(path=path)).close()
+    kept = copied(path)
+    ledger = open_ledger(LedgerConfig(path=path))
+    ledger.keep("worker", "b", "1")
+    ledger.close()
+    path.write_bytes(kept.read_bytes())
+    edition = path.with_name("ledger.sqlite.edition")
+    if told == "gone":
+        edition.unlink()
+    else:
+        edition.write_text("8d3f 00000000000000000009\n" if told != "torn" else "8d3f", encoding="ascii")
+    ledger = open_ledger(LedgerConfig(path=path))
+    ledger.keep("worker", "c", "1")
+    assert ledger.kept("worker") == {"c": "1"}
+    ledger.close()
+
+
+def test_where_it_cannot_be_told_how_often_a_file_was_written_it_is_written_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    path.with_name("ledger.sqlite.edition").mkdir()
+    ledger = open_ledger(LedgerConfig(path=path))
+    ledger.keep("worker", "c", "1")
+    ledger.close()
+    ledger = open_ledger(LedgerConfig(path=path))
+    assert ledger.kept("worker") == {"c": "1"}
+    ledger.close()

@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from worldmove.errors import LedgerError
 from worldmove.fleet.ledger_driver import change
+from worldmove.fleet.ledger_edition import Edition
 from worldmove.fleet.ledger_faults import as_ledger_error, name_of
 from worldmove.fleet.ledger_file import (
     SCHEMA_VERSION,
@@ -29,12 +30,15 @@ from worldmove.fleet.ledger_file import (
 )
 from worldmove.fleet.ledger_tables import (
     ADD_NOTE,
+    COUNT,
     DELETE,
     DROP_NOTE,
+    EDITION,
     INSERT,
     READ_ALL,
     READ_NOTES,
     columns_of,
+    count_of,
     read_row,
     row_of,
 )
@@ -47,9 +51,17 @@ class SqlLedger:
     """Rows in SQLite, and beside them the notes of ``fleet.notes``. Open it with ``open_ledger``; one per process."""
 
     def __init__(self, engine: sql.Engine, path: Path | None) -> None:
+        """Raises LedgerError for a file that is older than the one that was there."""
         self.engine = engine
         """For whoever wants to look at the file; nothing but this class writes it."""
         self._path = path
+        self._edition: Edition | None = None
+        if path is not None:
+            try:
+                self._edition = Edition(path, self._number())
+            except LedgerError:
+                engine.dispose()
+                raise
         self._where = name_of(path)
         self._file = None if path is None else identity_of(path)
 
@@ -59,7 +71,9 @@ class SqlLedger:
             if read_row(connection, row.session) is not None:
                 return False
             connection.execute(INSERT, columns_of(row))
-            return True
+            self._count(connection)
+        self._told()
+        return True
 
     async def ask(self, operation: Operation, facts: Facts) -> Ruling:
         """Decide one operation, durably. No answer: not yet, a fact is missing. Raises LedgerError."""
@@ -72,7 +86,9 @@ class SqlLedger:
             return after
 
         with self._errors():
-            change(self.engine, operation.session, decided)
+            is_written = change(self.engine, operation.session, decided, self._next())
+        if is_written:
+            self._told()
         return ruling
 
     async def row(self, session: str) -> Row | None:
@@ -87,18 +103,18 @@ class SqlLedger:
 
     async def forget(self, session: str) -> None:
         """Drop an ended session's row. Idempotent. Raises LedgerError."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             connection.execute(DELETE, {"key": session})
 
     def keep(self, kind: str, key: str, value: str) -> None:
         """Keep a note, in the place of an older one. Raises LedgerError."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             connection.execute(DROP_NOTE, {"of": kind, "named": key})
             connection.execute(ADD_NOTE, {"kind": kind, "key": key, "value": value})
 
     def drop(self, kind: str, key: str) -> None:
         """Drop a note. Idempotent. Raises LedgerError."""
-        with self._transaction() as connection:
+        with self._writing() as connection:
             connection.execute(DROP_NOTE, {"of": kind, "named": key})
 
     def kept(self, kind: str) -> dict[str, str]:
@@ -122,6 +138,35 @@ class SqlLedger:
     def close(self) -> None:
         """Close the file. Idempotent."""
         self.engine.dispose()
+        if self._edition is not None:
+            self._edition.close()
+
+    def _number(self) -> int:
+        """Return how often the file was written, as it says; begin to count where it does not."""
+        with self._transaction() as connection:
+            found = dict(tuple(each) for each in connection.execute(READ_NOTES, {"of": EDITION}))
+            if not found:
+                connection.execute(ADD_NOTE, {"kind": EDITION, "key": EDITION, "value": "0"})
+        return int(found.get(EDITION, 0))
+
+    def _next(self) -> int:
+        return 0 if self._edition is None else self._edition.number + 1
+
+    def _count(self, connection: sql.Connection) -> None:
+        if self._edition is not None:
+            connection.execute(COUNT, count_of(self._next()))
+
+    def _told(self) -> None:
+        if self._edition is not None:
+            self._edition.tell()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sql.Connection]:
+        """A transaction that counts, where there is a file."""
+        with self._transaction() as connection:
+            yield connection
+            self._count(connection)
+        self._told()
 
     @contextmanager
     def _transaction(self) -> Iterator[sql.Connection]:

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DatabaseError
 from sqlalchemy.sql.expression import UpdateBase
 
-from worldmove.fleet.ledger_tables import LEDGER, READ, UPDATE, columns_of, row_of
+from worldmove.fleet.ledger_tables import COUNT, LEDGER, READ, UPDATE, columns_of, count_of, row_of
 from worldmove.move.ledger_row import Row
 
 _NAMES = tuple(column.name for column in LEDGER.columns)
@@ -32,24 +32,25 @@ class _Prepared:
         return tuple(known[name] for name in self._names)
 
 
-_READ, _UPDATE = _Prepared(READ), _Prepared(UPDATE, _NAMES)
+_READ, _UPDATE, _COUNT = _Prepared(READ), _Prepared(UPDATE, _NAMES), _Prepared(COUNT)
 
 
-def change(engine: sql.Engine, session: str, decide: Callable[[Row], Row]) -> bool:
-    """Read a session's row, and write what is decided of it, durably; False where it has none.
+def change(engine: sql.Engine, session: str, decide: Callable[[Row], Row], number: int) -> bool:
+    """Read a session's row, and write what is decided of it, durably, as this write; say whether anything was written.
 
     Raises sqlalchemy's DatabaseError. What ``decide`` raises leaves the row as it was.
     """
     fairy = engine.raw_connection()
     try:
-        return _change(fairy.driver_connection, session, decide)
+        return _change(fairy.driver_connection, session, decide, number)
     except sqlite3.Error as error:
         raise DatabaseError(None, None, error) from error
     finally:
         fairy.close()
 
 
-def _change(connection: Any, session: str, decide: Callable[[Row], Row]) -> bool:
+def _change(connection: Any, session: str, decide: Callable[[Row], Row], number: int) -> bool:
+    is_written = False
     connection.execute("BEGIN IMMEDIATE")
     try:
         found = connection.execute(_READ.text, _READ.values({"key": session})).fetchone()
@@ -58,11 +59,13 @@ def _change(connection: Any, session: str, decide: Callable[[Row], Row]) -> bool
             after = decide(row)
             if after is not row:
                 connection.execute(_UPDATE.text, _UPDATE.values({"key": session, **columns_of(after)}))
+                connection.execute(_COUNT.text, _COUNT.values(count_of(number)))
+                is_written = True
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:  # whatever went wrong: nothing of it was done
             connection.execute("ROLLBACK")
-    return found is not None
+    return is_written
 
 
 def _row(found: tuple[Any, ...]) -> Row:

@@ -41,6 +41,14 @@ _NOTE = sql.and_(NOTES.c.kind == sql.bindparam("of"), NOTES.c.key == sql.bindpar
 READ_NOTES = sql.select(NOTES.c.key, NOTES.c.value).where(NOTES.c.kind == sql.bindparam("of")).order_by(NOTES.c.key)
 DROP_NOTE = NOTES.delete().where(_NOTE)
 ADD_NOTE = NOTES.insert()
+EDITION = "edition"
+"""The kind, and the key, of the note that counts the writes."""
+COUNT = NOTES.update().where(NOTES.c.kind == sql.bindparam("of")).values(value=sql.bindparam("number"))
+
+
+def count_of(number: int) -> dict[str, str]:
+    """Return what ``COUNT`` is given, to say that this is the write of such a number."""
+    return {"of": EDITION, "number": str(number)}
 
 
 def read_row(connection: sql.Connection, session: str) -> Row | None:
