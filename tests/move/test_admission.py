@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.move.measuring import FAST, anything, roomy
 from worldmove.move.admission import Verdict, admit
 from worldmove.move.measured import COMMIT_S, FREEZE_S, INSTALL_S, WORDS, Fixed, Measured
-from worldmove.move.reckoning import RECKONERS, REST, STANDS, rest_s
+from worldmove.move.reckoning.reckoners import RECKONERS
+from worldmove.move.reckoning.rest import REST, STANDS, rest_s
 from worldmove.move.strategy import Strategy
 
 ALL = tuple(Strategy)

@@ -10,7 +10,7 @@ from tests.move.measuring import FAST, anything, roomy
 from worldmove.move.admission import admit
 from worldmove.move.affordable import affordable
 from worldmove.move.measured import Fixed, Measured
-from worldmove.move.reckoning import REST
+from worldmove.move.reckoning.rest import REST
 from worldmove.move.strategy import Strategy
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from tests.move.measuring import FAST, anything
 from worldmove.move.choice import NEAR_S, NEAR_SHARE, choose
 from worldmove.move.measured import Fixed, Measured
-from worldmove.move.reckoning import RECKONERS
+from worldmove.move.reckoning.reckoners import RECKONERS
 from worldmove.move.strategy import WIRED, Strategy
 
 ALL = tuple(Strategy)

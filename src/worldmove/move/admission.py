@@ -4,7 +4,7 @@
       and their spread       <= still         (how long the ends hold a session that nobody waits for)
     the terms before it      <= patience      (how long a move may prepare)
 
-The terms of each strategy are in ``move/reckoning.py``. A measurement that is not there is a reject, which names it.
+The terms of each strategy are in ``move/reckoning/``. A measurement that is not there is a reject, which names it.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from math import fsum
 
 from worldmove.move.measured import Measured, unknown
-from worldmove.move.reckoning import RECKONERS, REST_TERM
+from worldmove.move.reckoning.reckoners import RECKONERS
+from worldmove.move.reckoning.rest import REST_TERM
 from worldmove.move.strategy import Strategy
 from worldmove.move.terms import Term, size_text
 from worldmove.units import seconds_text

@@ -5,7 +5,7 @@ from math import fsum, inf
 
 from worldmove.move.admission import Verdict
 from worldmove.move.measured import Measured
-from worldmove.move.reckoning import rest_s
+from worldmove.move.reckoning.rest import rest_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

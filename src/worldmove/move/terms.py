@@ -67,6 +67,11 @@ def destination_pass_s(measured: Measured) -> float:
     return measured.num_bytes / measured.rate("destination_hash_rate")
 
 
+def room_for_another_s(measured: Measured) -> float:
+    """Return the time that a destination has for another session in each period: (1 - U) T."""
+    return max(0.0, 1.0 - measured.rate("utilisation")) * measured.rate("period_s")
+
+
 def growth(measured: Measured) -> float:
     """Return how many times larger a state is than those that were measured; 1 where it is smaller."""
     known = measured.fixed.num_bytes
