@@ -1,0 +1,116 @@
+"""Who keeps a session's snapshots: a worker that computes as its owner does, and needs its lists meanwhile.
+
+What is said here of each is in the session's record; what each has come to keep is what it reports.
+"""
+
+from worldmove.errors import UserError
+from worldmove.fleet.alike import alike
+from worldmove.fleet.books import Books
+from worldmove.fleet.holders import Holders
+from worldmove.fleet.sessions import EarlierKeeper, SessionRecord
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.ledger_row import Row
+from worldmove.worker.messages import KEPT, Expect, LetGo, Pass
+
+
+class Keepers:
+    """Of all protected sessions of one server."""
+
+    def __init__(self, books: Books, holders: Holders) -> None:
+        self._books = books
+        self._holders = holders
+
+    def kept(self, record: SessionRecord, worker: str) -> int | None:
+        """Return the boundary of what a worker keeps of a session; None where it has said nothing of one."""
+        found = self._books.workers.find(worker)
+        copies = () if found is None else found.copies
+        blocks = [copy.block for copy in copies if (copy.session, copy.phase) == (record.name, KEPT)]
+        return max(blocks, default=None)
+
+    def is_good(self, keeper: tuple[str, int], row: Row) -> bool:
+        """Whether a keeper is still one: it answers, is not about to end, and is not who plays the session.
+
+        What a silent one keeps it may never give: it stays there until another keeps a newer one.
+        """
+        worker = self._books.workers.find(keeper[0])
+        there = self._books.workers.is_there(*keeper)
+        return there and worker is not None and not (worker.leaving or worker.suspected) and worker.name != row.owner
+
+    def expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
+        """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
+        row = self._books.desk.row(record.name)
+        if record.keeper is None or row is None or not self.is_good(record.keeper, row) or self._is_full(record):
+            keeper = self._chosen(record, owner)
+            self._keep_instead(record, (keeper.name, keeper.incarnation))
+        else:
+            keeper = self._books.workers.get(record.keeper[0])
+        is_new = self.kept(record, keeper.name) is None  # also one whose snapshot has become a copy
+        if is_new:
+            self._books.workers.send(keeper.name, Expect(session=record.name))
+        self._holders.refresh()
+        if keeper.name not in record.holders:
+            raise UserError("The ledger cannot be written now.", code="ledger", status=503)
+        next_block = self._books.gateway().next_block(record.name)
+        if is_new and next_block is not None:
+            self._books.gateway().linked_again(record.name, keeper.name, next_block)
+        return keeper
+
+    def linked_again(self, record: SessionRecord, worker: str) -> None:
+        """A worker has made a new link: what it was to keep it expects no more, unless it has a snapshot."""
+        record.earlier_keepers = tuple(one for one in record.earlier_keepers if one.worker != worker)
+        if record.keeper is not None and record.keeper[0] == worker and self.kept(record, worker) is None:
+            record.keeper = None
+
+    def let_go(self, record: SessionRecord) -> None:
+        """Have nobody keep a snapshot any more."""
+        keeping = [worker.name for worker, _ in self._books.workers.holders(record.name, (KEPT,))]
+        keeping += [earlier.worker for earlier in record.earlier_keepers]  # also what is still on its way there
+        keeping += [] if record.keeper is None else [record.keeper[0]]
+        record.earlier_keepers, record.keeper, record.confirmed = (), None, None
+        for name in dict.fromkeys(keeping):
+            self._books.workers.send(name, LetGo(session=record.name))
+        self._let_pass(record)
+        self._holders.refresh()
+
+    def make_room(self, record: SessionRecord) -> None:
+        """Let go of what takes room and saves the session from little: its retired copies, its owner's own snapshot."""
+        row = self._books.desk.row(record.name)
+        if row is not None:
+            self._let_pass(record, but=row.owner)
+            if self.kept(record, row.owner) is not None:
+                self._books.workers.send(row.owner, LetGo(session=record.name))
+
+    def _is_full(self, record: SessionRecord) -> bool:
+        """Whether a session's keeper has no room for a newer snapshot beside the older: another may have some."""
+        keeper = None if record.keeper is None else self._books.workers.find(record.keeper[0])
+        return keeper is not None and keeper.slots_free == 0
+
+    def _keep_instead(self, record: SessionRecord, keeper: tuple[str, int]) -> None:
+        """Have another keep snapshots. What the earlier one may still come to keep counts until another is kept."""
+        before, earlier = record.keeper, list(record.earlier_keepers)
+        if before is not None and self.kept(record, before[0]) is None:
+            earlier = [one for one in earlier if one.worker != before[0]]
+            earlier.append(EarlierKeeper(worker=before[0], incarnation=before[1]))
+        record.earlier_keepers = tuple(one for one in earlier if one.worker != keeper[0])
+        record.keeper = keeper
+
+    def _chosen(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
+        """Return the worker with most room that computes as the owner does: first of all one that keeps it already.
+
+        It has to hold the newer one beside the older: of those without room one is asked only where nobody has any.
+        """
+        others = [worker for worker in self._books.workers.takers() if worker.name != owner.name]
+        able = alike(others, owner.environment)
+        keeping = [worker for worker in able if self.kept(record, worker.name) is not None]
+        roomy = [worker for worker in able if worker.slots_free > 0]
+        if not keeping and not roomy:
+            why = f"No other worker has room for a snapshot of {record.name}, and computes as {owner.name} does."
+            raise UserError(why, code="no_slot" if able else "no_keeper", status=409)
+        best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
+        return max(best, key=lambda worker: worker.slots_free)
+
+    def _let_pass(self, record: SessionRecord, but: str = "") -> None:
+        """Let retired copies go that were to stay until a newer snapshot is kept; the owner's own is to, later."""
+        for worker in self._books.workers.holding(record.name):
+            if worker.name != but:
+                self._books.workers.send(worker.name, Pass(session=record.name))

@@ -1,0 +1,93 @@
+"""A newer snapshot of a protected session: its owner takes it, its keeper pulls it over a path that has not lied."""
+
+import asyncio
+from collections.abc import Callable
+
+from worldmove.errors import UserError
+from worldmove.fleet.asking import Asking
+from worldmove.fleet.books import Books
+from worldmove.fleet.keepers import Keepers
+from worldmove.fleet.path_health import PathHealth, available, measured
+from worldmove.fleet.relief import Relief
+from worldmove.fleet.sessions import SessionRecord
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.worker.messages import DropSnapshot, Keep, Kept, SnapshotTaken, TakeSnapshot
+
+HOPELESS = ("no_keeper", "no_slot", "state_too_large")
+"""Codes of failures that go on for as long as nothing else changes: a retired copy does not wait for their end."""
+
+Log = Callable[[str, dict[str, object]], None]
+
+
+class Renewal:
+    """Of all protected sessions of one server."""
+
+    def __init__(
+        self,
+        books: Books,
+        asking: Asking,
+        keepers: Keepers,
+        relief: Relief,
+        *,
+        nonce: Callable[[], bytes],
+        log: Log,
+    ) -> None:
+        self._books = books
+        self._asking = asking
+        self._keepers = keepers
+        self._relief = relief
+        self._nonce = nonce
+        self._log = log
+        self._paths = PathHealth(quarantine_s=books.config.quarantine_s)
+
+    async def renew(self, record: SessionRecord) -> None:
+        """Have one more kept; where that fails, note why, and wait for a while."""
+        try:
+            await self._kept_anew(record)
+            said = ""
+        except UserError as error:
+            said = f"{error.code}: {error}"
+            if error.code in HOPELESS:
+                self._keepers.make_room(record)
+            if said != record.unprotected_why:
+                self._log("not_protected", {"session": record.name, "code": error.code, "why": str(error)})
+        record.unprotected_why = said
+        if said:
+            await asyncio.sleep(self._books.config.protect_again_s)
+
+    async def _kept_anew(self, record: SessionRecord) -> None:
+        """Have one snapshot taken and kept. Raises UserError."""
+        row = self._books.desk.row(record.name)
+        if row is None:
+            return
+        owner = self._books.workers.get(row.owner)
+        keeper = self._keepers.expecting(record, owner)
+        nonce, transport, within_s = self._nonce(), self._transport(owner, keeper), self._books.config.snapshot_s
+        asked = TakeSnapshot(session=record.name, request=self._asking.number(), transport=transport, nonce=nonce)
+        try:
+            taken = await self._asking.of_worker(owner, asked, SnapshotTaken, within_s)
+            keep = Keep(
+                session=record.name,
+                request=self._asking.number(),
+                snapshot=taken.snapshot,
+                transport=transport,
+                nonce=nonce,
+            )
+            record.keeping = True
+            kept = await self._asking.of_worker(keeper, keep, Kept, within_s)
+        except UserError as error:
+            if error.code == "mismatch":
+                now = asyncio.get_running_loop().time()
+                self._paths.lied((owner.name, keeper.name), transport, now)
+            raise
+        finally:
+            record.keeping = False
+            self._books.workers.send(owner.name, DropSnapshot(session=record.name, request=asked.request))
+        self._log("snapshot_kept", {"session": record.name, "worker": keeper.name, "block": kept.block})
+        self._relief.kept(record, keeper)
+
+    def _transport(self, owner: WorkerRecord, keeper: WorkerRecord) -> str:
+        rates = [worker.hello.rates if worker.hello else {} for worker in (owner, keeper)]
+        wanted = available(self._books.config.transport, *rates)
+        now = asyncio.get_running_loop().time()
+        return self._paths.choose((owner.name, keeper.name), wanted, now, measured(*rates))
