@@ -14,25 +14,16 @@ only then do two equal passes say that nobody wrote between the freeze and the l
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
 
-from worldmove.errors import StateRefused
-from worldmove.move.attempt import Attempt, GaveUpError
-from worldmove.move.inquest import Inquest
-from worldmove.move.message import MAX_BLOB_BYTES
-from worldmove.move.messages import Boundary, Meet, Proof, Still
+from worldmove.move.attempt import Attempt
+from worldmove.move.messages import Proof
+from worldmove.move.passes import Passes, check_still, said_of_writes
 from worldmove.move.proof_fields import fields_of
-from worldmove.move.protocol import SourceEvent
-from worldmove.move.second_pass import SecondPass
 from worldmove.move.source_copy import Frozen, SourceCopy
-from worldmove.move.streaming import tell_final, tell_finals, tell_handed
-from worldmove.move.told_rows import Said, ToldRows
-from worldmove.state.capture import Capture
-from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import Pass, prepare_key, state_digest
-from worldmove.state.placement import Placement
-from worldmove.state.preview import tell
+from worldmove.move.streaming import tell_finals, tell_handed
+from worldmove.move.told_boundary import ToldBoundary
+from worldmove.move.told_rows import ToldRows
+from worldmove.state.digest import state_digest
 from worldmove.state.proof import MoveProof
 
 
@@ -68,14 +59,20 @@ class Outgoing:
         self.num_proofs = 0
         """How often the proof was sent."""
         self._copy = copy
-        self._nonce = nonce
-        self._layout_digest = layout_digest
-        self._resend_s = resend_s
         self._rows = rows
         self._is_streamed = is_streamed
-        self._may_say_still = says_still and not is_followed and rows is None
-        self._said_still = False
         self._hands = hands
+        self._may_say_still = says_still and not is_followed and rows is None
+        self._passes = Passes(attempt=attempt, copy=copy, nonce=nonce, layout_digest=layout_digest)
+        self._boundary = ToldBoundary(
+            attempt=attempt,
+            copy=copy,
+            rows=rows,
+            resend_s=resend_s,
+            is_followed=is_followed,
+            is_streamed=is_streamed,
+            hands=hands,
+        )
         self._frozen: Frozen | None = None
         self._proof: MoveProof | None = None
         self._state_digest = ""
@@ -84,11 +81,11 @@ class Outgoing:
     async def meet(self) -> None:
         """Return when the session stands before the block at which its follower is met; see ``SourceCopy.meet``."""
         with self.attempt.times.phase("meet"):
-            await self._copy.meet(lambda block: self.attempt.send(self.attempt.peer, Meet, block=block))
+            await self._copy.meet(self._boundary.meet)
 
     async def settle(self) -> None:
         """Return when the session stands before a block, if it can at a quiet moment; see ``SourceCopy.settle``."""
-        await self._prepare()
+        await self._passes.prepare()
         telling = asyncio.create_task(self._tell_finals()) if self._is_streamed else None
         try:
             with self.attempt.times.phase("settle"):
@@ -105,14 +102,14 @@ class Outgoing:
         frozen = self._frozen = await self._freeze()
         self._copy.hush()  # all is told, and the check blocks are nobody's to follow
         async with asyncio.TaskGroup() as beside:
-            landing = beside.create_task(self._until_landed(frozen))
+            landing = beside.create_task(self._boundary.frozen(frozen, heard=self.ready, landed=self.landed))
             taken = beside.create_task(self._acknowledged(frozen.block))
             resolving = None if frozen.resolve is None else beside.create_task(frozen.resolve())
-            proof = await beside.create_task(self._pass(frozen, "digest", frozen.first))
+            proof = await beside.create_task(self._passes.first(frozen))
             # A task: where it is given up, the device is let go of at once.
-            _check_still(frozen, proof, await beside.create_task(self._second(frozen)))
+            check_still(frozen, proof, await beside.create_task(self._second(frozen)))
             if resolving is not None:
-                await self._check_as_known(frozen, proof, await resolving)
+                await self._passes.check_as_known(frozen, proof, await resolving)
             if self.is_followed:
                 await landing
             landing.cancel()  # that all was read may be known before there is word of it
@@ -125,11 +122,7 @@ class Outgoing:
             raise ValueError("there is no proof yet")
         self.num_proofs += 1
         self.attempt.times.start("doubt")
-        self.attempt.send(
-            self.attempt.peer,
-            Proof,
-            **fields_of(self._proof),
-        )
+        self.attempt.send(self.attempt.peer, Proof, **fields_of(self._proof))
 
     async def written(self) -> str:
         """Say what the engine has written after its boundary, where the other end has something else than was proven.
@@ -139,11 +132,8 @@ class Outgoing:
         frozen, proof = self._frozen, self._proof
         if frozen is None or proof is None:
             return ""
-        inquest = Inquest(
-            attempt=self.attempt, frozen=frozen, proof=proof, nonce=self._nonce, layout_digest=self._layout_digest
-        )
-        leaves = await inquest.written(self._copy.arena, self._rows)
-        return _said_of(leaves) if leaves else ""
+        leaves = await self._passes.inquest(frozen, proof).written(self._copy.arena, self._rows)
+        return said_of_writes(leaves) if leaves else ""
 
     async def take_state_digest(self) -> None:
         """Digest the frozen state under the published seed, once: when nobody waits for this end any more."""
@@ -175,17 +165,11 @@ class Outgoing:
     async def _tell_finals(self) -> None:
         await tell_finals(self.attempt, self._copy, lambda: self._hands)
 
-    async def _prepare(self) -> None:
-        """Make ready for the passes while the session is still played."""
-        arena = self._copy.arena
-        if isinstance(arena, DeviceArena):
-            await self.attempt.host.blocking(lambda: prepare_key(arena.kit, self._nonce, self._layout_digest))
-
     async def _freeze(self) -> Frozen:
         times = self.attempt.times
         asked = self.attempt.host.clock()
-        still = self._say_still if self._may_say_still else None
-        frozen = await self._copy.freeze(is_pulled=not self.is_followed, begin=self._begin, still=still)
+        still = self._boundary.still if self._may_say_still else None
+        frozen = await self._copy.freeze(is_pulled=not self.is_followed, begin=self._passes.begin, still=still)
         stopped = asked if frozen.stopped_at is None else frozen.stopped_at
         times.begin_at(stopped)
         times.start("freeze", at=stopped)
@@ -193,125 +177,21 @@ class Outgoing:
         return frozen
 
     async def _destination_ready(self) -> None:
-        """Say that the freeze is near, and wait for word that nothing else is computed there. It may never come.
-
-        The session stands still meanwhile: what the destination is told of it now, it can bring over before the pause.
-        """
+        """Say that the freeze is near, and wait for word that nothing else is computed there. It may never come."""
         self.ready.clear()
-        block, said = self._copy.reach[1], Said()
-        if self._rows is not None:
-            with self.attempt.times.phase("rows_at_rest"):
-                said = await self._rows.at_rest()
-        if self._is_streamed:
-            tell_final(self.attempt, self._copy)  # what is told after the rest is of a later block
-        if self._hands:
-            tell_handed(self.attempt, self._copy)
-        rolled = dict(said.rolled) if self._is_streamed else {}  # others are told of no leaf of the next block
-        self.attempt.send(self.attempt.peer, Meet, block=block, rows=said.rows, placement=said.placement, rolled=rolled)
+        await self._boundary.near()
         await self.ready.wait()
 
     async def _follower_ready(self) -> None:
         """Wait for word that the follower stands where it is met, and has digested what it has. It may never come."""
         await self.ready.wait()
 
-    def _say_still(self) -> None:
-        self._said_still = True
-        self.attempt.send(self.attempt.peer, Still)
-
-    def _begin(self, capture: Capture) -> Pass:
-        return Pass(capture, self.attempt.host.digester, self._nonce, self._layout_digest)
-
     async def _acknowledged(self, block: int) -> None:
         with self.attempt.times.phase("acknowledge"):
             await self._copy.acknowledged(block)
 
-    async def _until_landed(self, frozen: Frozen) -> None:
-        """Say that the bytes may be pulled, again if need be, until the destination has closed its window."""
-        manifest, placement = self._told_of(frozen)
-        said, plain = await self._said(frozen)
-        with self.attempt.times.phase("boundary"):
-            while True:
-                self.attempt.send(
-                    self.attempt.peer,
-                    Boundary,
-                    block=frozen.block,
-                    manifest=manifest,
-                    placement=placement,
-                    rows=said.rows,
-                    changed=said.changed,
-                    row_bytes=None if self._rows is None else self._rows.row_bytes,
-                    plain=plain,
-                    rolled=dict(frozen.rolled) if said.rows and said.changed is None else {},
-                    moved=frozen.moved if self._said_still else (),
-                )
-                try:
-                    async with asyncio.timeout(self._resend_s):
-                        await self.landed.wait()
-                        return
-                except TimeoutError:
-                    continue
-
-    def _told_of(self, frozen: Frozen) -> tuple[bytes, Placement]:
-        """Return what the boundary says of the manifest and of the places, to whom knows the offer, or the base."""
-        known = None if self.is_followed else frozen.offered
-        manifest, placement = tell(known, frozen.capture.manifest, frozen.placement)
-        if len(manifest) > MAX_BLOB_BYTES:
-            detail = f"its manifest has {len(manifest):,} bytes, more than a message may"
-            raise GaveUpError(SourceEvent.CANCEL, "state_too_large", detail)
-        return manifest, placement
-
-    async def _said(self, frozen: Frozen) -> tuple[Said, str]:
-        """Return what is told of the frozen rows, and why nothing is, where that is so."""
-        if self._rows is None:
-            return Said(), ""
-        try:
-            with self.attempt.times.phase("rows"):
-                return await self._rows.at_boundary(frozen, is_heard=self.ready.is_set()), ""
-        except StateRefused as error:
-            return Said(), str(error)
-
     async def _second(self, frozen: Frozen) -> MoveProof:
         """Digest it again: after all was read, where anything is."""
         if self.is_followed:
-            return await self._pass(frozen, "second_digest")
-        second = SecondPass(
-            attempt=self.attempt,
-            frozen=frozen,
-            arena=self._copy.arena,
-            nonce=self._nonce,
-            layout_digest=self._layout_digest,
-        )
-        return await second.run(self.landed)
-
-    async def _check_as_known(self, frozen: Frozen, first: MoveProof, found: Capture) -> None:
-        """Raise GaveUpError where what was told of the frozen state, as it was known, is not what it is."""
-        if found is frozen.capture:
-            return
-        said = frozen.capture.manifest.difference(found.manifest)
-        if said:
-            what = f"the engine changed its state after its block boundary: {said[0]}"
-            raise GaveUpError(SourceEvent.PASSES_DIFFER, "engine_wrote", what)
-        moved = replace(frozen, capture=found)  # some of it lies elsewhere, and may hold something else
-        _check_still(frozen, first, await self._pass(moved, "second_digest"))
-
-    async def _pass(self, frozen: Frozen, phase: str, begun: Pass | None = None) -> MoveProof:
-        with self.attempt.times.phase(phase):
-            return await self.attempt.prove(
-                lambda: frozen.capture,
-                boundary=frozen.block,
-                nonce=self._nonce,
-                layout_digest=self._layout_digest,
-                begun=begun,
-            )
-
-
-def _check_still(frozen: Frozen, first: MoveProof, second: MoveProof) -> None:
-    """Raise GaveUpError where the two passes differ."""
-    differences = first.compare(second, frozen.capture.manifest)
-    if differences:
-        paths = dict.fromkeys(path for difference in differences for path in difference.paths)
-        raise GaveUpError(SourceEvent.PASSES_DIFFER, "engine_wrote", _said_of(tuple(paths) or (str(differences[0]),)))
-
-
-def _said_of(leaves: Sequence[str]) -> str:
-    return f"the engine wrote after its block boundary: {', '.join(leaves)}"
+            return await self._passes.again(frozen)
+        return await self._passes.once_read(frozen, self.landed)
