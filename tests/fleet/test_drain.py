@@ -21,7 +21,7 @@ from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
 from worldmove.worker.messages import KEPT, Copy
 
-MOVE_S = 2.5
+MOVE_S, LEASE_S = 2.5, 5.0
 CONFIG = FleetConfig(workers=("a", "b", "c"))
 Refuses = Callable[[str, str], str]
 """Why a session does not come to a worker; "" where it does."""
@@ -30,13 +30,25 @@ Refuses = Callable[[str, str], str]
 class Moves:
     """A mover: each move takes a time, and changes the row. ``slow``: sessions that only a boundary copy moves."""
 
-    def __init__(self, refuses: Refuses = lambda session, to: "", slow: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        refuses: Refuses = lambda session, to: "",
+        slow: tuple[str, ...] = (),
+        install_s: float = 0.0,
+        bears_s: float = 1e9,
+    ) -> None:
+        """``install_s``: what the destination's one engine takes for each, also for one that is given up by then.
+
+        ``bears_s``: how long of it the pause of a boundary copy bears; any other does it before.
+        """
         self.rows: dict[str, Row] = {}
         self.asked: list[tuple[str, str, Strategy | None]] = []
         self.most_at_once = 0
         self._under_way: dict[str, asyncio.Event] = {}
+        self._tasks: list[asyncio.Task[None]] = []
         self._refuses = refuses
         self._slow = slow
+        self._install_s, self._bears_s, self._engine = install_s, bears_s, asyncio.Lock()
 
     async def move(self, session: str, to: str, *, damage: bool, strategy: Strategy | None) -> Any:
         self.asked.append((session, to, strategy))
@@ -47,6 +59,9 @@ class Moves:
         given_up = self._under_way[session] = asyncio.Event()
         self.most_at_once = max(self.most_at_once, len(self._under_way))
         try:
+            bears_s = LEASE_S if strategy is None else self._bears_s
+            if self._install_s and not await self._installed(min(LEASE_S, bears_s)):
+                return SimpleNamespace(outcome=Outcome.ABORTED, reason="closed", detail="")
             async with asyncio.timeout(1e9 if session in self._slow and strategy is None else MOVE_S):
                 await given_up.wait()
                 return SimpleNamespace(outcome=Outcome.ABORTED, reason="cancelled", detail="")
@@ -55,6 +70,23 @@ class Moves:
             return SimpleNamespace(outcome=Outcome.COMMITTED, reason="done", detail="")
         finally:
             self._under_way.pop(session, None)
+
+    async def _installed(self, within_s: float) -> bool:
+        """Say whether it was. What has begun goes on when it is given up; what waits for the engine does not."""
+        begun = asyncio.get_running_loop().time()
+        has_begun = asyncio.Event()
+
+        async def install() -> None:
+            async with self._engine:
+                has_begun.set()
+                await asyncio.sleep(self._install_s)
+
+        installing = asyncio.create_task(install())
+        self._tasks.append(installing)
+        await asyncio.wait([installing], timeout=within_s)
+        if not has_begun.is_set():
+            installing.cancel()
+        return asyncio.get_running_loop().time() - begun < within_s
 
     def begin_for_ever(self, session: str) -> None:
         """Somebody moves it over a path that hardly carries anything."""
@@ -193,3 +225,13 @@ def test_one_that_would_be_lost_or_may_be_moved_yet_is_waited_for(
     left, took_s, _ = drained(1, moves, {"b": 12}, stalled=stalled, kept=kept)
     assert left == {"s-0"}
     assert took_s >= CONFIG.leave_s
+
+
+@pytest.mark.parametrize("install_s", [1.2, 3.0, 4.5])
+@pytest.mark.parametrize("bears_s", [1e9, 1.0])
+def test_where_moves_wait_for_one_engine_so_long_that_they_come_to_nothing_fewer_go_at_once(
+    install_s: float, bears_s: float
+) -> None:
+    left, _, _ = drained(12, moves := Moves(install_s=install_s, bears_s=bears_s), {"b": 20})
+    assert left == set()
+    assert moves.most_at_once == AT_ONCE

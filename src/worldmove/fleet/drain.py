@@ -1,7 +1,8 @@
 """One worker that was told to end: its sessions are moved away, some at a time, for as long as that gets on.
 
 None waits for another that cannot be moved, or not now: each is tried again in its turn, and elsewhere where there is
-an elsewhere. One that has not gone in half of the time is moved by a boundary copy, which waits for nothing.
+an elsewhere. One that has not gone in half of the time is moved by a boundary copy, which waits for nothing; where that
+comes to nothing, since its pause is too long, in whichever way is best again.
 
 A session whose engine does not return from a step comes to no boundary. Where another worker keeps a snapshot of it,
 the end of this worker is what it goes on by: it is not waited for. One that would be lost is, for all of the time.
@@ -25,7 +26,12 @@ from worldmove.worker.messages import KEPT
 
 LOOK_S = 0.1
 AT_ONCE = 4
-"""How many sessions are moved away at a time: most of a move is waiting, for a turn at a busy engine or a boundary."""
+"""How many sessions are moved away at a time: most of a move is waiting, for a turn at a busy engine or a boundary.
+
+Fewer where moves come to nothing by that: what they wait for may be one engine, which takes its time for each.
+"""
+MOST_DOUBLINGS = 4
+"""How often the time is doubled after which a session is tried again: what was given up may still keep an engine."""
 NO_ROOM = "No other worker that computes as this one does has a free slot."
 NEEDED = ("shadow", "following", "retired")
 Log = Callable[[str, dict[str, object]], None]
@@ -45,10 +51,13 @@ class Drain:
         self._tries = Counter[str]()
         self._begun_at: dict[str, float] = {}
         """When each was tried first."""
+        self._was_plain: dict[str, bool] = {}
+        """Whether each was tried last by a boundary copy for want of time."""
         self._rests_until: dict[str, float] = {}
         """What was in the way of one may pass: it is not tried again before."""
         self._refused = Counter[tuple[str, str]]()
         """How often a session did not come to a worker."""
+        self._at_once = AT_ONCE
         self._said: dict[str, str] = {}
         """Why each was not moved, as it was said last."""
 
@@ -96,7 +105,7 @@ class Drain:
             and not self._goes_on_without(record)
         ]
         waiting.sort(key=lambda record: self._tries[record.name])
-        for record in waiting[: AT_ONCE - len(self._under_way)]:
+        for record in waiting[: max(0, self._at_once - len(self._under_way))]:
             self._begun_at.setdefault(record.name, now)
             self._tries[record.name] += 1
             self._under_way[record.name] = self._whither(record)
@@ -120,6 +129,7 @@ class Drain:
     async def _away(self, record: SessionRecord) -> None:
         """Try once; what is in the way may pass."""
         to, is_plain = self._under_way[record.name], self._is_plain(record.name)
+        self._was_plain[record.name] = is_plain
         record.urgent = True
         try:
             said = await self._moved(record.name, to, is_plain=is_plain) if to else NO_ROOM
@@ -129,7 +139,8 @@ class Drain:
         if said:
             self._refused[record.name, to] += 1
             if is_plain or not self._is_plain(record.name):  # one that was given up for a plain one goes on at once
-                self._rests_until[record.name] = self._now() + self._books.config.recover_every_s
+                rests_s = self._books.config.recover_every_s * 2 ** min(self._tries[record.name] - 1, MOST_DOUBLINGS)
+                self._rests_until[record.name] = self._now() + rests_s
         if said and said != self._said.get(record.name):
             self._said[record.name] = said
             self._log("not_moved_away", {"session": record.name, "to": to, "why": said})
@@ -141,7 +152,7 @@ class Drain:
         if is_plain:
             await self._cancelled(session)  # somebody else's move, which is as slow as it is asked to be
         else:
-            given_up = asyncio.get_running_loop().call_at(self._plain_from(session), self._give_up, session)
+            given_up = asyncio.get_running_loop().call_later(self._leave_s / 2, self._give_up, session)
         try:
             made = await self._mover.move(session, to, damage=False, strategy=strategy)
         except UserError as error:
@@ -149,13 +160,13 @@ class Drain:
         finally:
             if given_up is not None:
                 given_up.cancel()
+        if made.outcome is Outcome.ABORTED:
+            self._at_once = max(1, self._at_once // 2)
         return "" if made.outcome is Outcome.COMMITTED else f"{made.reason}: {made.detail}"
 
-    def _plain_from(self, session: str) -> float:
-        return self._begun_at[session] + self._leave_s / 2
-
     def _is_plain(self, session: str) -> bool:
-        return self._now() >= self._plain_from(session)
+        is_late = self._now() >= self._begun_at[session] + self._leave_s / 2
+        return is_late and not self._was_plain.get(session, False)
 
     def _give_up(self, session: str) -> None:
         self._background.start(f"give up moving {session}", self._cancelled(session))
