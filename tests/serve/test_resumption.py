@@ -205,3 +205,26 @@ def test_a_list_is_what_the_first_holder_says_of_it(waiting: Resumption) -> None
     waiting.hold(4, PRESS)
     waiting.hold(4, PRESS)
     assert waiting.lists == {4: PRESS}
+
+
+@pytest.mark.parametrize(("computed", "waits"), [(5, True), (6, True), (7, False), (8, False)])
+def test_an_owner_that_computes_anew_what_has_left_is_waited_for_a_while_where_a_client_lacks_it(
+    waiting: Resumption, computed: int, waits: bool
+) -> None:
+    waiting.left(7, computed, sends=True)
+    waiting.owner(lives=True, now=0.0)
+    waiting.client(4, 0.0)
+    waiting.may_close = True
+    assert waiting.may_show(0.0) is not waits
+    assert waiting.may_show(1.0)
+
+
+def test_once_what_a_client_lacks_is_here_an_owner_that_computes_it_anew_is_not_waited_for(waiting: Resumption) -> None:
+    waiting.left(7, 5, sends=True)
+    waiting.owner(lives=True, now=0.0)
+    waiting.client(4, 0.0)
+    waiting.may_close = True
+    waiting.recall(5)
+    assert not waiting.may_show(0.0)
+    waiting.recall(6)
+    assert waiting.may_show(0.0)

@@ -73,10 +73,18 @@ class Comeback:
     def sent(self, block: BlockDone) -> None:
         """A worker sends a block of which it has not heard that it has left: an earlier server may have shown it."""
         self._resuming.sent[block.block] = block
+        self._recall_if_replayed(block)
 
     def compare_later(self, message: Replayed) -> None:
         """A block was computed anew, and it is not known yet how it was shown."""
         self._uncompared[message.block] = message
+        if (sent := self._resuming.sent.get(message.block)) is not None:
+            self._recall_if_replayed(sent)
+
+    def _recall_if_replayed(self, block: BlockDone) -> None:
+        """Who made it may have been replaced before it heard that it had left: what its successor made is equal."""
+        if not self._resuming.is_over and self._witness.was_replayed(block.block, block.frame_sha256):
+            self._resuming.recalled(block)
 
     async def _fork(self, block: int) -> None:
         """Have it on file, before anything is shown, that receipts of this block and of later ones count no more."""

@@ -17,7 +17,8 @@ Rules of this file:
    has received, and the copy that takes over cannot go back behind it.
 5. What a client claims beyond what a living owner has computed is no claim, and makes no other client's less. Of a
    dead owner nobody knows how far it came: a holder that was cut off may be any number of blocks behind.
-6. A client that lacks blocks before the next one waits a while for a holder that may have them and has not reported.
+6. A client that lacks blocks before the next one waits a while for a holder that may have them and has not reported,
+   and for an owner that is computing them anew: what a replaced one has sent of them counts once it is equal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,6 +51,8 @@ class Resumption:
         self._left = 0
         self._sent_from: int | None = None
         """The first block that the owner sends again; None where no owner that has computed any is known."""
+        self._owner_computed = 0
+        """Which block the owner would compute next."""
         self._recalled: dict[int, None] = {}
         self._lacked_at: float | None = None
         """Since when only blocks that a client lacks are waited for."""
@@ -74,7 +77,7 @@ class Resumption:
         """A holder says what has left, and which block it would compute next. ``sends``: it owns the session."""
         self._left, self._computed = max(self._left, before), max(self._computed, computed)
         if sends:
-            self._sent_from = before
+            self._sent_from, self._owner_computed = before, computed
 
     def recall(self, block: int) -> None:
         """A holder has given a block that an earlier server has shown."""
@@ -98,7 +101,8 @@ class Resumption:
             return False
         if self._lacked_at is None:
             self._lacked_at = now
-        return self.may_close or now - self._lacked_at >= self._config.recall_s or not self._lacks
+        has_all = self.may_close and not self._is_replaying
+        return has_all or now - self._lacked_at >= self._config.recall_s or not self._lacks
 
     def _is_known(self, now: float) -> bool:
         if self._owner_at is None:
@@ -123,6 +127,11 @@ class Resumption:
         None where the owner lives: nobody has a block that it has not computed.
         """
         return None if self._owner_lives else max(self.next_block, self._kept_before)
+
+    @property
+    def _is_replaying(self) -> bool:
+        """Whether a living owner is still computing anew what has left."""
+        return self._owner_lives and self._sent_from is not None and self._owner_computed < self._sent_from
 
     @property
     def _kept_before(self) -> int:
