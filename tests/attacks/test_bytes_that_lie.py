@@ -21,7 +21,7 @@ from tests.attacks.strikes import QUESTIONS, break_one_byte
 from tests.attacks.trial import try_out
 from tests.move.harness import SEED, inputs_of
 from tests.move.virtual import run
-from worldmove.move import bringing, incoming, ledger_messages, messages, outgoing
+from worldmove.move import bringing, incoming, ledger_messages, messages
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.ledger_messages import (
     Answer,
@@ -36,6 +36,7 @@ from worldmove.move.ledger_messages import (
     Yours,
 )
 from worldmove.move.messages import AnyMoveMessage
+from worldmove.move.passes import Passes
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.rounds import Rounds
 from worldmove.move.window import WriteWindow
@@ -233,20 +234,20 @@ def test_a_window_of_which_a_part_outlives_it_is_found_out(monkeypatch: pytest.M
 
 
 def test_a_source_that_takes_one_pass_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outgoing, "_check_still", lambda frozen, first, second: None)
+    monkeypatch.setattr(Passes, "check", lambda passes, frozen, first, second: None)
     assert complaints(found(Where.ENGINE, "landed")) != []
 
 
 def test_a_report_that_blames_the_path_for_the_engine_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = outgoing._check_still
+    check = Passes.check
 
-    def blames(frozen, first, second):  # type: ignore[no-untyped-def]
+    def blames(passes, frozen, first, second):  # type: ignore[no-untyped-def]
         try:
-            check(frozen, first, second)
+            check(passes, frozen, first, second)
         except GaveUpError as error:
             raise GaveUpError(SourceEvent.PASSES_DIFFER, "mismatch", "it arrived damaged") from error
 
-    monkeypatch.setattr(outgoing, "_check_still", blames)
+    monkeypatch.setattr(Passes, "check", blames)
     assert any("does not blame the engine" in complaint for complaint in complaints(found(Where.ENGINE, "landed")))
 
 

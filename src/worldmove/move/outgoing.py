@@ -17,7 +17,7 @@ import asyncio
 
 from worldmove.move.attempt import Attempt
 from worldmove.move.messages import Proof
-from worldmove.move.passes import Passes, check_still, said_of_writes
+from worldmove.move.passes import Passes, said_of_writes
 from worldmove.move.proof_fields import fields_of
 from worldmove.move.source_copy import Frozen, SourceCopy
 from worldmove.move.streaming import tell_finals, tell_handed
@@ -107,7 +107,7 @@ class Outgoing:
             resolving = None if frozen.resolve is None else beside.create_task(frozen.resolve())
             proof = await beside.create_task(self._passes.first(frozen))
             # A task: where it is given up, the device is let go of at once.
-            check_still(frozen, proof, await beside.create_task(self._second(frozen)))
+            self._passes.check(frozen, proof, await beside.create_task(self._second(frozen)))
             if resolving is not None:
                 await self._passes.check_as_known(frozen, proof, await resolving)
             if self.is_followed:

@@ -57,6 +57,14 @@ class Passes:
         )
         return await second.run(landed)
 
+    def check(self, frozen: Frozen, first: MoveProof, second: MoveProof) -> None:
+        """Raise GaveUpError where two of them differ."""
+        differences = first.compare(second, frozen.capture.manifest)
+        if differences:
+            paths = dict.fromkeys(path for difference in differences for path in difference.paths)
+            detail = said_of_writes(tuple(paths) or (str(differences[0]),))
+            raise GaveUpError(SourceEvent.PASSES_DIFFER, "engine_wrote", detail)
+
     async def check_as_known(self, frozen: Frozen, first: MoveProof, found: Capture) -> None:
         """Raise GaveUpError where what was told of the frozen state, as it was known, is not what it is."""
         if found is frozen.capture:
@@ -66,7 +74,7 @@ class Passes:
             what = f"the engine changed its state after its block boundary: {said[0]}"
             raise GaveUpError(SourceEvent.PASSES_DIFFER, "engine_wrote", what)
         moved = replace(frozen, capture=found)  # some of it lies elsewhere, and may hold something else
-        check_still(frozen, first, await self.again(moved))
+        self.check(frozen, first, await self.again(moved))
 
     def inquest(self, frozen: Frozen, proof: MoveProof) -> Inquest:
         """Return one into what was proven."""
@@ -83,15 +91,6 @@ class Passes:
                 layout_digest=self._layout_digest,
                 begun=begun,
             )
-
-
-def check_still(frozen: Frozen, first: MoveProof, second: MoveProof) -> None:
-    """Raise GaveUpError where two passes differ."""
-    differences = first.compare(second, frozen.capture.manifest)
-    if differences:
-        paths = dict.fromkeys(path for difference in differences for path in difference.paths)
-        detail = said_of_writes(tuple(paths) or (str(differences[0]),))
-        raise GaveUpError(SourceEvent.PASSES_DIFFER, "engine_wrote", detail)
 
 
 def said_of_writes(leaves: Sequence[str]) -> str:
