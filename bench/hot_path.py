@@ -32,10 +32,11 @@ from worldmove.state.cuda_pending import CudaDigests
 from worldmove.state.cuda_plan import PartedPlan
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import Pass, Xxh3Digester, prepare, prepare_key
+from worldmove.state.double_copying import Done
 from worldmove.state.extent import Extent
 from worldmove.state.gathering import begin_gather, gather
 from worldmove.state.kernels import Copies, CopyPlan, Fingerprints, Tuning
-from worldmove.state.kit_double import Done, DoubleKit
+from worldmove.state.kit_double import DoubleKit
 from worldmove.state.layout import Layout
 from worldmove.state.manifest import Manifest
 from worldmove.state.memory import Behind, Numbers, Part, Pieces, Shifts

@@ -9,8 +9,8 @@ from tests.own_path import own_path
 from worldmove.cli import device_paths
 from worldmove.cli.device_paths import KEPT_S, notes_of, probe, probe_all
 from worldmove.cli.device_source import TILE_BYTES, held, tile
+from worldmove.state.double_copying import Done
 from worldmove.state.extent import Extent
-from worldmove.state.kit_double import Done
 from worldmove.state.kits import kit_of
 from worldmove.state.memory import Piece
 

@@ -21,8 +21,8 @@ from worldmove.errors import TransportError
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Declined, Ended
 from worldmove.state.device_window import DeviceWindow
+from worldmove.state.double_copying import Done
 from worldmove.state.extent import Extent
-from worldmove.state.kit_double import Done
 from worldmove.state.kits import kit_of
 from worldmove.state.memory import Piece
 from worldmove.transport.base import Transport

@@ -18,9 +18,9 @@ from worldmove.move import second_pass
 from worldmove.move.messages import Abandon, Boundary, Cancel, Ended, Landed, Proof, Still
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
+from worldmove.state.double_digests import PlanOfDouble
 from worldmove.state.extent import Extent
 from worldmove.state.gate import Latch, OwnGate, number_of
-from worldmove.state.kit_double import PlanOfDouble
 from worldmove.state.kits import kit_of
 from worldmove.transport.peer import PeerChannel
 from worldmove.worker.known_ahead import KnownAhead
