@@ -12,9 +12,9 @@ TASKS: dict[str, Callable[[dict[str, Any]], str]] = {
     "Drivers.end": lambda local: local["session"],
     "Mover.move": lambda local: local["session"],
     "Recovery.recover": lambda local: local["session"],
-    "Worker._open": lambda local: local["message"].session,
-    "Worker._close": lambda local: local["message"].session,
-    "Worker._answer": lambda local: local["message"].session,
+    "Requests._open": lambda local: local["message"].session,
+    "Requests._close": lambda local: local["message"].session,
+    "Requests._answer": lambda local: local["message"].session,
 }
 """The coroutine of each kind of task, and how to tell whose it is."""
 

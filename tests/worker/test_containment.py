@@ -56,7 +56,7 @@ def faulty(faults: list[str], **host: Any) -> Bench:
     return bench(on_fault=lambda task, error: faults.append(task), **host)
 
 
-@pytest.mark.parametrize("task", ["CopyTable._play", "Worker._open", "Worker._close"])
+@pytest.mark.parametrize("task", ["CopyTable._play", "Requests._open", "Requests._close"])
 def test_a_session_whose_task_fails_ends_alone_and_says_why(task: str) -> None:
     async def trial(plant: Plant) -> None:
         faults: list[str] = []
@@ -72,7 +72,7 @@ def test_a_session_whose_task_fails_ends_alone_and_says_why(task: str) -> None:
         worker.worker.take(Close(session="s-1"))
         await neighbour_plays(worker, 1)
         assert len(faults) == len(worker.of(Fault)) == plant.has_raised
-        if plant.has_raised and task != "Worker._close":
+        if plant.has_raised and task != "Requests._close":
             assert {failed.session for failed in worker.of(Failed)} <= {"s-1"}
         await worker.background.stop()
 
@@ -98,7 +98,7 @@ def test_a_question_that_fails_is_refused_and_its_session_plays_on(tmp_path: Pat
         assert len(faults) == plant.has_raised
         await worker.background.stop()
 
-    at_each_await("Worker._answer", trial)
+    at_each_await("Requests._answer", trial)
 
 
 async def set_out(pair: Pair) -> None:

@@ -19,12 +19,14 @@ from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.drivers import Drivers
+from worldmove.worker.endings import Endings
 from worldmove.worker.keeper import Keeper
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.meter import Meter
 from worldmove.worker.on_their_way import OnTheirWay
 from worldmove.worker.pictures import Taking, taken
 from worldmove.worker.protecting import Protecting
+from worldmove.worker.requests import Requests
 from worldmove.worker.slots import SlotPool
 from worldmove.worker.states import DIGESTER
 from worldmove.worker.taking import Snapshots
@@ -103,9 +105,17 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
         copies=copies,
         drivers=drivers,
         protecting=protecting,
+        requests=Requests(
+            copies=copies,
+            drivers=drivers,
+            protecting=protecting,
+            background=background,
+            containment=containment,
+            tools=tools,
+        ),
+        endings=Endings(copies=copies, drivers=drivers, containment=containment, send=edges.send),
         ledger=ledger,
         beats=beats,
-        background=background,
         containment=containment,
         on_shutdown=edges.on_shutdown,
     )

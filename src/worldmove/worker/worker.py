@@ -4,17 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldmove.engine.base import KeyChange
-from worldmove.errors import EngineFailed, MessageError
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
-from worldmove.move.sayable import said
 from worldmove.state.kits import kit_of
-from worldmove.worker.asides import answer
-from worldmove.worker.background import Background
 from worldmove.worker.beats import Beats
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
+from worldmove.worker.endings import Endings
 from worldmove.worker.leaving import getting_away
 from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.message import MAX_COPIES
@@ -26,8 +23,6 @@ from worldmove.worker.messages import (
     Describe,
     DropSnapshot,
     Expect,
-    Failed,
-    Freed,
     GiveUp,
     Hello,
     Inputs,
@@ -35,7 +30,6 @@ from worldmove.worker.messages import (
     Leaving,
     LedgerAnswer,
     LetGo,
-    NotDone,
     Open,
     Pass,
     Poll,
@@ -50,14 +44,10 @@ from worldmove.worker.messages import (
     ToWorker,
 )
 from worldmove.worker.meter import HIGH
-from worldmove.worker.opening import open_session
 from worldmove.worker.protecting import Protecting
-from worldmove.worker.session import CopyPhase, SessionCopy
-from worldmove.worker.slots import SlotPool, SlotState
+from worldmove.worker.requests import Requests
+from worldmove.worker.slots import SlotPool
 from worldmove.worker.tools import Tools
-
-ELSEWHERE = (CopyPhase.SHADOW, CopyPhase.FOLLOWING, CopyPhase.SUPERSEDED, CopyPhase.RETIRED)
-"""Phases of a copy whose session another worker plays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +74,10 @@ class Worker:
         copies: CopyTable,
         drivers: Drivers,
         protecting: Protecting,
+        requests: Requests,
+        endings: Endings,
         ledger: LinkLedger,
         beats: Beats,
-        background: Background,
         containment: Containment,
         on_shutdown: Callable[[], None],
     ) -> None:
@@ -96,15 +87,14 @@ class Worker:
         self.copies = copies
         self._drivers = drivers
         self._protecting = protecting
+        self._requests = requests
+        self._endings = endings
         self._ledger = ledger
         self._beats = beats
-        self._background = background
         self._containment = containment
         self._on_shutdown = on_shutdown
         self._server_life = 0
         self._is_leaving = False
-        copies.on_failed = self._engine_failed
-        containment.end_part = self._end_part
 
     def hello(self) -> Hello:
         """Return what this worker says first on every new link."""
@@ -165,7 +155,7 @@ class Worker:
             case LedgerAnswer():
                 self._answered(message)
             case Open() | Close() | Describe() | Save():
-                self._begin(message)
+                self._requests.take(message)
             case TakeOver() | Refused() | SendAgain() | GiveUp() | Pass():
                 self._of_ownership(message)
             case TakeSnapshot() | DropSnapshot() | Expect() | Keep() | LetGo() | Revive():
@@ -180,22 +170,10 @@ class Worker:
         if not self._ledger.take(message) and isinstance(answer, Yours):
             self._drivers.granted_unasked(answer.session, answer.epoch)
 
-    def _begin(self, message: Open | Close | Describe | Save) -> None:
-        """Begin what takes a while, beside everything else."""
-        match message:
-            case Open():
-                name, work = f"open {message.session}", self._open(message)
-                self._background.start(name, work, contained=lambda error: self._unopened(message, error))
-            case Close():
-                self._containment.start("close", message.session, self._close(message))
-            case Describe() | Save():
-                name, answer = f"answer {message.request}", self._answer(message)
-                self._background.start(name, answer, contained=lambda error: self._unanswered(message, error))
-
     def _of_ownership(self, message: TakeOver | Refused | SendAgain | GiveUp | Pass) -> None:
         match message:
             case GiveUp():
-                self._give_up(message)
+                self._endings.give_up(message)
             case Pass(session=session, only=only):
                 if (copy := self.copies.get(session)) is not None and self._beats.is_in_time(only):
                     copy.let_pass()
@@ -235,35 +213,6 @@ class Worker:
                 copy.accounts.ask(message.block)
             copy.look_again()
 
-    def _engine_failed(self, copy: SessionCopy, error: EngineFailed) -> None:
-        """An engine has raised in mid-step: this session cannot go on here, and the others do.
-
-        One that only followed goes on where it is played; its move's driver finds out.
-        """
-        if copy.phase is CopyPhase.FOLLOWING:
-            return
-        self.tools.send(Failed(session=copy.name, code=error.code, message=said(str(error))))
-        self._drivers.failed(copy, str(error))
-
-    async def _end_part(self, session: str, why: str) -> None:
-        """This session's conduct has failed here: it goes on elsewhere, or nowhere, and the others go on."""
-        copy = self.copies.get(session)
-        if copy is not None and (copy.phase not in ELSEWHERE or _is_opening(copy)):
-            self.tools.send(Failed(session=session, code="internal", message=why))
-        await self._drivers.break_off(session, copy, why)
-
-    def _unopened(self, message: Open, error: BaseException) -> None:
-        """An opening has failed, perhaps before there was a copy."""
-        if self.copies.get(message.session) is None:
-            self.tools.send(Failed(session=message.session, code="internal", message=said(f"it failed: {error!r}")))
-        self._containment.failed("open", message.session, error)
-
-    def _unanswered(self, message: Describe | Save, error: BaseException) -> None:
-        """A question has failed, which has no part in how its session is played."""
-        why = self._containment.report("answer", message.session, error)
-        refusal = NotDone(session=message.session, request=message.request, code="internal", message=said(why))
-        self.tools.send(refusal)
-
     def _acknowledge(self, message: Acknowledge) -> None:
         """Note what has left the gateway, unless an earlier server says so: the present one may not know of it."""
         if message.server_life < self._server_life:
@@ -274,41 +223,3 @@ class Worker:
             self._server_life = message.server_life
             self.tools.on_their_way.left(message.session, message.block)
             copy.acknowledge(message.block)
-
-    async def _open(self, message: Open) -> None:
-        answer = await open_session(message, self.copies, self.tools)
-        copy = self.copies.get(message.session)
-        if copy is not None and copy.phase is CopyPhase.LIVE and not isinstance(answer, Failed):
-            self._drivers.play(copy)
-        self.tools.send(answer)
-
-    async def _answer(self, message: Describe | Save) -> None:
-        """Answer; what is longer than a message may be cannot be told, and ends nothing."""
-        try:
-            self.tools.send(await answer(message, self.copies, self.tools))
-        except MessageError as error:
-            why = f"What there is to say of {message.session} is too long: {error}."
-            refusal = NotDone(session=message.session, request=message.request, code=error.code, message=said(why))
-            self.tools.send(refusal)
-
-    def _give_up(self, message: GiveUp) -> None:
-        """This copy has replayed other frames than were shown: it is freed, as one whose engine has raised."""
-        copy = self.copies.get(message.session)
-        if copy is None or copy.epoch != message.epoch or copy.phase not in (CopyPhase.LIVE, CopyPhase.FROZEN):
-            return
-        self._engine_failed(copy, EngineFailed(message.why))
-        copy.end()
-
-    async def _close(self, message: Close) -> None:
-        await self._protecting.close(message.session)
-        copy = self.copies.get(message.session)
-        if copy is not None:
-            copy.end()
-            await self._drivers.end(message.session)
-            await copy.ended.wait()
-        self.tools.send(Freed(session=message.session))
-
-
-def _is_opening(copy: SessionCopy) -> bool:
-    """Whether a copy is of a session that is being opened here, and not moved."""
-    return copy.phase is CopyPhase.SHADOW and copy.slot.state is SlotState.BOUND
