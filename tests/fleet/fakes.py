@@ -8,7 +8,7 @@ from typing import Any
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.fleet.ports import Owner
-from worldmove.fleet.workers import WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
 

@@ -20,7 +20,8 @@ from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.local_process import is_alive
 from worldmove.fleet.notes import MemoryNotes, Notes, WorkerNote
 from worldmove.fleet.views import WorkerState
-from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import WorkerRecord
 from worldmove.fleet.workforce import Workforce
 from worldmove.worker.background import Background
 from worldmove.worker.birth import birth_of

@@ -12,7 +12,7 @@ from worldmove.fleet.history import History
 from worldmove.fleet.notes import Notes, NoteStore
 from worldmove.fleet.ports import Gateway
 from worldmove.fleet.sessions import SessionTable
-from worldmove.fleet.workers import WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.ledger_rules import Ledger
 

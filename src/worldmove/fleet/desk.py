@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Gateway, Owner
-from worldmove.fleet.workers import WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
 from worldmove.move.ledger_messages import Answer, Failover, Operation
 from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.ledger_rules import Ledger

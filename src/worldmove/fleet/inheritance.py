@@ -16,7 +16,7 @@ from worldmove.fleet.ports import Gateway
 from worldmove.fleet.resumption import Resumption
 from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.unfinished import Unfinished
-from worldmove.fleet.workers import WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.worker.background import Background
 from worldmove.worker.messages import Opened

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.views import WorkerState
-from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.messages import Beat
 
 

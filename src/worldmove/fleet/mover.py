@@ -25,7 +25,8 @@ from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan, by_row
 from worldmove.fleet.whereabouts import Whereabouts
 from worldmove.fleet.wish import Wish
-from worldmove.fleet.workers import WorkerRecord, WorkerTable, may_hold_shadow
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import WorkerRecord, may_hold_shadow
 from worldmove.move.admission import admit
 from worldmove.move.affordable import Affordable, affordable
 from worldmove.move.ledger_row import OpenedFor, Row

@@ -12,7 +12,8 @@ from worldmove.fleet.notes import Notes
 from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.views import SessionView
-from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.state.environment import Environment
 from worldmove.worker.messages import Close, Failed, Freed, Open, Opened

@@ -16,7 +16,8 @@ from worldmove.fleet.routes import Routes
 from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.warmed_up import warmed_up
 from worldmove.fleet.wish import Wish
-from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.choice import choose
 from worldmove.move.measured import Fixed, Measured
 from worldmove.move.strategy import Strategy

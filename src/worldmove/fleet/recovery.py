@@ -25,7 +25,8 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.orphans import CURRENT, WAITING, num_current, successor, that_may_go_on, to_revive
 from worldmove.fleet.ports import Gateway
-from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import Done, Failover, Lose
 from worldmove.move.ledger_row import BY_FAILOVER, Row
 from worldmove.move.messages import CONTROLLER, Inquire

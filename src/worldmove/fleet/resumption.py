@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.ports import Gateway
-from worldmove.fleet.workers import WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import KEPT, Copy, TakeOver
 

@@ -12,7 +12,8 @@ from worldmove.fleet.grants import is_granted
 from worldmove.fleet.history import History
 from worldmove.fleet.notes import MoveNote
 from worldmove.fleet.reports import MoveReport, Outcome
-from worldmove.fleet.workers import WorkerTable, may_hold_shadow
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import may_hold_shadow
 from worldmove.move.ledger_row import Row
 
 LOOK_S = 0.25

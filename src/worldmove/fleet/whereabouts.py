@@ -3,7 +3,8 @@
 import asyncio
 
 from worldmove.fleet.desk import LedgerDesk
-from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import KEPT
 

@@ -12,7 +12,8 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.hosts import Hosts
 from worldmove.fleet.notes import Notes, WorkerNote
 from worldmove.fleet.views import WorkerState
-from worldmove.fleet.workers import WorkerRecord, WorkerTable
+from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.background import Background
 from worldmove.worker.messages import Hello, Shutdown, ToServer
 
