@@ -11,7 +11,8 @@ from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.move.strategy import Strategy
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
-from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.listen import answering, bound, url_of
 from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics

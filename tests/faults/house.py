@@ -32,7 +32,8 @@ from worldmove.fleet.views import SessionState, WorkerState, WorkerView
 from worldmove.move.strategy import Strategy
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
-from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.ids import RandomIds, nonce
 from worldmove.serve.listen import answering, bound, url_of
 from worldmove.serve.live import Live

@@ -21,7 +21,8 @@ from schemathesis.specs.openapi.checks import (
 from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
-from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.origin import OwnOnly

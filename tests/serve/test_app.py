@@ -22,7 +22,8 @@ from worldmove.fleet.reports import Outcome
 from worldmove.serve.app import Parts, build_app
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import unpack
-from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.limits import HttpLimits, PlayLimits
 from worldmove.serve.listen import answering, bound, url_of
 from worldmove.serve.live_config import LiveConfig

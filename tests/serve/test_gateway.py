@@ -17,7 +17,8 @@ from worldmove.fleet.ports import Owner
 from worldmove.fleet.reports import Outcome
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import FrameHeader, Kind, unpack
-from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.limits import PlayLimits
 from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics

@@ -13,7 +13,8 @@ from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Owner
 from worldmove.serve.desk import Desk
 from worldmove.serve.frames import FrameHeader
-from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.live_config import LiveConfig
 from worldmove.serve.metrics import Metrics
 from worldmove.serve.player import Player

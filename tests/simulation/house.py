@@ -22,7 +22,8 @@ from worldmove.move.ledger_messages import Answer, Operation
 from worldmove.move.ledger_rules import Ledger
 from worldmove.serve.allowance import Pace
 from worldmove.serve.desk import Desk
-from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.limits import PlayLimits
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import LiveConfig, Start

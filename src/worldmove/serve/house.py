@@ -23,7 +23,8 @@ from worldmove.fleet.local_door import Doorstep
 from worldmove.fleet.notes import ServerNote
 from worldmove.serve.app import build_app
 from worldmove.serve.desk import Desk
-from worldmove.serve.gateway import Gateway, GatewayConfig
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.gauges import Gauges
 from worldmove.serve.ids import RandomIds, nonce, salt
 from worldmove.serve.live_config import LiveConfig
