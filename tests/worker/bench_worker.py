@@ -1,12 +1,13 @@
 """One worker in this very process, its threads inline, its link a list."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tests.worker.counting import CountingEngine
 from worldmove.engine.base import Engine
+from worldmove.state.arena import AnyArena
 from worldmove.worker.assemble import Edges, assemble
 from worldmove.worker.background import Background
 from worldmove.worker.config import WorkerConfig
@@ -31,6 +32,7 @@ class Bench:
     worker: Worker
     engine: Any
     background: Background
+    arenas: Sequence[AnyArena]
     sent: list[Any] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
 
@@ -95,4 +97,11 @@ def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks
         arena_bytes=host.get("arena_bytes", 1 << 14),
     )
     made = assemble(config, engine, warm, edges)
-    return Bench(worker=made.worker, engine=engine, background=made.background, sent=sent, failures=failures)
+    return Bench(
+        worker=made.worker,
+        engine=engine,
+        background=made.background,
+        arenas=made.arenas,
+        sent=sent,
+        failures=failures,
+    )

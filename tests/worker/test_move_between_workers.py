@@ -13,6 +13,7 @@ from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.move.ledger_messages import CloseAttempt, OpenAttempt
 from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.messages import CONTROLLER, Begin, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
+from worldmove.state.device_arena import DeviceArena
 from worldmove.transport.base import Blocking, Transport
 from worldmove.transport.loopback import Loopback
 from worldmove.worker.messages import (
@@ -99,6 +100,9 @@ class Pair:
         for each in self.benches.values():
             await each.background.stop()
         await asyncio.gather(*self.tasks)
+        for arena in (arena for each in self.benches.values() for arena in each.arenas):
+            if isinstance(arena, DeviceArena) and arena.gate is not None:
+                arena.gate.release()  # whoever is dropped with it is let go of in the midst of another test
 
     async def settle(self) -> None:
         for each in self.benches.values():
