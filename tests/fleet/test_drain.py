@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.fleet.fakes import Server, server_of
+from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
@@ -235,3 +235,36 @@ def test_where_moves_wait_for_one_engine_so_long_that_they_come_to_nothing_fewer
     left, _, _ = drained(12, moves := Moves(install_s=install_s, bears_s=bears_s), {"b": 20})
     assert left == set()
     assert moves.most_at_once == AT_ONCE
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+@pytest.mark.parametrize(
+    ("why", "is_waited_for"),
+    [
+        ("", True),
+        ("silent: a did not answer", True),
+        ("transport: the path has lied", True),
+        ("no_keeper: none", False),
+    ],
+)
+def test_the_only_snapshot_is_waited_for_until_another_is_kept_whatever_has_failed_by_now(
+    why: str, *, is_waited_for: bool, is_missing: bool
+) -> None:
+    """It is let go where no other can be kept as things are; and never while its session's owner is missing."""
+
+    async def run() -> float:
+        server = await server_of("a", "b")
+        server.holds("b", copy_of("s", KEPT))
+        sessions, clock = SessionTable(), asyncio.get_running_loop().time
+        sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False)).unprotected_why = why
+        row = Row(session="s", owner="a", incarnation=1, epoch=1)
+        desk = SimpleNamespace(row={"s": row}.get, owner_is_missing=lambda row: is_missing)
+        books: Any = SimpleNamespace(config=CONFIG, workers=server.workers, sessions=sessions, desk=desk)
+        mover: Any = Moves()
+        background = Background(lambda name, error: None)
+        begun = clock()
+        asyncio.get_running_loop().call_later(5.0, server.holds, "b")  # it is kept elsewhere by then
+        await Drain(books, mover, background, server.workers.get("b"), lambda event, fields: None).run()
+        return clock() - begun
+
+    assert virtual.run(run()) == pytest.approx(5.0 if is_waited_for or is_missing else 0.0, abs=0.2)

@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -244,9 +245,38 @@ def test_a_request_that_never_ends_is_ended_with_its_own_error() -> None:
         async with unharmed(site):
             answers = await asyncio.gather(*(half(site, said) for said in HALVES.values()))
         for name, answer in zip(HALVES, answers, strict=True):
-            assert answer.rpartition(b"HTTP/1.1 ")[2].startswith(b"408"), (name, answer)
+            last = answer.rpartition(b"HTTP/1.1 ")[2]
+            assert last.startswith(b"408"), (name, answer)
+            assert json.loads(last.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_slow"
 
     on_site(work, http=QUICK)
+
+
+def test_a_long_body_is_read_for_as_long_as_much_of_it_comes() -> None:
+    """A saved world of some GB takes longer than any short request may."""
+
+    async def sent(site: Site, bytes_at_a_time: int) -> tuple[int, bytes]:
+        async with raw(site) as (reader, writer):
+            size = 40 * bytes_at_a_time
+            head = (
+                "POST /api/sessions/restore HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
+            )
+            writer.write(f"{head}Content-Length: {size}\r\n\r\n".encode())
+            for number in range(40):
+                writer.write(bytes(bytes_at_a_time))
+                await asyncio.sleep(0.1)
+                if reader.at_eof() or writer.is_closing():
+                    return number, await ended(reader)
+            return 40, await ended(reader)
+
+    async def work(site: Site) -> None:
+        async with unharmed(site):
+            (cut_after, _), (num_sent, answer) = await asyncio.gather(sent(site, 100), sent(site, 4000))
+        assert cut_after < 40
+        assert num_sent == 40
+        assert b'"bad_file"' in answer  # read to its end, and no saved world
+
+    on_site(work, http=replace(QUICK, least_bytes_per_s=10_000.0))
 
 
 def test_connections_beyond_the_limit_are_closed_unread_and_those_inside_go_on() -> None:

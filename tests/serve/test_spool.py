@@ -4,11 +4,13 @@ import asyncio
 import gc
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from worldmove.errors import UserError
-from worldmove.serve.spool import PREFIX, Pieces, Spool
+from worldmove.serve import spool as spool_file
+from worldmove.serve.spool import PREFIX, CutOffError, Pieces, Spool
 from worldmove.serve.state_folder import SAVED
 
 
@@ -88,3 +90,29 @@ def test_a_link_that_says_otherwise_is_not_followed(tmp_path: Path) -> None:
     Spool(link).close()
     assert mine.exists()
     assert not link.is_symlink()
+
+
+def test_who_reads_too_slowly_keeps_no_place_that_another_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(spool_file, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(spool_file, "PIECE_BYTES", 1 << 20)
+    spool, sent = Spool(most_files=2), list[Pieces]()
+    for _ in range(2):
+        with spool.file() as file:
+            file.path.write_bytes(bytes(8 << 20))
+            sent.append(file.send(b""))
+
+    async def read(pieces: Pieces, num_pieces: int) -> int:
+        return sum([len(await anext(pieces)) for _ in range(num_pieces)])
+
+    now[0] = 9.0  # nobody is judged yet
+    with pytest.raises(UserError, match="try again"), spool.file():
+        pass
+    now[0] = 11.0
+    assert asyncio.run(read(sent[0], 4)) == 4 << 20
+    with spool.file() as file:
+        file.path.write_bytes(b"another's")
+    with pytest.raises(CutOffError):
+        asyncio.run(read(sent[1], 1))
+    assert asyncio.run(read(sent[0], 4)) == 4 << 20
+    spool.close()

@@ -13,7 +13,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 from worldmove.errors import Fault, UserError
 
 TIMEOUT_S = 120.0
-"""A move is answered when it has ended."""
+MOVE_TIMEOUT_S = 3600.0 + TIMEOUT_S
+"""A move is answered when it has ended: that takes as long as a server may let it prepare, and some more."""
 PIECE_BYTES = 64 << 10
 MAX_ANSWER_BYTES = 64 << 20
 """Of what comes as JSON."""
@@ -32,6 +33,20 @@ class Unreachable(UserError):
             "--server or WORLDMOVE_SERVER.",
             code="unreachable",
             status=503,
+        )
+
+
+class Unanswered(UserError):
+    """The server has been asked, and has not answered in time."""
+
+    fault = Fault.REMOTE
+
+    def __init__(self, server: str, within_s: float) -> None:
+        super().__init__(
+            f"The server at {server} has not answered within {within_s:.0f} s. It may still be at it: "
+            "`worldmove sessions` says how things are.",
+            code="unanswered",
+            status=504,
         )
 
 
@@ -97,20 +112,21 @@ class Client:
     ) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"}
-        return self._object_of(Request(self._url(path, query), data=data, method=method, headers=headers))
+        timeout_s = MOVE_TIMEOUT_S if method == "POST" and path[-1] == "move" else TIMEOUT_S
+        return self._object_of(Request(self._url(path, query), data=data, method=method, headers=headers), timeout_s)
 
     def _url(self, path: tuple[str, ...], query: Mapping[str, object]) -> str:
         url = "/".join((self.server, "api", *(quote(part, safe="", errors="replace") for part in path)))
         said = {name: value for name, value in query.items() if value is not None}
         return f"{url}?{urlencode(said)}" if said else url
 
-    def _object_of(self, request: Request) -> dict[str, Any]:
-        with self._open(request, TIMEOUT_S) as answer, self._reachable():
+    def _object_of(self, request: Request, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
+        with self._open(request, timeout_s) as answer, self._reachable(timeout_s):
             return _object(answer.read(MAX_ANSWER_BYTES + 1), request.full_url)
 
     def _open(self, request: Request, timeout_s: float | None) -> Any:
         """Return the answer to a request, which whoever reads it closes. Raises ServerError where it is an error."""
-        with self._reachable():
+        with self._reachable(timeout_s):
             try:
                 return self._opener.open(request, timeout=timeout_s)
             except HTTPError as error:
@@ -127,10 +143,12 @@ class Client:
             yield piece
 
     @contextmanager
-    def _reachable(self) -> Iterator[None]:
-        """Say of a connection that fails inside that the server does not answer."""
+    def _reachable(self, timeout_s: float | None = None) -> Iterator[None]:
+        """Say of a connection that fails inside that the server does not answer, or not in time."""
         try:
             yield
+        except TimeoutError as error:  # it was reached: a connection that is not made in time comes as a URLError
+            raise Unanswered(self.server, timeout_s or TIMEOUT_S) from error
         except URLError as error:
             raise Unreachable(self.server, _reason(error.reason)) from error
         except (OSError, ValueError, HTTPException) as error:

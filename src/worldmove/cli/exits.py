@@ -37,6 +37,8 @@ BY_OUTCOME = {
 BY_CODE = {
     **BY_OUTCOME,
     "unreachable": ExitCode.UNREACHABLE,
+    "unanswered": ExitCode.UNREACHABLE,
+    "too_slow": ExitCode.REFUSED,
     "bad_weights": ExitCode.USAGE,
     "no_slot": ExitCode.REFUSED,
     "no_worker": ExitCode.REFUSED,

@@ -17,6 +17,7 @@ from worldmove.errors import UserError
 from worldmove.fleet.alike import alike
 from worldmove.fleet.books import Books
 from worldmove.fleet.mover import Mover
+from worldmove.fleet.renewal import HOPELESS
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.workers import WorkerRecord
@@ -181,9 +182,20 @@ class Drain:
             return False
         for copy in self._worker.copies:
             record = self._books.sessions.find(copy.session)
-            if copy.phase in NEEDED or (copy.phase == KEPT and record is not None and not record.unprotected_why):
+            if copy.phase in NEEDED or (copy.phase == KEPT and record is not None and self._is_wanted(record)):
                 return True
         return not all(self._goes_on_without(record) for record in self._owned())
+
+    def _is_wanted(self, record: SessionRecord) -> bool:
+        """Whether a snapshot here is waited for, until another worker keeps a newer one.
+
+        Not where none ever will, as it is; but always while the session's owner is missing: it goes on from this one.
+        """
+        row = self._books.desk.row(record.name)
+        if row is None or row.lost:
+            return False
+        code = record.unprotected_why.partition(":")[0]
+        return self._books.desk.owner_is_missing(row) or code not in HOPELESS
 
     def _goes_on_without(self, record: SessionRecord) -> bool:
         """Whether a session comes to no boundary here, and goes on elsewhere as soon as this worker has ended."""

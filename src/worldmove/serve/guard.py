@@ -3,7 +3,7 @@
     a client that                    is held up or ended by
     opens too many, too fast         ``connection_made``: closed unread
     stays and says nothing           ``Guard.has_room``: cut where its place is needed
-    never finishes a request         a timer from the first moment that it is awaited: 408
+    never finishes a request         a timer from the first moment that it is awaited, and again while much comes: 408
     never reads                      a timer from the moment that nothing more can be written: aborted
     asks too often                   ``on_response_complete``: its next request waits
     floods with control frames       ``_allows_control``: closed, with a code that says so
@@ -25,7 +25,14 @@ from worldmove.serve.player import CloseCode
 
 LAST_WORD_S = 2.0
 """How long the end of a connection may take to reach a client before it is cut."""
-_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_SLOW = (
+    b'{"error":{"code":"too_slow","message":"The request did not come in time.",'
+    b'"fault":"local","session_runs":null,"retry_after_s":null}}'
+)
+_TOO_SLOW = (
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-type: application/json\r\n"
+    b"content-length: %d\r\n\r\n%b" % (len(_SLOW), _SLOW)
+)
 _NO_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -96,6 +103,8 @@ class _GuardedHttp(_ReadInTime, H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._requests = Allowance(self.guard.limits.requests)
         self._turned_away = False
+        self._num_came = 0
+        """Bytes since the timer was set."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         guard, now = self.guard, self.loop.time()
@@ -116,6 +125,7 @@ class _GuardedHttp(_ReadInTime, H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.guard.hear(self.transport, self.loop.time())
+        self._num_came += len(data)
         super().data_received(data)
         self._look()
 
@@ -144,6 +154,7 @@ class _GuardedHttp(_ReadInTime, H11Protocol):
             self._await_request()
 
     def _await_request(self) -> None:
+        self._num_came = 0
         self._timer = self.loop.call_later(self.guard.limits.request_s, self._end_slow)
 
     def _is_unfinished(self) -> bool:
@@ -154,6 +165,10 @@ class _GuardedHttp(_ReadInTime, H11Protocol):
         return state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0]))
 
     def _end_slow(self) -> None:
+        limits = self.guard.limits
+        if self._num_came >= limits.request_s * limits.least_bytes_per_s:  # it is long
+            self._await_request()
+            return
         self._timer = None
         self.guard.refused("slow")
         if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:

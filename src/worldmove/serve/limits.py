@@ -6,6 +6,9 @@ from functools import partial
 from worldmove.serve.allowance import Pace
 from worldmove.serve.client_messages import MAX_CLIENT_BYTES
 
+LEAST_BYTES_PER_S = 256 << 10
+"""A saved world comes, or is read, at this rate at least, where others wait."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayLimits:
@@ -34,7 +37,9 @@ class HttpLimits:
     requests: Pace = field(default_factory=partial(Pace, burst=100, per_s=50))
     """Of one connection. Beyond, its next request waits for its turn."""
     request_s: float = 10.0
-    """From the first moment that a request is awaited until its last byte is here."""
+    """From the first moment that a request is awaited until its last byte is here; a long one may go on for as long as
+    it brings ``least_bytes_per_s`` in each such time."""
+    least_bytes_per_s: float = LEAST_BYTES_PER_S
     max_head_bytes: int = 16 << 10
     """Request line and headers."""
     max_message_bytes: int = MAX_CLIENT_BYTES

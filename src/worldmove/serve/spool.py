@@ -10,16 +10,21 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import BinaryIO, Self
 
 from worldmove.errors import UserError
+from worldmove.serve.limits import LEAST_BYTES_PER_S
 
 PIECE_BYTES = 1 << 20
 PREFIX = "worldmove-saved-"
+SETTLES_S = 10.0
+"""How long a client is not judged by its rate."""
 MOST_FILES = 8
 """At one time. Each may be as large as a slot, and is there, or set aside in a worker, until a client has it."""
 
@@ -34,13 +39,17 @@ class Spool:
         self._link = link
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._num_free = most_files
+        self._sending = weakref.WeakSet[Pieces]()
 
     @contextmanager
     def file(self) -> Iterator["SpoolFile"]:
         """Give a file that is not there yet, and remove its name at the end. Raises UserError where there are too many.
 
+        Where all places are taken, whoever reads more slowly than a client should is cut off for one.
         It is alone in a folder, which goes too: whoever writes it later, when nobody waits any more, cannot.
         """
+        if not self._num_free:
+            self._cut_slowest()
         if not self._num_free:
             why = "As many saved worlds are on their way as may be at one time; try again in a moment."
             raise UserError(why, code="busy", status=503)
@@ -63,7 +72,13 @@ class Spool:
                 if self._link is not None:
                     self._link.symlink_to(self._folder.name)
             folder = Path(tempfile.mkdtemp(dir=self._folder.name))
-        return SpoolFile(folder / "world.saved", self._give_back)
+        return SpoolFile(folder / "world.saved", self._give_back, self._sending)
+
+    def _cut_slowest(self) -> None:
+        """Cut whoever reads most slowly, if that is too slow: nobody keeps others waiting by that."""
+        slowest = min(self._sending, key=lambda pieces: pieces.bytes_per_s(), default=None)
+        if slowest is not None and slowest.bytes_per_s() < LEAST_BYTES_PER_S:
+            slowest.cut()
 
     def _give_back(self) -> None:
         self._num_free += 1
@@ -96,8 +111,9 @@ class Spool:
 class SpoolFile:
     """One file of a spool: where it is, and its place among those that there may be."""
 
-    def __init__(self, path: Path, give_back: Callable[[], None]) -> None:
+    def __init__(self, path: Path, give_back: Callable[[], None], sending: "weakref.WeakSet[Pieces]") -> None:
         self.path = path
+        self._sending = sending
         self.is_sent = False
         """Its place is its pieces' to give back."""
         self._give_back = give_back
@@ -112,8 +128,13 @@ class SpoolFile:
     def send(self, header: bytes) -> "Pieces":
         """Return what is sent of it: a header, and all of it. It keeps its place until they are gone."""
         pieces = Pieces(header, self.path.open("rb"), self._give_back)
+        self._sending.add(pieces)
         self.is_sent = True
         return pieces
+
+
+class CutOffError(Exception):
+    """Nobody may read on: what was sent is not whole, and its connection ends."""
 
 
 class Pieces:
@@ -123,6 +144,8 @@ class Pieces:
         """``on_end`` is called once: when all is read, or when this object is gone."""
         self._header = header
         self._file = file
+        self._begun_at = time.monotonic()
+        self._num_read = 0
         self._end = weakref.finalize(self, _let_go, file, on_end)  # of a client that vanishes nobody reads the end
 
     def __aiter__(self) -> Self:
@@ -130,11 +153,23 @@ class Pieces:
 
     async def __anext__(self) -> bytes:
         header, self._header = self._header, b""
+        if not self._end.alive:
+            raise CutOffError
         part = header or await asyncio.to_thread(self._file.read, PIECE_BYTES)
         if not part:
             self._end()
             raise StopAsyncIteration
+        self._num_read += len(part)
         return part
+
+    def bytes_per_s(self) -> float:
+        """How fast it was read until now; infinite at first, and once it is over."""
+        took_s = time.monotonic() - self._begun_at
+        return self._num_read / took_s if took_s > SETTLES_S and self._end.alive else inf
+
+    def cut(self) -> None:
+        """Let its place go: who reads it is cut off."""
+        self._end()
 
 
 def _let_go(file: BinaryIO, on_end: Callable[[], None]) -> None:

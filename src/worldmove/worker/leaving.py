@@ -4,14 +4,24 @@ import asyncio
 from collections.abc import Callable
 
 LOOK_S = 0.2
+LED_S = 2.0
+"""A server that conducts is heard at least so often: it beats."""
 
 
-async def getting_away(num_held: Callable[[], int], within_s: float) -> None:
-    """Return when no copy has gone from here for so long."""
+async def getting_away(num_held: Callable[[], int], num_heard: Callable[[], int], within_s: float) -> None:
+    """Return when no copy has gone from here for so long, in which a server was there to move one.
+
+    ``num_heard``: how many words have come from a server. How long none may be there is the link's business.
+    """
     clock = asyncio.get_running_loop().time
-    left, ends_at = num_held(), clock() + within_s
-    while clock() < ends_at:
-        await asyncio.sleep(min(LOOK_S, max(0.0, ends_at - clock())))
-        if (now := num_held()) < left:
-            ends_at = clock() + within_s
-        left = now
+    held, heard, left_s, heard_at = num_held(), num_heard(), within_s, clock()
+    while left_s > 1e-3:
+        looked_at = clock()
+        await asyncio.sleep(min(LOOK_S, left_s))
+        if (said := num_heard()) != heard:
+            heard, heard_at = said, clock()
+        if clock() - heard_at < LED_S:
+            left_s -= clock() - looked_at
+        if (now := num_held()) < held:
+            left_s = within_s
+        held = now

@@ -95,6 +95,7 @@ class Worker:
         self._on_shutdown = on_shutdown
         self._server_life = 0
         self._is_leaving = False
+        self._num_heard = 0
 
     def hello(self) -> Hello:
         """Return what this worker says first on every new link."""
@@ -126,7 +127,7 @@ class Worker:
         """Ask for this worker's sessions to be moved away, and end: when they are, or when none has gone for a time."""
         self._is_leaving = True
         self._say_leaving()
-        await getting_away(lambda: len(self.copies.held()), within_s)
+        await getting_away(lambda: len(self.copies.held()), lambda: self._num_heard, within_s)
         self._on_shutdown()
 
     def _say_leaving(self) -> None:
@@ -134,6 +135,7 @@ class Worker:
 
     def take(self, message: ToWorker) -> None:
         """Do, or begin, what a message asks for."""
+        self._num_heard += 1
         concerns = message.answer if isinstance(message, LedgerAnswer) else message
         session = getattr(concerns, "session", None)
         if session is None:
