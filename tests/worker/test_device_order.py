@@ -70,6 +70,29 @@ async def ended(pair: Pair) -> tuple[str, str]:
     return found.outcome, found.reason
 
 
+async def say_still(pair: Pair) -> None:
+    head = HEAD | {"sender": "a", "incarnation": 1}
+    pair.benches["b"].worker.take(Still(to="b", **head))  # type: ignore[arg-type]
+    await pair.benches["b"].settle()
+
+
+async def offered_and_played_on(pair: Pair, block: int = 4, *, is_said_still: bool = False) -> None:
+    """Offer it, and have it play a block before the move goes on; between the two its slot may be said to be still."""
+    await pair.open_attempt("path")
+    if is_said_still:
+        await say_still(pair)
+    pair.benches["a"].inputs(block)
+    await pair.benches["a"].rest()
+    pair.acknowledge("a", block)
+
+
+async def goes_on(pair: Pair, *, num_ends: int = 1) -> Ended:
+    """Let a move that is offered go on, and return what the last of so many ends says that it has come to."""
+    pair.start()
+    found: Ended = await pair.hears(Ended, num_ends)
+    return found
+
+
 def latch_of(pair: Pair) -> Latch:
     copy = pair.benches["a"].worker.copies.get("s-1")
     assert copy is not None
@@ -135,8 +158,7 @@ def test_a_destination_that_opens_the_gate_too_early_spoils_no_more_than_its_own
     async def trial(pair: Pair) -> None:
         await pair.open_attempt("path")
         latch_of(pair).open()
-        pair.start()
-        found: Ended = await pair.hears(Ended)
+        found = await goes_on(pair)
         assert found.outcome == "committed"  # what was installed is what was frozen: that is compared all the same
 
     moved(trial)
@@ -243,12 +265,6 @@ def test_where_no_word_comes_that_the_slot_is_still_all_is_pulled_at_the_boundar
     moved(trial, loses=lambda message: isinstance(message, Still))
 
 
-async def say_still(pair: Pair) -> None:
-    head = HEAD | {"sender": "a", "incarnation": 1}
-    pair.benches["b"].worker.take(Still(to="b", **head))  # type: ignore[arg-type]
-    await pair.benches["b"].settle()
-
-
 LIES: dict[str, tuple[Callable[[tuple[int, ...]], tuple[int, ...]], tuple[str, str]]] = {
     "it keeps quiet about what has moved": (lambda moved: (), ("aborted", "engine_wrote")),
     "it speaks of what there is not": (lambda moved: (*moved, 4096), ("aborted", "bad_manifest")),
@@ -274,8 +290,7 @@ def test_a_source_that_lies_about_what_has_come_into_its_slot_installs_nothing_e
     async def trial(pair: Pair) -> None:
         await pair.open_attempt("path")
         await say_still(pair)  # before anything has come into the slot
-        pair.start()
-        found: Ended = await pair.hears(Ended)
+        found = await goes_on(pair)
         assert (found.outcome, found.reason) == expected
         if found.outcome == "aborted":
             assert pair.benches["b"].of(BlockDone) == []
@@ -316,13 +331,8 @@ def test_what_came_early_and_has_moved_since_comes_again_and_where_nobody_says_s
     async def trial(pair: Pair) -> None:
         monkeypatch.setattr(OwnGate, "for_number", noted)
         bring_nothing_ahead(monkeypatch)
-        await pair.open_attempt("path")
-        await say_still(pair)
-        pair.benches["a"].inputs(4)
-        await pair.benches["a"].rest()
-        pair.acknowledge("a", 4)
-        pair.start()
-        found: Ended = await pair.hears(Ended)
+        await offered_and_played_on(pair, is_said_still=True)
+        found = await goes_on(pair)
         assert found.outcome == outcome
         assert parted == [False]  # what comes again counts with the rest
 
@@ -361,12 +371,8 @@ class WritesLate(Aligned):
 
 def test_an_engine_that_writes_what_was_brought_before_the_freeze_is_blamed_itself() -> None:
     async def trial(pair: Pair) -> None:
-        await pair.open_attempt("path")
-        pair.benches["a"].inputs(4)
-        await pair.benches["a"].rest()
-        pair.acknowledge("a", 4)
-        pair.start()
-        found: Ended = await pair.hears(Ended)
+        await offered_and_played_on(pair)
+        found = await goes_on(pair)
         assert (found.outcome, found.reason) == ("aborted", "engine_wrote")
         assert "rebound" in found.detail
         assert pair.benches["b"].of(BlockDone) == []
@@ -401,13 +407,8 @@ def test_a_slot_that_is_said_to_be_still_and_is_not_is_not_installed() -> None:
     """Said while the session is played on: what was pulled then is of another block."""
 
     async def trial(pair: Pair) -> None:
-        await pair.open_attempt("path")
-        await say_still(pair)
-        pair.benches["a"].inputs(4)
-        await pair.benches["a"].rest()
-        pair.acknowledge("a", 4)
-        pair.start()
-        found: Ended = await pair.hears(Ended)
+        await offered_and_played_on(pair, is_said_still=True)
+        found = await goes_on(pair)
         assert (found.outcome, found.reason) == ("aborted", "engine_wrote")
         assert pair.benches["b"].of(BlockDone) == []
 
@@ -434,14 +435,10 @@ def test_an_engine_that_writes_after_it_has_come_to_rest_is_blamed_and_then_move
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def moves(pair: Pair, block: int) -> tuple[str, str]:
-        await pair.open_attempt("path")
-        pair.benches["a"].inputs(block)
-        await pair.benches["a"].rest()
-        pair.acknowledge("a", block)
+        await offered_and_played_on(pair, block)
         if not pair.benches["a"].of(Still):
             await say_still(pair)  # as the source will, and is heard before its engine is asked for its state
-        pair.start()
-        found: Ended = await pair.hears(Ended, 2 if block == 4 else 1)
+        found = await goes_on(pair, num_ends=2 if block == 4 else 1)
         return found.outcome, found.reason
 
     async def trial(pair: Pair) -> None:
