@@ -16,8 +16,9 @@ from contextlib import suppress
 from functools import partial
 
 from worldmove.errors import TransportError
-from worldmove.move.arrival import Arrival, arrival_in, is_prompt
+from worldmove.move.arrival import Arrival
 from worldmove.move.attempt import Attempt, Brought, GaveUpError, Prove
+from worldmove.move.copying import copying_in, is_prompt
 from worldmove.move.device_path import open_window
 from worldmove.move.messages import Boundary, Offer
 from worldmove.move.protocol import DestinationEvent
@@ -71,9 +72,9 @@ class Bringing:
         self._has_begun = False
         self._frozen: tuple[Manifest, Placement] | None = None
         """What the boundary has told, and where it lies."""
-        self._open = partial(arrival_in, self._slot.arena, self._channel, number_of(offer.nonce))
+        self._number = number_of(offer.nonce)
         self._is_prompt = is_prompt(self._slot.arena, self._channel)
-        self._arrival = self._open() if self._is_prompt and rounds is None else None
+        self._arrival = self._opened() if self._is_prompt and rounds is None else None
 
     def still(self) -> None:
         """The source's slot is written no more."""
@@ -107,7 +108,7 @@ class Bringing:
                 await self._land(await self._wanted(manifest, placement, boundary))
             return await self._installed(manifest, boundary.block)
         wanted = await self._wanted(manifest, placement, boundary)
-        arrival = self._arrival = self._arrival or self._open()  # after what was held has been moved in the slot
+        arrival = self._arrival = self._arrival or self._opened()  # after what was held has been moved in the slot
         return await self._arrived(arrival, wanted, manifest, placement, boundary.block)
 
     def abandon(self) -> None:
@@ -125,7 +126,7 @@ class Bringing:
         manifest, placement = self._frozen
         try:
             async with asyncio.timeout(AGAIN_S):
-                again = self._arrival = self._open()
+                again = self._arrival = self._opened()
                 await again.start(extents(manifest, placement))
                 await again.landed(AGAIN_S)
                 capture = await self._attempt.host.blocking(partial(landed, manifest, placement, self._slot.arena))
@@ -152,6 +153,9 @@ class Bringing:
                 with self._attempt.times.phase("verify"):
                     return capture, await proving
         return await self._installed(manifest, block)
+
+    def _opened(self) -> Arrival:
+        return Arrival(copying_in(self._slot.arena, self._channel, self._number))
 
     async def _landed_by(self, arrival: Arrival) -> None:
         with self._attempt.times.phase("land"):

@@ -1,7 +1,7 @@
 """The destination of a move without a server: pulls, installs and verifies. In a process of its own."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -9,8 +9,8 @@ from multiprocessing.connection import Connection
 
 from worldmove.cli.benches.copies import copy_ms
 from worldmove.cli.benches.direct_end import NEAR, STILL, Asked, Clock, End, proof_of, serving
-from worldmove.cli.benches.path_here import Early
 from worldmove.errors import WorldMoveError
+from worldmove.move.copying import Copying
 from worldmove.state.digest import Pass
 from worldmove.state.extent import Extent
 from worldmove.state.kits import kit_of
@@ -43,10 +43,12 @@ def _flat_copy_ms(end: End, num_bytes: int) -> float:
     took_ms = 0.0
     for _ in range(2):
         begin = time.perf_counter()
-        landed = end.path.start_pull([Extent(offset=0, length=num_bytes)], end.arena)
-        if landed is None:
+        copying = end.path.copying(end.arena)
+        if copying is None:
             return copy_ms(num_bytes, kit_of(end.engine.spec.device))
-        landed()
+        copying.start([Extent(offset=0, length=num_bytes)])
+        copying.wait()
+        copying.close()
         took_ms = (time.perf_counter() - begin) * 1000
     return took_ms
 
@@ -76,20 +78,27 @@ def _offered(end: End) -> Offered:
     return Offered(nonce=nonce, digest=digest, preview=preview, rehearsal=rehearsal, early=early)
 
 
+def _go_through(end: End, offered: Offered, copying: Copying | None) -> None:
+    """The freeze is near: go once through what comes then, lay out what may come early, and say so."""
+    if offered.rehearsal is not None:
+        practise(end.engine, offered.rehearsal)
+    end.path.look_ahead()
+    if copying is not None and offered.early:
+        copying.make_ready(offered.early)
+    end.peer.send("ready")
+
+
 def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> int:
     """Move once: rehearse, pull, build, install, verify; return the bytes. Raises WorldMoveError at a difference."""
     offered = _offered(end)
-    told, early, begin_early = end.peer.recv(), None, None
+    copying, told = end.path.copying(end.arena, offered.nonce), end.peer.recv()
     if told == NEAR:
-        if offered.rehearsal is not None:
-            practise(end.engine, offered.rehearsal)
-        end.path.look_ahead()
-        begin_early = end.path.ready_early(offered.early, end.arena, offered.nonce) if offered.early else None
-        end.peer.send("ready")
+        _go_through(end, offered, copying)
         told = end.peer.recv()
     if told == STILL:
-        early = None if begin_early is None else begin_early()
-        clock.mark("begun")
+        if copying is not None:
+            copying.begin()
+            clock.mark("begun")
         told = end.peer.recv()
     clock.mark("told")
     *said, moved = told
@@ -98,9 +107,9 @@ def _take(end: End, beside: ThreadPoolExecutor, number: int, clock: Clock) -> in
         check_placement(manifest, placement, end.arena.size)
     clock.mark("read")
     wanted = extents(manifest, placement)
-    if early is not None and offered.preview is not None:
+    if copying is not None and copying.has_begun and offered.preview is not None:
         wanted = offered.preview.rest(manifest, placement, moved)
-    arrival = Arrival(end, beside, wanted, offered.nonce, early, clock)
+    arrival = Arrival(end, beside, wanted, copying, clock)
     built = tree_in(end.engine, manifest, placement, end.arena, offered.rehearsal)
     clock.mark("built")
     if not (arrival.is_started and installs_ahead(end.engine, built)):
@@ -127,29 +136,30 @@ class Arrival:
     """
 
     def __init__(
-        self,
-        end: End,
-        beside: ThreadPoolExecutor,
-        wanted: Sequence[Extent],
-        nonce: bytes,
-        early: Early | None,
-        clock: Clock,
+        self, end: End, beside: ThreadPoolExecutor, wanted: Sequence[Extent], copying: Copying | None, clock: Clock
     ) -> None:
-        """``early``: begins the rest of what has begun before; None where nothing has."""
+        """``copying``: None where the path starts nothing at once. What it has begun is not wanted any more."""
         self._end = end
+        self._wanted = wanted
+        self._copying = copying
         self._clock = clock
-        started = end.path.start_pull(wanted, end.arena, nonce) if early is None else early(wanted)
-        if early is None:
+        if copying is not None:
+            copying.start(wanted)
+        if copying is None or not copying.has_begun:
             clock.mark("begun")
-        self.is_started = started is not None
+        self.is_started = copying is not None
         """What the device is asked to begin comes after it."""
-        self._bringing = beside.submit(self._bring, started or partial(end.path.pull, wanted, end.arena))
+        self._bringing = beside.submit(self._bring)
 
     def landed(self) -> None:
         """Return when every byte is there. Raises TransportError."""
         self._bringing.result()
 
-    def _bring(self, wait: Callable[[], None]) -> None:
-        wait()
+    def _bring(self) -> None:
+        if self._copying is None:
+            self._end.path.pull(self._wanted, self._end.arena)
+        else:
+            self._copying.wait()
+            self._copying.close()
         self._clock.mark("landed")
         self._end.peer.send("landed")

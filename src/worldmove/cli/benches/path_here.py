@@ -10,18 +10,17 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from worldmove.errors import TransportError
-from worldmove.move.device_path import DeviceWriteWindow, export_slot, open_window
+from worldmove.move.copying import Copying, copying_in, is_prompt
+from worldmove.move.device_path import export_slot, open_window
 from worldmove.state.arena import AnyArena
 from worldmove.state.extent import Extent
-from worldmove.state.gate import early_number, number_of
-from worldmove.state.memory import MemoryKit, PendingCopy
+from worldmove.state.gate import number_of
+from worldmove.state.memory import MemoryKit
 from worldmove.transport.base import Channel, PromptChannel, Transport
 from worldmove.transport.tcp import TcpConfig
 from worldmove.worker.transports import LocalTransports
 
 T = TypeVar("T")
-Early = Callable[[Sequence[Extent]], Callable[[], None] | None]
-"""Is given what else is to come, and returns what waits for all of it."""
 
 
 class PathHere:
@@ -65,28 +64,14 @@ class PathHere:
         self._do(window.fill(self._channel, extents))
         window.close()
 
-    def start_pull(
-        self, extents: Sequence[Extent], arena: AnyArena, nonce: bytes | None = None
-    ) -> Callable[[], None] | None:
-        """Begin to bring extents into a slot, through a window through which nothing more comes; return what waits.
+    def copying(self, arena: AnyArena, nonce: bytes | None = None) -> Copying | None:
+        """Open a slot's window for copies that start at once; None where the path starts none. Raises TransportError.
 
-        ``nonce``: of the attempt in which the source's gate is to say that all was read. None where the path cannot
-        begin without waiting. Raises TransportError.
+        ``nonce``: of the attempt in which the source's gate is to say that all was read.
         """
-        early = self.ready_early((), arena, nonce)
-        return None if early is None else early()(extents)
-
-    def ready_early(
-        self, extents: Sequence[Extent], arena: AnyArena, nonce: bytes | None = None
-    ) -> Callable[[], Early] | None:
-        """Make ready to bring extents that may not be all; return what begins that, and returns what begins the rest.
-
-        None where the path cannot begin without waiting. Raises TransportError.
-        """
-        channel, window = self._channel, open_window(arena)
-        if not isinstance(channel, PromptChannel) or not isinstance(window, DeviceWriteWindow):
+        if not is_prompt(arena, self._channel):
             return None
-        return _Arrival(channel, window, None if nonce is None else number_of(nonce)).ready(extents)
+        return copying_in(arena, self._channel, None if nonce is None else number_of(nonce))
 
     def look_ahead(self) -> None:
         """Let the device find its ways to the other slot. Raises TransportError."""
@@ -101,37 +86,6 @@ class PathHere:
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-
-class _Arrival:
-    """Copies through one window, as ``move.arrival`` has them."""
-
-    def __init__(self, channel: PromptChannel, window: DeviceWriteWindow, number: int | None) -> None:
-        self._channel = channel
-        self._window = window
-        self._number = number
-
-    def ready(self, extents: Sequence[Extent]) -> Callable[[], Early]:
-        start = self._window.ready(self._channel, extents) if extents else None
-
-        def begin() -> Early:
-            if start is not None:
-                start()
-            if self._number is not None:
-                self._channel.tell_read(early_number(self._number))
-            return self._rest
-
-        return begin
-
-    def _rest(self, extents: Sequence[Extent]) -> Callable[[], None] | None:
-        started = self._window.start(self._channel, extents)
-        if self._number is not None:
-            self._channel.tell_read(self._number)
-        return None if started is None else lambda: self._landed(started)
-
-    def _landed(self, started: PendingCopy) -> None:
-        started.wait()
-        self._window.close()
 
 
 async def inline(function: Callable[[], T], /) -> T:
