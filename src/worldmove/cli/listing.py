@@ -1,13 +1,63 @@
 """``workers``, ``sessions``, ``moves``: what there is."""
 
+from collections.abc import Mapping
+
 import typer
 
 from worldmove.cli.client import Client
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import ExitCode, epilog
 from worldmove.cli.options import DEFAULT_SERVER, Json, Server
+from worldmove.cli.output import Output
 
 HELP = epilog(ExitCode.DONE, ExitCode.USAGE, ExitCode.UNREACHABLE)
+
+WORKERS = {
+    "WORKER": "worker",
+    "STATE": "state",
+    "PID": "pid",
+    "SESSIONS": "num_sessions",
+    "SLOTS": "slots",
+    "FREE": "slots_free",
+    "QUARANTINED": "slots_quarantined",
+}
+"""Columns of a table: what stands above each, and what of a row is in it."""
+SESSIONS = {
+    "SESSION": "session",
+    "STATE": "state",
+    "WORKER": "worker",
+    "EPOCH": "epoch",
+    "BLOCK": "next_block",
+    "WATCHERS": "num_watchers",
+    "SEED": "seed",
+    "SIZE(bytes)": "num_bytes",
+    "KEEPER": "keeper",
+    "STALLED(ms)": "stalled_ms",
+    "RESTS": "resting",
+}
+MOVES = {
+    "ATTEMPT": "attempt",
+    "SESSION": "session",
+    "FROM": "from",
+    "TO": "to",
+    "OUTCOME": "outcome",
+    "REASON": "reason",
+    "PAUSE(ms)": "pause_ms",
+    "GAP(ms)": "gap_ms",
+    "TRIES": "tries",
+    "STARTED": "started_at",
+}
+FAILOVERS = {
+    "SESSION": "session",
+    "GONE": "gone",
+    "WORKER": "worker",
+    "OUTCOME": "outcome",
+    "TOOK(ms)": "took_ms",
+    "REPLAYED": "num_replayed",
+    "COMPARED": "num_compared",
+    "BLOCK": "next_block",
+    "STARTED": "started_at",
+}
 
 
 def add(app: typer.Typer) -> None:
@@ -25,13 +75,7 @@ def workers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json:
     worldmove workers
     worldmove workers --json
     """
-    output = output_of(context, as_json=as_json)
-    answer = Client(server).get("workers")
-    output.document("workers", answer)
-    rows = answer["workers"]
-    header = ("WORKER", "STATE", "PID", "SESSIONS", "SLOTS", "FREE", "QUARANTINED")
-    keys = ("worker", "state", "pid", "num_sessions", "slots", "slots_free", "slots_quarantined")
-    output.table(header, [[row[key] for key in keys] for row in rows], nothing="No workers.")
+    _list("workers", WORKERS, output_of(context, as_json=as_json), server, nothing="No workers.")
 
 
 def sessions(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
@@ -41,25 +85,8 @@ def sessions(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json
     worldmove sessions
     worldmove sessions --json
     """
-    output = output_of(context, as_json=as_json)
-    answer = Client(server).get("sessions")
-    output.document("sessions", answer)
-    header = (
-        "SESSION",
-        "STATE",
-        "WORKER",
-        "EPOCH",
-        "BLOCK",
-        "WATCHERS",
-        "SEED",
-        "SIZE(bytes)",
-        "KEEPER",
-        "STALLED(ms)",
-        "RESTS",
-    )
-    keys = ("session", "state", "worker", "epoch", "next_block", "num_watchers", "seed", "num_bytes", "keeper")
-    rows = [[row[key] for key in (*keys, "stalled_ms", "resting")] for row in answer["sessions"]]
-    output.table(header, rows, nothing="No sessions. Try: worldmove open")
+    nothing = "No sessions. Try: worldmove open"
+    _list("sessions", SESSIONS, output_of(context, as_json=as_json), server, nothing=nothing)
 
 
 def moves(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
@@ -69,13 +96,8 @@ def moves(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: J
     worldmove moves
     worldmove moves --json
     """
-    output = output_of(context, as_json=as_json)
-    answer = Client(server).get("moves")
-    output.document("moves", answer)
-    header = ("ATTEMPT", "SESSION", "FROM", "TO", "OUTCOME", "REASON", "PAUSE(ms)", "GAP(ms)", "TRIES", "STARTED")
-    keys = ("attempt", "session", "from", "to", "outcome", "reason", "pause_ms", "gap_ms", "tries", "started_at")
-    rows = [[row[key] for key in keys] for row in answer["moves"]]
-    output.table(header, rows, nothing="No moves yet. Try: worldmove move SESSION --to WORKER")
+    nothing = "No moves yet. Try: worldmove move SESSION --to WORKER"
+    _list("moves", MOVES, output_of(context, as_json=as_json), server, nothing=nothing)
 
 
 def failovers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
@@ -85,10 +107,12 @@ def failovers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_jso
     worldmove failovers
     worldmove failovers --json
     """
-    output = output_of(context, as_json=as_json)
-    answer = Client(server).get("failovers")
-    output.document("failovers", answer)
-    header = ("SESSION", "GONE", "WORKER", "OUTCOME", "TOOK(ms)", "REPLAYED", "COMPARED", "BLOCK", "STARTED")
-    keys = ("session", "gone", "worker", "outcome", "took_ms", "num_replayed", "num_compared", "next_block")
-    rows = [[row[key] for key in (*keys, "started_at")] for row in answer["failovers"]]
-    output.table(header, rows, nothing="No failovers.")
+    _list("failovers", FAILOVERS, output_of(context, as_json=as_json), server, nothing="No failovers.")
+
+
+def _list(what: str, columns: Mapping[str, str], output: Output, server: str, *, nothing: str) -> None:
+    """Say what the server has of something: as it answers, or as a table with these columns."""
+    answer = Client(server).get(what)
+    output.document(what, answer)
+    rows = [[row[key] for key in columns.values()] for row in answer[what]]
+    output.table(tuple(columns), rows, nothing=nothing)

@@ -11,10 +11,11 @@ from typing import Any
 from worldmove.move.beside import Beside
 from worldmove.move.host import Host
 from worldmove.move.inquiry import Inquiry
-from worldmove.move.messages import CONTROLLER, Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Gone, Prepare, Start
+from worldmove.move.messages import Abandon, AnyMoveMessage, Begin, Cancel, Fetched, Prepare, Start
 from worldmove.move.patience import STILL_S
 from worldmove.move.phase_log import PhaseLog
 from worldmove.move.protocol import SourceEffect, SourceEvent, SourcePhase, source_step
+from worldmove.move.reply import gone
 from worldmove.move.source_copy import SourceCopy
 from worldmove.move.source_inbox import Hint, Passed, Refused, SourceInbox, TakenOver
 from worldmove.move.undertaking import Undertaking
@@ -216,18 +217,7 @@ class Source:
 
     def _say_gone(self) -> None:
         """The ledger names this worker as the owner, and this copy cannot play on from there."""
-        epoch = self._inquiry.row_epoch
-        self._host.post(
-            Gone(
-                to=CONTROLLER,
-                sender=self._host.worker,
-                incarnation=self._host.incarnation,
-                session=self.session,
-                attempt="-",
-                epoch=epoch,
-                owned_epoch=epoch,
-            )
-        )
+        self._host.post(gone(self._host, self.session, self._inquiry.row_epoch))
 
     async def _replay(self) -> SourceEvent:
         self._waits_for_failover = False

@@ -20,8 +20,7 @@ from worldmove.serve.live_config import Start
 from worldmove.serve.play_messages import EngineInfo, Error, Lost, Pong, Resting
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.recover import Recovery
-from worldmove.serve.wording import hello, workers_now
-from worldmove.state.environment import NO_FIELDS
+from worldmove.serve.wording import environment_of, hello, workers_now
 from worldmove.transport.link_speed import rate_of_link
 
 
@@ -256,5 +255,4 @@ def whither(workers: Sequence[WorkerView], owner: str) -> str:
         raise UserError(
             "There is no other worker to move to; start the server with --workers 2.", code="no_worker", status=409
         )
-    here = next((view.environment for view in workers if view.name == owner), NO_FIELDS)
-    return max(alike(others, here) or others, key=lambda view: view.slots_free).name
+    return max(alike(others, environment_of(owner, workers)) or others, key=lambda view: view.slots_free).name

@@ -20,7 +20,7 @@ from worldmove.serve.recover import Recovery
 from worldmove.serve.results import failover_of
 from worldmove.serve.resuming import Resuming
 from worldmove.serve.tellings import Tellings
-from worldmove.serve.wording import owner_now, record_header
+from worldmove.serve.wording import environment_of, owner_now, record_header
 from worldmove.worker.messages import BlockDone, Change, CheckDone, Failed, Followed, Left, Opened, Replayed, StateDone
 
 log = structlog.get_logger()
@@ -172,8 +172,7 @@ class Gateway(Lives):
 
     def _opened(self, live: Live, worker: str, opened: Opened) -> None:
         live.take(worker, opened)
-        environment = next((view.environment for view in self.fleet.workers() if view.name == worker), {})
-        live.journal.begin(record_header(live, opened, environment))
+        live.journal.begin(record_header(live, opened, environment_of(worker, self.fleet.workers())))
 
     def _resuming(self, session: str) -> Resuming | None:
         live = self.lives.get(session)

@@ -13,6 +13,7 @@ from worldmove.serve.gateway import Gateway
 from worldmove.serve.live import Live
 from worldmove.serve.live_config import Start
 from worldmove.serve.spool import Spool
+from worldmove.serve.wording import environment_of
 from worldmove.state.checked_frame import MAX_HEADER_BYTES
 from worldmove.state.manifest import MAX_MANIFEST_BYTES
 from worldmove.state.saved import SavedHeader, pack_header, read_header
@@ -89,7 +90,6 @@ class Records:
     def _header(self, live: Live, saved: Saved) -> SavedHeader:
         number, down = live.sequencer.position(saved.block)
         worker = self._owner(live.name)
-        environment = next((view.environment for view in self._fleet.workers() if view.name == worker), {})
         return SavedHeader(
             worldmove=__version__,
             engine=live.config.engine or f"{live.spec.name}:{live.spec.preset}",
@@ -101,7 +101,7 @@ class Records:
             block=saved.block,
             number=number,
             down=down,
-            environment=dict(environment),
+            environment=dict(environment_of(worker, self._fleet.workers())),
             state_digest=saved.state_digest,
             manifest_sha256=saved.manifest_sha256,
             manifest_bytes=saved.manifest_bytes,

@@ -9,6 +9,7 @@ from worldmove.fleet.views import WorkerView
 from worldmove.serve.live import Live
 from worldmove.serve.play_messages import EngineInfo, Hello, OwnerInfo, OwnerNow, WorkerInfo, Workers
 from worldmove.serve.record_entries import RecordHeader
+from worldmove.state.environment import NO_FIELDS
 from worldmove.worker.messages import Opened
 
 
@@ -30,6 +31,11 @@ def engine_info(spec: EngineSpec, memory_blocks: int | None) -> EngineInfo:
 def pid_of(worker: str, workers: Sequence[WorkerView]) -> int | None:
     """Return a worker's process id, None for one that is not known."""
     return next((view.pid for view in workers if view.name == worker), None)
+
+
+def environment_of(worker: str, workers: Sequence[WorkerView]) -> Mapping[str, str]:
+    """Return what decides the bytes of a worker's blocks; nothing for one that is not known."""
+    return next((view.environment for view in workers if view.name == worker), NO_FIELDS)
 
 
 def hello(

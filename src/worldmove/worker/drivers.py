@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from worldmove.move.destination import Destination
 from worldmove.move.host import Host
-from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Declined, Gone, MoveMessage, Offer, Prepare, Start
+from worldmove.move.messages import Abandon, AnyMoveMessage, Cancel, Declined, MoveMessage, Offer, Prepare, Start
 from worldmove.move.protocol import DestinationPhase, SourcePhase
-from worldmove.move.reply import reply
+from worldmove.move.reply import gone, reply
 from worldmove.move.source import Refused, Source, TakenOver
 from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
@@ -175,17 +175,7 @@ class Drivers:
 
     def _say_gone(self, session: str, epoch: int) -> None:
         """The ledger names this worker as the owner in ``epoch``, and it holds no copy."""
-        self._host.post(
-            Gone(
-                to="controller",
-                sender=self._host.worker,
-                incarnation=self._host.incarnation,
-                session=session,
-                attempt="-",
-                epoch=epoch,
-                owned_epoch=epoch,
-            )
-        )
+        self._host.post(gone(self._host, session, epoch))
 
     def _begin(self, offer: Offer) -> None:
         destination = Destination(host=self._host, slots=self._copies, offer=offer)
