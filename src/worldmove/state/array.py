@@ -34,16 +34,26 @@ _TENSOR_FAULTS: tuple[tuple[Callable[[torch.Tensor], Any], str], ...] = (
 
 
 class _Raw:
-    """Bytes at an address, for numpy to read; keeps their owners alive as long as an array shows them."""
+    """Bytes at an address, for numpy; keeps their owners alive as long as an array shows them."""
 
-    def __init__(self, address: int, num_bytes: int, owners: object) -> None:
-        self.__array_interface__ = {"data": (address, True), "shape": (num_bytes,), "typestr": "|u1", "version": 3}
+    def __init__(self, address: int, num_bytes: int, owners: object, *, read_only: bool) -> None:
+        self.__array_interface__ = {
+            "data": (address, read_only),
+            "shape": (num_bytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
         self.owners = owners
 
 
 def raw_memory(address: int, num_bytes: int, owners: object) -> Memory:
     """Return the bytes at an address, not copied and not writable. ``owners`` are kept alive with the result."""
-    return np.asarray(_Raw(address, num_bytes, owners))
+    return np.asarray(_Raw(address, num_bytes, owners, read_only=True))
+
+
+def writable_memory(address: int, num_bytes: int, owners: object) -> Memory:
+    """Return the bytes at an address, not copied, to be written. ``owners`` are kept alive with the result."""
+    return np.asarray(_Raw(address, num_bytes, owners, read_only=False))
 
 
 def check_tensor(path: str, tensor: torch.Tensor, kit: MemoryKit | None = None) -> str:

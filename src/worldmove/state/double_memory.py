@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from worldmove.errors import ArenaFull, NoMemory, TransportError
+from worldmove.state.array import writable_memory
 from worldmove.state.memory import Behind, DeviceMemory, HostBytes, Part, Word
 from worldmove.state.standing import Standing
 
@@ -108,22 +109,9 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
-class _Writable:
-    """Bytes at an address, for numpy to write."""
-
-    def __init__(self, part: Part, owner: object) -> None:
-        self.__array_interface__ = {
-            "data": (part.address, False),
-            "shape": (part.length,),
-            "typestr": "|u1",
-            "version": 3,
-        }
-        self.owner = owner
-
-
 def writable(part: Part, owner: object = None) -> HostBytes:
-    """Return the bytes of a part, for numpy to write."""
-    return np.asarray(_Writable(part, owner))
+    """Return the bytes of a part, to be written."""
+    return writable_memory(part.address, part.length, owner)
 
 
 def _memory_file(num_bytes: int) -> tuple[int, mmap.mmap]:
