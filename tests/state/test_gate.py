@@ -18,7 +18,6 @@ from worldmove.state.digest import Pass, Xxh3Digester
 from worldmove.state.gate import Gate, Latch, OwnGate, number_of, opened_gate
 from worldmove.state.kit_double import DoubleKit
 from worldmove.state.memory import Part, PendingCopy, Word
-from worldmove.state.standing import Standing
 from worldmove.units import PAGE_BYTES
 
 NONCE = bytes(range(32))
@@ -172,53 +171,3 @@ def test_a_gate_that_is_dropped_is_unpinned_before_its_page_goes(
         gc.collect()
         os.close(descriptor)
         assert pinned == {}
-
-
-def test_a_gate_that_only_what_stood_behind_it_holds_is_unpinned_before_another_is_waited_for(
-    kit: DoubleKit, gate: OwnGate
-) -> None:
-    tensor, number = torch.zeros(1 << 18), number_of(NONCE)
-    dropped = OwnGate(kit)
-    descriptor, opened = dropped.fd, dropped.for_number(number)
-    first = passed(kit, tensor, opened)
-    opened.open()
-    first.joined()
-    del dropped, opened, first
-    latch = gate.for_number(number)
-    second = passed(kit, tensor, latch)
-    assert not latch.is_open()
-    latch.open()
-    second.joined()
-    os.close(descriptor)
-
-
-class Unpins(Latch):
-    """Makes a call, as it goes, that waits for all work of a device."""
-
-    def __init__(self, gate: Gate, standing: Standing) -> None:
-        super().__init__(gate, number_of(NONCE))
-        self.standing = standing
-
-    def __del__(self) -> None:
-        with self.standing.none():
-            pass
-
-
-@pytest.mark.parametrize("calls", ["add", "none"])
-def test_what_goes_with_the_last_that_stood_behind_a_word_may_call_in_turn(gate: OwnGate, calls: str) -> None:
-    standing = Standing()
-    for _ in range(2):
-        standing.add(Unpins(gate, standing))
-
-    def call() -> None:
-        if calls == "none":
-            with standing.none():
-                pass
-        else:
-            gate.say(number_of(NONCE))
-            standing.add(gate.for_number(number_of(NONCE)))
-
-    caller = threading.Thread(target=call, daemon=True)
-    caller.start()
-    caller.join(10.0)
-    assert not caller.is_alive()

@@ -88,9 +88,8 @@ class DoubleMemory:
 
     def _wait_behind(self, behind: Behind) -> None:
         """It is asked for something that stands behind a word."""
-        self._waited = [other for other in self._waited if not other.is_open()]  # before: see ``Standing``
         self.standing.add(behind)
-        self._waited.append(behind)
+        self._waited = [*(other for other in self._waited if not other.is_open()), behind]
 
     def _wait_for_all(self) -> None:
         """Wait as a device does, until all that it was asked for is done."""

@@ -22,9 +22,8 @@ class Standing:
 
     def add(self, behind: Behind) -> None:
         """Note what is about to stand behind a word; given up at once while such a call is under way."""
-        self._forget_open()
         with self._lock:
-            self._behind.append(behind)
+            self._behind = [*(other for other in self._behind if not other.is_open()), behind]
             if self._num_calls:
                 behind.give_up()
 
@@ -33,20 +32,11 @@ class Standing:
         """Let nothing stand behind a word inside."""
         with self._lock:
             self._num_calls += 1
-            standing, self._behind = self._behind, []
-            for behind in standing:
+            for behind in self._behind:
                 behind.give_up()
+            self._behind = []
         try:
             yield
         finally:
             with self._lock:
                 self._num_calls -= 1
-
-    def _forget_open(self) -> None:
-        """Forget what stands behind a word no more: before another does, and not under the lock.
-
-        It may be the last to hold a gate, which is unpinned as it goes: a call that waits for all work of a device.
-        """
-        with self._lock:
-            before, self._behind = self._behind, [other for other in self._behind if not other.is_open()]
-        del before
