@@ -17,6 +17,7 @@ from worldmove.state.kits import kit_of
 class Status(IntEnum):
     CUDA_SUCCESS = 0
     CUDA_ERROR_OUT_OF_MEMORY = 2
+    CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712
 
 
 class Driver(ModuleType):
@@ -46,6 +47,8 @@ class Driver(ModuleType):
                 return Status.CUDA_SUCCESS, self.contexts.pop()
             self.calls.append((self.contexts[-1], name, *arguments))
             answer = self.answers.get(name)
+            if isinstance(answer, list):
+                answer = answer.pop(0) if answer else None
             if isinstance(answer, Status | Exception):
                 if isinstance(answer, Exception):
                     raise answer
@@ -101,6 +104,19 @@ def test_host_memory_is_registered_for_every_context_of_the_process_and_given_ba
     ours.unregister(1, 8192)
     made = [call for call in fake.calls if call[1].startswith("cuMem")]
     assert made == [(101, "cuMemHostRegister", 8192, 100, 3), (101, "cuMemHostUnregister", 8192)]
+
+
+def test_host_memory_that_has_come_to_lie_where_some_was_registered_and_dropped_takes_its_place(
+    fake: Driver, ours: Any
+) -> None:
+    fake.answers["cuMemHostRegister"] = [Status.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED]
+    ours.register(1, 8192, 100)
+    names = ["cuMemHostRegister", "cuMemHostUnregister", "cuMemHostRegister"]
+    assert [name for _, name, *_ in fake.calls if name in names] == names
+    fake.answers["cuMemHostRegister"] = [Status.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED] * 2
+    with pytest.raises(TransportError, match="ALREADY_REGISTERED"):
+        ours.register(1, 8192, 100)
+    assert fake.contexts == [7]
 
 
 def test_a_word_of_registered_memory_is_written_and_waited_for_in_a_streams_order(fake: Driver, ours: Any) -> None:

@@ -1,11 +1,10 @@
 """A gate: what waits for it waits until another process, or this host, has opened it in this very attempt."""
 
-import gc
 import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from worldmove.state.capture import capture
 from worldmove.state.digest import Pass, Xxh3Digester
 from worldmove.state.gate import Gate, Latch, OwnGate, number_of, opened_gate
 from worldmove.state.kit_double import DoubleKit
-from worldmove.state.memory import Part, PendingCopy, Word
+from worldmove.state.memory import PendingCopy, Word
 from worldmove.units import PAGE_BYTES
 
 NONCE = bytes(range(32))
@@ -145,29 +144,3 @@ def plain_page() -> int:
     descriptor = os.memfd_create("plain")
     os.ftruncate(descriptor, PAGE_BYTES)
     return descriptor
-
-
-def test_a_gate_that_is_dropped_is_unpinned_before_its_page_goes(
-    kit: DoubleKit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Memory that goes while a driver has it pinned is never to be pinned again: what comes to lie there is refused."""
-    pinned: dict[int, None] = {}
-
-    def pin(part: Part) -> Callable[[], None]:
-        assert part.address not in pinned
-        pinned[part.address] = None
-
-        def unpin() -> None:
-            del pinned[part.address]
-
-        return unpin
-
-    monkeypatch.setattr(kit, "pin", pin)
-    for _ in range(3):
-        gate = OwnGate(kit)
-        assert len(pinned) == 1
-        descriptor = gate.fd
-        del gate
-        gc.collect()
-        os.close(descriptor)
-        assert pinned == {}

@@ -21,6 +21,10 @@ _EQUAL = 1  # CU_STREAM_WAIT_VALUE_EQ
 _LAZY_PEER_ACCESS = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
 
+ALREADY_REGISTERED = 712
+"""CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED."""
+
+
 class DriverError(TransportError):
     """The driver refused a call. ``status`` is its number."""
 
@@ -119,9 +123,18 @@ def copy_lines(device: int, lines: Lines, destination: int, stream: int) -> None
 
 
 def register(device: int, address: int, num_bytes: int) -> None:
-    """Fix host memory where it lies, for the device to read and write by itself. Raises DriverError."""
+    """Fix host memory where it lies, for the device to read and write by itself. Raises DriverError.
+
+    Where some is noted there already, that is of pages that are gone, and were never said to be: it makes way.
+    """
     with InContext(device):
-        call(driver.cuMemHostRegister, address, num_bytes, _PORTABLE | _MAPPED)
+        try:
+            call(driver.cuMemHostRegister, address, num_bytes, _PORTABLE | _MAPPED)
+        except DriverError as error:
+            if error.status != ALREADY_REGISTERED:
+                raise
+            call(driver.cuMemHostUnregister, address)
+            call(driver.cuMemHostRegister, address, num_bytes, _PORTABLE | _MAPPED)
 
 
 def unregister(device: int, address: int) -> None:

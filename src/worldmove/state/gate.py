@@ -13,7 +13,6 @@ import hashlib
 import mmap
 import os
 import time
-import weakref
 
 import numpy as np
 
@@ -48,9 +47,7 @@ class Gate:
         self._words = np.frombuffer(mapping, dtype="<u4")
         self._address = int(self._words.ctypes.data)
         self._kit = kit
-        # Also where it is dropped: memory that goes while it is pinned is never to be pinned again.
-        self._unpin = weakref.finalize(self, kit.pin(Part(self._address, PAGE_BYTES)))
-        self._unpin.atexit = False
+        self._unpin = kit.pin(Part(self._address, PAGE_BYTES))
 
     def for_number(self, number: int, *, is_parted: bool = False) -> "Latch":
         """Return the gate as it is in one attempt. ``is_parted``: a part is brought early, and counts by itself."""
@@ -74,7 +71,8 @@ class Gate:
 
     def release(self) -> None:
         """Unpin it. Nothing may wait for it, or write it, any more. Idempotent. Raises TransportError."""
-        self._unpin()
+        unpin, self._unpin = self._unpin, _nothing
+        unpin()
 
 
 class OwnGate(Gate):
@@ -173,6 +171,10 @@ class Latch:
                 return False
             time.sleep(LOOK_EVERY_S)
         return True
+
+
+def _nothing() -> None:
+    """There is nothing to unpin any more."""
 
 
 def _mapped(descriptor: int) -> mmap.mmap:
