@@ -64,8 +64,8 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--moves", type=int, default=20)
     options.add_argument("--repeats", type=int, default=20)
     options.add_argument("--file-repeats", type=int, default=20)
-    options.add_argument("--live-moves", type=int, default=40)
-    options.add_argument("--live-control", type=float, default=0.5, help="as `bench live --control`")
+    options.add_argument("--live-moves", type=int, default=200)
+    options.add_argument("--live-control", type=float, default=0.2, help="as `bench live --control`")
     options.add_argument("--residents", type=int, default=1)
     options.add_argument("--budget", type=float, default=570.0, help="seconds for all of it")
     return options.parse_args(arguments)
@@ -75,7 +75,8 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
     """Return the steps in order: what is quick and decides first."""
     move = (*WORLDMOVE, "bench", "move", "--json", "-n", str(options.moves), "--repeats", str(options.repeats))
     live: tuple[str, ...] = (*WORLDMOVE, "bench", "live", "--json", "-n", str(options.live_moves))
-    live += ("--control", str(options.live_control), "--residents", str(options.residents))
+    live += ("--control", str(options.live_control), "--residents", str(options.residents), "--segment", "25")
+    live += ("--every", "0", "--check-blocks", "0", "--strategy", "boundary copy", "--replay-s", "130")
     return [
         Step(name="tests", command=(sys.executable, "-m", "pytest", "-q", "-rs", "tests/gpu"), limit_s=300),
         Step(
