@@ -37,10 +37,18 @@ def live(result: Mapping[str, Any]) -> list[str]:
             f"Late blocks: {blocks['moved']['late']} of {blocks['moved']['n']} with moves,",
             f"{blocks['control']['late']} of {blocks['control']['n']} in the control.",
             "" if cost is None else f"A resident's block takes {cost:+.1%} during a move.",
-            f"Beside the moved world {residents['fit_without_checks']} others of this pace fit a worker's period,",
-            f"{residents['fit_with_checks']} with the check blocks. Computed anew on an engine that never moved,",
+            f"Beside the moved world {residents['fit_without_checks']} of this pace fit a worker's",
+            f"period{_checks(found)}.",
+            "Computed anew on an engine that never moved,",
             f"{replay['num_blocks']} blocks, {replay['num_states']} states and {replay['num_moves']} moves are equal:",
             f"{met(replay['equal'])}.",
             "Every goal: met." if not found["misses"] else f"Missed: {'; '.join(found['misses'])}.",
         ),
     ]
+
+
+def _checks(found: Mapping[str, Any]) -> str:
+    """Say how many fit beside the check blocks, of a run that had some."""
+    if not found.get("check_blocks"):
+        return " where nothing is checked"
+    return f", {found['residents']['fit_with_checks']} with {found['check_blocks']} check blocks after each move"

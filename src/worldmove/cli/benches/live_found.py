@@ -73,6 +73,7 @@ class LiveFound:
             "directions": dict(Counter(f"{report['from']} to {report['to']}" for report in self.committed)),
             "every_blocks": run.asked.every,
             "blocks_a_move": self.blocks_a_move,
+            "check_blocks": self.check_blocks,
             "not_moved": [[r["outcome"], r["reason"]] for r in run.reports if r["outcome"] != "committed"],
             "residents": {"n": len(run.residents), **self._capacity(), "cost_of_a_move": self.cost},
             "pause_ms": summary(self._pauses()),
