@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -42,9 +42,13 @@ def test_a_server_that_was_reached_and_has_not_answered_may_still_be_at_it(
     monkeypatch.setattr(Client._object_of, "__defaults__", (0.2,))
     with silent_server() as url:
         client = Client(url)
-        ask = {"get": client.get, "post": partial(client.post, body={}), "delete": client.delete}[verb]
+        asks: dict[str, Callable[[str], object]] = {
+            "get": client.get,
+            "post": partial(client.post, body={}),
+            "delete": client.delete,
+        }
         with pytest.raises(Unanswered, match="may still be at it") as said:
-            ask("sessions")
+            asks[verb]("sessions")
     assert said.value.code == "unanswered"
 
 
