@@ -270,7 +270,12 @@ def test_the_death_of_an_adopted_process_is_told_without_a_status(tmp_path: Path
             assert adopted is not None
             assert hosts.adopt("b", 4, process.pid, "another", lambda message: None, statuses.append) is None
             assert statuses == []
+            await hosts.listen()
+            link = server_link(*await asyncio.open_unix_connection(tmp_path / "server.sock"))
+            link.send(hello_of("a", 4, process.pid))
+            await asyncio.sleep(0.1)
             await hosts.close()  # ends it: it is this server's now
+            link.close()
             assert process.wait(5) == -15
         return statuses
 

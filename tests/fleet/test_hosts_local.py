@@ -3,6 +3,8 @@
 import asyncio
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -132,6 +134,27 @@ def test_a_worker_that_comes_before_anybody_is_let_in_is_heard_then(tmp_path: Pa
 
     assert asyncio.run(run()) == ["w"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_was_adopted_and_has_never_come_is_not_this_servers_to_end(tmp_path: Path) -> None:
+    """A server on a copy of another one's folder finds that one's workers alive."""
+
+    async def run() -> tuple[bool, bool]:
+        config = LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny"), folder=tmp_path, stop_s=0.5)
+        hosts, sleeping = LocalHosts(config), subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        try:
+            birth = birth_of(sleeping.pid)
+            assert birth is not None
+            adopted = hosts.adopt("w", 1, sleeping.pid, birth, lambda message: None, lambda status: None)
+            closing = asyncio.create_task(hosts.close())
+            await asyncio.wait([closing], timeout=2.0)
+            return adopted is not None, sleeping.poll() is None
+        finally:
+            sleeping.kill()
+            sleeping.communicate()
+            await closing
+
+    assert asyncio.run(run()) == (True, True)
 
 
 class Caller:

@@ -90,3 +90,16 @@ def test_where_nobody_answers_no_slot_is_said_to_be_taken() -> None:
         return codes
 
     assert virtual.run(run()) == ["worker_gone", "no_slot"]
+
+
+def test_a_worker_whose_engine_does_not_return_takes_nothing_new_where_others_do() -> None:
+    async def run() -> list[str]:
+        server, chosen = await server_of("a", "b"), list[str]()
+        server.holds("a", copy_of("s", "live"))
+        server.holds("b", copy_of("t", "live"), copy_of("u", "live"))
+        for stalled in ((), ("s",), ("s", "u")):
+            server.workers.is_stalled = stalled.__contains__
+            chosen.append(server.workers.with_most_room().name)
+        return chosen
+
+    assert virtual.run(run()) == ["a", "b", "a"]

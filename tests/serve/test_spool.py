@@ -83,6 +83,14 @@ def test_where_somebody_has_cleaned_up_the_folder_is_made_anew(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_whose_folder_is_cleaned_away_under_it_gives_its_place_back() -> None:
+    spool = Spool(most_files=1)
+    for _ in range(3):
+        with spool.file() as file:
+            shutil.rmtree(file.path.parents[1])
+    spool.close()
+
+
 def test_a_link_that_says_otherwise_is_not_followed(tmp_path: Path) -> None:
     mine, link = tmp_path / "mine", tmp_path / SAVED
     mine.mkdir()

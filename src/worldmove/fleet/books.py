@@ -69,6 +69,7 @@ class Books:
         """Name the gateway, which knows what is shown and which block is next."""
         self._gateway = gateway
         self.desk.attach(gateway)
+        self.workers.is_stalled = gateway.is_stalled
 
     def gateway(self) -> Gateway:
         """Return the gateway. Raises ProtocolError before there is one."""

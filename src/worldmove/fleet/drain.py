@@ -182,7 +182,9 @@ class Drain:
             return False
         for copy in self._worker.copies:
             record = self._books.sessions.find(copy.session)
-            if copy.phase in NEEDED or (copy.phase == KEPT and record is not None and self._is_wanted(record)):
+            if copy.phase in NEEDED and not (copy.phase == "retired" and self._is_kept_elsewhere(copy.session)):
+                return True
+            if copy.phase == KEPT and record is not None and self._is_wanted(record):
                 return True
         return not all(self._goes_on_without(record) for record in self._owned())
 
@@ -201,5 +203,9 @@ class Drain:
         """Whether a session comes to no boundary here, and goes on elsewhere as soon as this worker has ended."""
         if not self._books.gateway().is_stalled(record.name):
             return False
-        kept = self._books.workers.holders(record.name, (KEPT,), answering=True)
+        return self._is_kept_elsewhere(record.name)
+
+    def _is_kept_elsewhere(self, session: str) -> bool:
+        """Whether another worker that answers keeps a snapshot of a session, however old."""
+        kept = self._books.workers.holders(session, (KEPT,), answering=True)
         return any(worker is not self._worker for worker, _ in kept)

@@ -53,6 +53,8 @@ class _Started:
     on_gone: Callable[[int | None], None]
     link: LocalLink
     ready: asyncio.Future[None]
+    has_come: bool = True
+    """Whether it is known to be this server's: it was started by it, or has said hello to it."""
 
 
 class LocalHosts:
@@ -109,6 +111,7 @@ class LocalHosts:
         process = AdoptedProcess(pid, descriptor)
         started = self._keep((worker, incarnation), process, on_message, on_gone)
         started.ready.set_result(None)
+        started.has_come = False
         return process, started.link
 
     async def listen(self) -> None:
@@ -116,8 +119,12 @@ class LocalHosts:
         await self._listen()
 
     async def close(self) -> None:
-        """End what is left: SIGTERM, then SIGKILL; remove the folder. Idempotent."""
-        left = [started.process for started in self._started.values()]
+        """End what is left: SIGTERM, then SIGKILL; remove the folder. Idempotent.
+
+        Not who was adopted and has never come: it may be another server's, whose folder this one's is a copy of, and
+        else it ends by itself without one.
+        """
+        left = [started.process for started in self._started.values() if started.has_come]
         for process in left:
             process.terminate()
         try:
@@ -126,7 +133,10 @@ class LocalHosts:
         except TimeoutError:
             for process in left:
                 process.kill()
-        await asyncio.gather(*self._watches.values())
+        for key, started in self._started.items():
+            if not started.has_come:
+                self._watches[key].cancel()
+        await asyncio.gather(*self._watches.values(), return_exceptions=True)
         self._watches.clear()
         self._door.close()
 
@@ -181,6 +191,7 @@ class LocalHosts:
             connection.send(Shutdown())
             await connection.drain()
             return
+        started.has_come = True
         started.link.join(connection)
         started.on_message(hello)
         if not started.ready.done():

@@ -1,6 +1,7 @@
 """The controller's table of workers: which process each one is, what it last said, and who is proven dead."""
 
 import asyncio
+from collections.abc import Callable
 
 from worldmove.errors import UserError
 from worldmove.fleet.pace import Load, Paces
@@ -16,6 +17,8 @@ class WorkerTable:
         self._records = {name: WorkerRecord(name=name, incarnation=0) for name in names}
         self.paces = Paces()
         self._change = asyncio.Event()
+        self.is_stalled: Callable[[str], bool | None] = lambda session: False
+        """Whether a session's block does not come though its worker answers, as far as whoever waits for it knows."""
 
     def all(self) -> tuple[WorkerRecord, ...]:
         return tuple(self._records.values())
@@ -164,8 +167,15 @@ class WorkerTable:
         return min(self._with_room(), key=lambda record: (record.num_live, -record.slots_free))
 
     def takers(self) -> tuple[WorkerRecord, ...]:
-        """Return the workers that take something new, where they have room: none that is suspected, or leaving."""
-        return tuple(record for record in self.ready() if not record.suspected and not record.leaving)
+        """Return the workers that take something new, where they have room: none that is suspected, or leaving.
+
+        Nor one whose engine does not return, if there are others.
+        """
+        able = tuple(record for record in self.ready() if not record.suspected and not record.leaving)
+        return tuple(record for record in able if not self._plays_stalled(record)) or able
+
+    def _plays_stalled(self, record: WorkerRecord) -> bool:
+        return any(copy.phase == "live" and self.is_stalled(copy.session) for copy in record.copies)
 
     def _with_room(self) -> tuple[WorkerRecord, ...]:
         takers = self.takers()

@@ -207,7 +207,15 @@ class Desk:
                 player.say(Pong(t=t, server_ms=asyncio.get_running_loop().time() * 1000))
 
     def _destination(self, view: SessionView, to: str | None) -> str:
-        return whither(self._fleet.workers(), view.owner) if to is None else self._worker(to)
+        if to is not None:
+            return self._worker(to)
+        workers = self._fleet.workers()
+        return whither([each for each in workers if not self._plays_stalled(each)] or workers, view.owner)
+
+    def _plays_stalled(self, worker: WorkerView) -> bool:
+        """Whether its engine does not return from a step: what else it is asked for waits for that."""
+        stalled_s = self._gateway.stalls.stalled_s
+        return any(copy.phase == "live" and stalled_s(copy.session) is not None for copy in worker.copies)
 
     def _worker(self, name: str) -> str:
         """Return a worker's name. Raises UserError, naming the nearest, for an unknown one."""

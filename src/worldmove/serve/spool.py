@@ -60,7 +60,7 @@ class Spool:
             yield file
         finally:
             if file is not None:
-                shutil.rmtree(file.path.parent)
+                shutil.rmtree(file.path.parent, ignore_errors=True)  # somebody may have cleaned it away
             if file is None or not file.is_sent:
                 self._give_back()
 
