@@ -497,3 +497,13 @@ def test_where_it_cannot_be_told_how_often_a_file_was_written_it_is_written_all_
     ledger = open_ledger(LedgerConfig(path=path))
     assert ledger.kept("worker") == {"c": "1"}
     ledger.close()
+
+
+def test_a_count_of_writes_that_is_no_number_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    open_ledger(LedgerConfig(path=path)).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE worldmove_notes SET value = 'many' WHERE kind = 'edition'")
+    connection.close()
+    with pytest.raises(LedgerError, match="A note in the ledger is damaged"):
+        open_ledger(LedgerConfig(path=path))

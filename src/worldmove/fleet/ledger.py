@@ -147,7 +147,12 @@ class SqlLedger:
             found = dict(tuple(each) for each in connection.execute(READ_NOTES, {"of": EDITION}))
             if not found:
                 connection.execute(ADD_NOTE, {"kind": EDITION, "key": EDITION, "value": "0"})
-        return int(found.get(EDITION, 0))
+        number = str(found.get(EDITION, "0"))
+        if not (number.isascii() and number.isdigit()):
+            raise LedgerError(
+                f"A note in the ledger is damaged (edition of {name_of(self._path)}): restore the newest copy."
+            )
+        return int(number)
 
     def _next(self) -> int:
         return 0 if self._edition is None else self._edition.number + 1
