@@ -40,12 +40,13 @@ def main() -> None:
 def texts(machines: Mapping[str, Results]) -> dict[Path, str]:
     """Return what each page is to say."""
     moves = {machine: results["move"] for machine, results in machines.items() if is_of_now(results)}
-    plays = [
-        part
+    under_play = [
+        results["under_play"]
         for name, results in machines.items()
         if "under_play" in results and not name.startswith(BEFORE)
-        for part in in_short_play(results["under_play"])
     ]
+    largest_first = sorted(under_play, key=lambda result: -result["summary"]["num_bytes"])
+    plays = [part for result in largest_first for part in in_short_play(result)]
     pairs = [
         part for name, results in machines.items() if "pair" in results for part in in_short(results["pair"], name)
     ]

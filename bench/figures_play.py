@@ -30,7 +30,7 @@ def in_short_play(result: Result) -> Iterator[str]:
     yield paragraph(
         f"{hardware['accelerator'] or hardware['processor']}: {result['begun_at'][:10]}, commit",
         f"`{result['commit']['sha'][:10]}`; {found['moves']} moves in a row of one session under play,",
-        f"{found['num_bytes'] / 1e9:.2f} GB, between two workers on it; a link is a path slowed down to its speed.",
+        f"{found['num_bytes'] / 1e6:,.1f} MB, between two workers on it; a link is a path slowed down to its speed.",
         f"Pauses in ms; {_lates(found)}",
     )
     rows = [(name, str(way["moves"]), *_pauses(way)) for name, way in found["ways"].items() if way["moves"]]
