@@ -237,6 +237,27 @@ def test_a_path_that_lied_is_left_by_the_next_move_and_a_trial_blames_nobody(mon
     assert virtual.run(run()) == ["corrupting-shm"] * 3 + ["shm", "tcp", "tcp"]
 
 
+def test_each_try_waits_until_the_destination_has_let_go_of_what_the_one_before_it_brought(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> tuple[int, list[bool]]:
+        server = await server_of("a", "b")
+        free: list[bool] = []
+
+        class LeavesSome(LyingPath):
+            async def run(self) -> Ending:
+                free.append(not server.workers.get("b").copies)
+                server.holds("b", copy_of("s", "shadow"))
+                asyncio.get_running_loop().call_later(1.0, server.holds, "b")
+                return await super().run()
+
+        monkeypatch.setattr("worldmove.fleet.mover.Attempt", LeavesSome)
+        made = await mover_of(server, [f"s{number}" for number in range(9)]).move("s", "b", damage=True)
+        return made.tries, free
+
+    assert virtual.run(run()) == (3, [True] * 3)
+
+
 def test_a_session_on_a_device_is_moved_through_host_memory_after_its_peer_path_lied_and_by_tcp_after_that(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

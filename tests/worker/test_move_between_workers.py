@@ -12,7 +12,18 @@ from worldmove.engine.base import Engine
 from worldmove.fleet.ledger_memory import MemoryLedger
 from worldmove.move.ledger_messages import CloseAttempt, OpenAttempt
 from worldmove.move.ledger_row import Facts, Row
-from worldmove.move.messages import CONTROLLER, Begin, Ended, MoveMessage, Offer, Prepare, Prepared, Reserved, Start
+from worldmove.move.messages import (
+    CONTROLLER,
+    Begin,
+    Declined,
+    Ended,
+    MoveMessage,
+    Offer,
+    Prepare,
+    Prepared,
+    Reserved,
+    Start,
+)
 from worldmove.state.device_arena import DeviceArena
 from worldmove.transport.base import Blocking, Transport
 from worldmove.transport.loopback import Loopback
@@ -157,10 +168,13 @@ class Pair:
         await self.ledger.ask(opened, self.facts)
 
     async def offer(self, transport: str) -> None:
-        b, head = self.benches["b"].worker, HEAD
         self.prepare(transport)
-        prepared: Prepared = await self.hears(Prepared)
-        b.take(
+        self.offer_again(transport, await self.hears(Prepared))
+
+    def offer_again(self, transport: str, prepared: Prepared, **other: str) -> None:
+        """Offer what was prepared, once more or with another attempt's name."""
+        head = HEAD | other
+        self.benches["b"].worker.take(
             Offer(
                 to="b",
                 layout=prepared.layout,
@@ -229,6 +243,23 @@ def test_a_closed_attempt_leaves_the_source_playing_and_the_destinations_slot_fr
         await a.settle()
         assert a.blocks() == [0, 1, 2, 3]
         assert (b.copies().copies, b.copies().slots_free, b.copies().slots_quarantined) == ((), 2, 0)
+
+    moved(trial)
+
+
+def test_an_offer_while_an_earlier_one_is_served_is_declined_aloud_and_changes_nothing() -> None:
+    """Silence would be waited for."""
+
+    async def trial(pair: Pair) -> None:
+        await pair.offer("loopback")
+        await pair.hears(Reserved)
+        pair.offer_again("loopback", await pair.hears(Prepared), attempt="00000002-x")
+        declined: Declined = await pair.hears(Declined)
+        assert (declined.attempt, declined.reason) == ("00000002-x", "copy_held")
+        pair.offer_again("loopback", await pair.hears(Prepared))
+        reserved: Reserved = await pair.hears(Reserved, 2)  # the first is served on
+        assert reserved.attempt == ATTEMPT
+        assert [copy.phase for copy in pair.benches["b"].copies().copies] == ["shadow"]
 
     moved(trial)
 

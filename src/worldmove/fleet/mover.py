@@ -184,12 +184,12 @@ class Mover:
         loop = asyncio.get_running_loop()
         begun, started_at = loop.time(), self._ports.wall_clock()
         source = self._workers.get(row.owner)
-        await self._whereabouts.until_no_copy(destination, record.name)
         await self._desk.check()
         num_tries = self._config.damaged_tries if record.wish.damage else self._config.tries
         tries, again = 0, True
         while again:
             tries += 1
+            await self._whereabouts.until_no_copy(destination, record.name)  # also that of the try before
             plan = self._plan(record, source, destination, row)
             ending = await self._noted_try(record, plan, started_at)
             self._ended_try(plan, ending)

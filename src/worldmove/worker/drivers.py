@@ -101,6 +101,10 @@ class Drivers:
         destination = self._destinations.get(message.session)
         source = self._sources.get(message.session)
         if destination is not None:
+            if isinstance(message, Offer) and message.attempt != destination.attempt_id:
+                phase = destination.phase.value
+                self._decline(message, "copy_held", f"the destination still holds a {phase} copy of {message.session}")
+                return
             destination.deliver(message)
             if destination.phase is DestinationPhase.LIVE:
                 self._early.setdefault(message.session, []).append(message)
@@ -109,7 +113,7 @@ class Drivers:
         elif source is not None:
             source.deliver(message)
         elif isinstance(message, Prepare):
-            self._decline(message)
+            self._decline(message, "no_copy", f"{self._host.worker} does not play {message.session}")
 
     def taken_over(self, session: str, epoch: int, block: int) -> None:
         """The ledger has granted a session to this worker's retired copy. Without one, say that it is gone."""
@@ -217,6 +221,5 @@ class Drivers:
             self.play(copy, retired_at=destination.boundary)
         self._early.pop(session, None)
 
-    def _decline(self, asked: MoveMessage) -> None:
-        detail = f"{self._host.worker} does not play {asked.session}"
-        self._host.post(reply(self._host, asked, Declined, reason="no_copy", detail=detail))
+    def _decline(self, asked: MoveMessage, reason: str, detail: str) -> None:
+        self._host.post(reply(self._host, asked, Declined, reason=reason, detail=detail))
