@@ -15,6 +15,7 @@ from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.messages import (
     CONTROLLER,
     Begin,
+    Cancel,
     Declined,
     Ended,
     MoveMessage,
@@ -26,7 +27,7 @@ from worldmove.move.messages import (
 )
 from worldmove.state.device_arena import DeviceArena
 from worldmove.transport.base import Blocking, Transport
-from worldmove.transport.loopback import Loopback
+from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker.messages import (
     Acknowledge,
     BlockDone,
@@ -262,6 +263,51 @@ def test_an_offer_while_an_earlier_one_is_served_is_declined_aloud_and_changes_n
         assert [copy.phase for copy in pair.benches["b"].copies().copies] == ["shadow"]
 
     moved(trial)
+
+
+class HeldPath(Loopback):
+    """Its channels are let go of when the test says so."""
+
+    def __init__(self) -> None:
+        tokens = iter(range(100))
+        super().__init__(blocking=inline, tokens=lambda: next(tokens).to_bytes(32, "big"))
+        self.may_close = asyncio.Event()
+
+    async def connect(self, ticket: bytes) -> LoopbackChannel:
+        channel = await super().connect(ticket)
+        close = channel.close
+
+        async def closed() -> None:
+            await self.may_close.wait()
+            await close()
+
+        channel.close = closed  # type: ignore[method-assign]
+        return channel
+
+
+def test_an_offer_that_comes_while_the_one_before_lets_go_of_its_path_is_taken_once_it_has() -> None:
+    async def run() -> None:
+        path = HeldPath()
+        pair = Pair(transports={"loopback": path})
+        try:
+            await pair.open_on_a(3)
+            await pair.offer("loopback")
+            await pair.hears(Reserved)
+            pair.benches["b"].worker.take(Cancel(to="b", **HEAD))  # type: ignore[arg-type]
+            await pair.hears(Ended)
+            await pair.settle()
+            assert pair.benches["b"].copies().copies == ()  # and yet its path is still held
+            pair.offer_again("loopback", await pair.hears(Prepared), attempt="00000002-x")
+            await pair.settle()
+            path.may_close.set()
+            reserved: Reserved = await pair.hears(Reserved, 2)
+            assert reserved.attempt == "00000002-x"
+            assert not [message for message in pair.heard if isinstance(message, Declined)]
+        finally:
+            path.may_close.set()
+            await pair.close()
+
+    asyncio.run(run())
 
 
 def test_a_session_that_is_closed_while_its_destination_is_in_doubt_leaves_its_slot_free() -> None:

@@ -49,6 +49,8 @@ class Drivers:
         self._destinations: dict[str, Destination] = {}
         self._early: dict[str, list[AnyMoveMessage | Refused]] = {}
         """What came for a copy between its promotion and the start of its source."""
+        self._next_offers: dict[str, Offer] = {}
+        """Offers that came while the one before them was letting go."""
 
     def play(
         self,
@@ -102,9 +104,10 @@ class Drivers:
         source = self._sources.get(message.session)
         if destination is not None:
             if isinstance(message, Offer) and message.attempt != destination.attempt_id:
-                phase = destination.phase.value
-                self._decline(message, "copy_held", f"the destination still holds a {phase} copy of {message.session}")
+                self._offered_meanwhile(message, destination)
                 return
+            if isinstance(message, Cancel) and self._waits(message):
+                del self._next_offers[message.session]
             destination.deliver(message)
             if destination.phase is DestinationPhase.LIVE:
                 self._early.setdefault(message.session, []).append(message)
@@ -160,6 +163,7 @@ class Drivers:
         """
         destination, source = self._destinations.pop(session, None), self._sources.pop(session, None)
         self._early.pop(session, None)
+        self._next_offers.pop(session, None)
         if destination is not None:
             destination.discard()
         if copy is not None:
@@ -180,6 +184,18 @@ class Drivers:
     def _say_gone(self, session: str, epoch: int) -> None:
         """The ledger names this worker as the owner in ``epoch``, and it holds no copy."""
         self._host.post(gone(self._host, session, epoch))
+
+    def _offered_meanwhile(self, offer: Offer, destination: Destination) -> None:
+        """What lets go is waited for, its path may take a moment; for anything else somebody else is to decide."""
+        if destination.phase is DestinationPhase.QUARANTINE:
+            self._next_offers[offer.session] = offer
+            return
+        phase = destination.phase.value
+        self._decline(offer, "copy_held", f"the destination still holds a {phase} copy of {offer.session}")
+
+    def _waits(self, message: Cancel) -> bool:
+        offer = self._next_offers.get(message.session)
+        return offer is not None and offer.attempt == message.attempt
 
     def _begin(self, offer: Offer) -> None:
         destination = Destination(host=self._host, slots=self._copies, offer=offer)
@@ -208,11 +224,16 @@ class Drivers:
     async def _drive_destination(self, destination: Destination) -> None:
         session = destination.session
         phase = await destination.run()
+        held = self._copies.get(session)
+        if session in self._next_offers and held is not None:
+            await held.ended.wait()
         del self._destinations[session]
         self._log("move_ended_here", session=session, side="destination", phase=phase.value, epoch=destination.epoch)
         copy = self._copies.get(session)
         if copy is None or copy.is_freeing:  # its session was closed meanwhile
             self._early.pop(session, None)
+            if (offer := self._next_offers.pop(session, None)) is not None:
+                self._begin(offer)
             return
         if phase is DestinationPhase.LIVE:
             self.play(copy)
