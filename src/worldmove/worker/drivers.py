@@ -224,17 +224,19 @@ class Drivers:
     async def _drive_destination(self, destination: Destination) -> None:
         session = destination.session
         phase = await destination.run()
-        held = self._copies.get(session)
-        if session in self._next_offers and held is not None:
+        offer, held = self._next_offers.pop(session, None), self._copies.get(session)
+        if offer is not None and held is not None and held.is_freeing:
             await held.ended.wait()
         del self._destinations[session]
         self._log("move_ended_here", session=session, side="destination", phase=phase.value, epoch=destination.epoch)
         copy = self._copies.get(session)
         if copy is None or copy.is_freeing:  # its session was closed meanwhile
             self._early.pop(session, None)
-            if (offer := self._next_offers.pop(session, None)) is not None:
+            if offer is not None:
                 self._begin(offer)
             return
+        if offer is not None:
+            self._decline(offer, "copy_held", f"{session} is held here")
         if phase is DestinationPhase.LIVE:
             self.play(copy)
         elif phase is DestinationPhase.RETIRED:
