@@ -99,18 +99,21 @@ def test_both_compute_the_last_block_at_once_and_the_follower_plays_on_from_it()
         left(pair, 4)
         await b.rest()
         pair.start()
-        for block in (5, 6, 7):
-            lists(pair, block)
+        given = 5
+        while copy_at(a).phase.value != "frozen":  # a loaded machine takes a block or two more
+            assert given < 50
+            lists(pair, given)
+            given += 1
             await asyncio.sleep(a.engine.spec.period_s)
         met = copy_at(a).next_block
-        assert (copy_at(a).phase.value, sorted({*a.blocks()})) == ("frozen", list(range(met)))
+        assert sorted({*a.blocks()}) == list(range(met))
         assert stepped(b) == list(range(3, met))  # and those from 5 on had not left
         assert met > 5
         pair.facts = Facts(owner="a", incarnation=1, epoch=1, owner_gone=False, next_block=met)
         left(pair, met - 1)
         ended: Ended = await pair.hears(Ended)
         assert ended.outcome == "committed"
-        lists(pair, *range(8, met + 2))
+        lists(pair, *range(given, met + 2))
         await b.rest()
         assert b.blocks()[:2] == [met, met + 1]
         pair.facts = Facts(owner="b", incarnation=1, epoch=2, owner_gone=False, next_block=met + 2)

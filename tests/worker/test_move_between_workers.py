@@ -42,7 +42,7 @@ from worldmove.worker.messages import (
 )
 from worldmove.worker.threads import OneThread
 
-ATTEMPT = "00000001-x"
+ATTEMPT, LATER = "00000001-x", "00000002-x"
 HEAD = {"sender": CONTROLLER, "incarnation": 0, "session": "s-1", "attempt": ATTEMPT, "epoch": 1}
 
 
@@ -254,9 +254,9 @@ def test_an_offer_while_an_earlier_one_is_served_is_declined_aloud_and_changes_n
     async def trial(pair: Pair) -> None:
         await pair.offer("loopback")
         await pair.hears(Reserved)
-        pair.offer_again("loopback", await pair.hears(Prepared), attempt="00000002-x")
+        pair.offer_again("loopback", await pair.hears(Prepared), attempt=LATER)
         declined: Declined = await pair.hears(Declined)
-        assert (declined.attempt, declined.reason) == ("00000002-x", "copy_held")
+        assert (declined.attempt, declined.reason) == (LATER, "copy_held")
         pair.offer_again("loopback", await pair.hears(Prepared))
         reserved: Reserved = await pair.hears(Reserved, 2)  # the first is served on
         assert reserved.attempt == ATTEMPT
@@ -285,8 +285,10 @@ class HeldPath(Loopback):
         return channel
 
 
-def test_an_offer_that_comes_while_the_one_before_lets_go_of_its_path_is_taken_once_it_has() -> None:
-    async def run() -> None:
+def offered_while_letting_go(then: Callable[[Pair], None]) -> Pair:
+    """Offer a session while the destination of an earlier offer still holds its path; it lets go after ``then``."""
+
+    async def run() -> Pair:
         path = HeldPath()
         pair = Pair(transports={"loopback": path})
         try:
@@ -297,17 +299,32 @@ def test_an_offer_that_comes_while_the_one_before_lets_go_of_its_path_is_taken_o
             await pair.hears(Ended)
             await pair.settle()
             assert pair.benches["b"].copies().copies == ()  # and yet its path is still held
-            pair.offer_again("loopback", await pair.hears(Prepared), attempt="00000002-x")
+            pair.offer_again("loopback", await pair.hears(Prepared), attempt=LATER)
             await pair.settle()
+            then(pair)
             path.may_close.set()
-            reserved: Reserved = await pair.hears(Reserved, 2)
-            assert reserved.attempt == "00000002-x"
-            assert not [message for message in pair.heard if isinstance(message, Declined)]
+            await pair.settle()
+            await asyncio.sleep(0.05)
+            await pair.settle()
         finally:
             path.may_close.set()
             await pair.close()
+        assert not [message for message in pair.heard if isinstance(message, Declined)]
+        return pair
 
-    asyncio.run(run())
+    return asyncio.run(run())
+
+
+def test_an_offer_that_comes_while_the_one_before_lets_go_of_its_path_is_taken_once_it_has() -> None:
+    pair = offered_while_letting_go(lambda pair: None)
+    assert [message.attempt for message in pair.heard if isinstance(message, Reserved)] == [ATTEMPT, LATER]
+
+
+def test_an_offer_that_waits_is_forgotten_where_it_is_cancelled_or_its_session_closed() -> None:
+    for ends in (Cancel(to="b", **HEAD | {"attempt": LATER}), Close(session="s-1")):  # type: ignore[arg-type]
+        pair = offered_while_letting_go(lambda pair, ends=ends: pair.benches["b"].worker.take(ends))  # type: ignore[misc]
+        assert [message.attempt for message in pair.heard if isinstance(message, Reserved)] == [ATTEMPT]
+        assert pair.benches["b"].copies().slots_free == 2
 
 
 def test_a_session_that_is_closed_while_its_destination_is_in_doubt_leaves_its_slot_free() -> None:

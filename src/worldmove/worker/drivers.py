@@ -150,6 +150,7 @@ class Drivers:
 
     async def end(self, session: str) -> None:
         """Stop driving a session that is closed."""
+        self._next_offers.pop(session, None)
         destination = self._destinations.get(session)
         if destination is not None:
             destination.close()
@@ -213,6 +214,7 @@ class Drivers:
         if destination.phase is DestinationPhase.QUARANTINE and copy is not None and not copy.is_freeing:
             self._containment.report("destination", session, error)
             del self._destinations[session]
+            self._next_offers.pop(session, None)
         else:
             self._containment.failed("destination", session, error)
 

@@ -79,6 +79,7 @@ class Requests:
         copy = self._copies.get(message.session)
         if copy is not None:
             copy.end()
-            await self._drivers.end(message.session)
+        await self._drivers.end(message.session)
+        if copy is not None:
             await copy.ended.wait()
         self._tools.send(Freed(session=message.session))
