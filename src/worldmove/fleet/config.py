@@ -18,7 +18,7 @@ class FleetConfig:
     damaged_tries: int = 3
     """Tries of a move whose path damages what it carries: each is to fail, and the world to go on."""
     copy_s: float = 5.0
-    """How long a move waits for its destination to finish with an older copy of the session."""
+    """How long each try of a move waits for its destination to finish with an older copy of the session."""
     prepare_s: float = 5.0
     reserve_s: float = 10.0
     move_s: float = 20.0
