@@ -31,7 +31,9 @@ of this makes two owners, and none of it loses the only copy.
 a is an attempt, with an id and a nonce of its own; e is an epoch of ownership, which changes only in the ledger;
 closed(a), yours(e') and theirs(e') are the ledger's answers. *Passed* means that a block beyond the asker's boundary
 was shown. Every message carries session, attempt, epoch and incarnation; what does not match is dropped before it
-reaches a table. An event that a table has no row for is a bug.
+reaches a table. Only an offer is never dropped: one that comes while an earlier one is served is declined
+(`copy_held`), and one that comes while the earlier one lets go of its path is taken once it has. An event that a table
+has no row for is a bug.
 """
 
 SOURCE = """\

@@ -194,9 +194,9 @@ def frames_shown(num_blocks: int) -> list[str]:
 # the judge is not asleep
 
 
-def found(where: Where, how: str = "", target: str = "", count: int = 8) -> list[Result]:
+def found(where: Where, how: str = "", target: str = "", count: int = 8, num_seeds: int = 3) -> list[Result]:
     cases = [case for case in of(where) if how in case.how and target in case.target]
-    seeded = [dataclasses.replace(case, seed=seed) for case in cases for seed in range(3)]
+    seeded = [dataclasses.replace(case, seed=seed) for case in cases for seed in range(num_seeds)]
     return try_out(seeded[:count], shared_donors())
 
 
@@ -216,7 +216,8 @@ def test_a_destination_that_compares_all_groups_but_the_last_is_found_out(monkey
         return compare(ours, dataclasses.replace(other, groups=other.groups[:-16]), manifest)
 
     monkeypatch.setattr(MoveProof, "compare", sloppy)
-    assert complaints(try_out(of(Where.PATH), shared_donors())) != []
+    # Where numpy happens to put an array decides which group is the last: of a hundred single bits one in five hits it.
+    assert complaints(found(Where.PATH, "flip", count=100, num_seeds=20)) != []
 
 
 def test_a_destination_that_does_not_look_at_what_it_installed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
