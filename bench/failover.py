@@ -85,7 +85,8 @@ async def killed(house: House, session: str, player: Player, blocks_after: int) 
     kept = kept_elsewhere(house, session) or 0
     await until(lambda: player.num_blocks >= kept + blocks_after)
     owner = house.controller.owner(session)
-    pid = next(view.pid for view in house.controller.workers() if owner is not None and view.name == owner.worker)
+    views = [view for view in house.controller.workers() if owner is not None and view.name == owner.worker]
+    pid = next(view.pid for view in views if view.pid is not None)
     newest, known, begun = player.seen.newest, len(house.controller.failovers()), time.monotonic()
     os.kill(pid, signal.SIGKILL)
     epoch = owner.epoch if owner else 0

@@ -39,6 +39,7 @@ class EndingFleet(FakeFleet):
 async def serve(port_file: Path) -> None:
     """Answer until the process is ended."""
     fleet, metrics = EndingFleet(workers=("a", "b", "refused", "aborted", "in_doubt", "lost")), Metrics()
+    fleet.gone.add("lost")
     gateway = Gateway(
         fleet=fleet, config=GatewayConfig(live=LiveConfig(spec=SPEC, server_life=5, receipts=RECEIPTS)), metrics=metrics
     )

@@ -98,6 +98,7 @@ def test_lists_are_tables_without_borders_with_numbers_to_the_right(server: str,
     assert ran.err == ""
     workers = worldmove("workers", "--server", server).out.splitlines()
     assert [row.split()[0] for row in workers] == ["WORKER", "a", "b", "refused", "aborted", "in_doubt", "lost"]
+    assert [row.split()[:3] for row in workers[-2:]] == [["in_doubt", "ready", "104"], ["lost", "gone", "-"]]
 
 
 @pytest.mark.parametrize(

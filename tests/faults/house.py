@@ -96,8 +96,7 @@ class House:
 
     def signal(self, worker: str, number: signal.Signals) -> None:
         """Send a worker's process a signal, if there is one."""
-        with suppress(ProcessLookupError):
-            os.kill(self.worker(worker).pid, number)
+        _signal(self.worker(worker), number)
 
     async def open(self, on: str = "worker-1", protect: int | None = None) -> str:
         seed = 1000 + len(self.seeds)
@@ -192,8 +191,7 @@ async def house_of(
         finally:
             looking.cancel()
             for view in controller.workers():
-                with suppress(ProcessLookupError):
-                    os.kill(view.pid, signal.SIGCONT)
+                _signal(view, signal.SIGCONT)
             await gateway.end()
             await controller.stop()
             await cables.close()
@@ -263,6 +261,13 @@ def equal_to_an_unmoved_world(house: House, session: str, watcher: Watcher) -> i
     assert watcher.frames == replayed(house.seeds[session], lists)
     assert watcher.damaged == 0
     return len(watcher.frames)
+
+
+def _signal(view: WorkerView, number: signal.Signals) -> None:
+    """Send a worker's process a signal, if there is one."""
+    if view.pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(view.pid, number)
 
 
 def copies_of(view: WorkerView, session: str) -> list[Copy]:

@@ -22,7 +22,7 @@ async def until_lost(house: House, session: str, watcher: Watcher) -> None:
 
 
 def test_a_world_whose_engine_raises_is_lost_and_its_neighbour_in_the_same_process_is_not(ground: Ground) -> None:
-    async def run() -> tuple[Watcher, int, int]:
+    async def run() -> tuple[Watcher, int | None, int | None]:
         house = ground.house
         async with played(house, SOURCE) as (broken, first), played(house, SOURCE) as (neighbour, second):
             pid = house.worker(SOURCE).pid
@@ -37,6 +37,7 @@ def test_a_world_whose_engine_raises_is_lost_and_its_neighbour_in_the_same_proce
     watcher, before, after = ground.run(run())
     assert watcher.lost == [f"{WHY} and no other worker holds a copy"]
     assert watcher.errors == [WHY.removeprefix("worker-1: ")]
+    assert before is not None
     assert before == after
 
 

@@ -32,7 +32,8 @@ async def moved_without_memory(house: House) -> MoveReport:
         for to in (DESTINATION, SOURCE):  # so that its threads, and what else is made once, are there
             assert (await house.move(session, to)).outcome is Outcome.COMMITTED
         pid = house.worker(DESTINATION).pid
-        with almost_no_more_memory(house.worker(DESTINATION).pid):
+        assert pid is not None
+        with almost_no_more_memory(pid):
             tried = await house.move(session, DESTINATION)
             assert (await settled(house, session, watcher, tried)).owner == SOURCE
         assert (await house.move(session, DESTINATION)).outcome is Outcome.COMMITTED

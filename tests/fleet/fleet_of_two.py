@@ -31,7 +31,8 @@ class Fleet:
     logged: list[tuple[str, dict[str, object]]] = field(default_factory=list)
 
     def pid(self, worker: str) -> int:
-        return next(view.pid for view in self.controller.workers() if view.name == worker)
+        views = [view for view in self.controller.workers() if view.name == worker]
+        return next(view.pid for view in views if view.pid is not None)
 
 
 async def eventually(condition: Callable[[], bool], within_s: float = 60.0) -> None:

@@ -185,6 +185,27 @@ def test_who_lives_is_awaited_until_its_hello_and_who_is_dead_is_replaced_under_
     virtual.run(run())
 
 
+def test_a_worker_shows_the_pid_of_its_living_process_and_none_without_one() -> None:
+    async def run() -> None:
+        hosts = FakeHosts(alive=(1,))
+        force = force_of(hosts, A, WorkerNote(name="b", incarnation=4))
+
+        def pids() -> dict[str, tuple[WorkerState, int | None]]:
+            views = [record.view() for record in force.workers.all()]
+            return {view.name: (view.state, view.pid) for view in views}
+
+        force.workforce.adopt()
+        assert pids() == {"a": (WorkerState.AWAITED, 1), "b": (WorkerState.GONE, None)}
+        force.workers.begin("b")
+        assert pids()["b"] == (WorkerState.STARTING, None)
+        hosts.adopted["a"](hello_of("a", 4, 1))
+        assert pids()["a"] == (WorkerState.READY, 1)
+        hosts.on_gone["a"](-9)
+        assert pids()["a"] == (WorkerState.GONE, None)
+
+    virtual.run(run())
+
+
 def test_one_that_was_noted_without_a_process_held_nothing_and_is_not_waited_for() -> None:
     async def run() -> None:
         hosts = FakeHosts()

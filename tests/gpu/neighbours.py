@@ -60,6 +60,7 @@ async def _one(house: House, session: str, after_s: float | None) -> Outcome | N
         if after_s is not None:
             await asyncio.sleep(after_s)
             view = house.controller.workers()[0]
+            assert view.pid is not None
             os.kill(view.pid, signal.SIGKILL)
             await _replaced(house, view.incarnation)
         with suppress(WorldMoveError):

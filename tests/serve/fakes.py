@@ -382,7 +382,7 @@ class FakeFleet:
         return tuple(
             WorkerView(
                 name=name,
-                pid=100 + index,
+                pid=None if name in self.gone else 100 + index,
                 incarnation=1,
                 state=WorkerState.GONE if name in self.gone else WorkerState.READY,
                 num_slots=3,

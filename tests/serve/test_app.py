@@ -342,6 +342,20 @@ def test_a_connection_that_breaks_releases_its_keys() -> None:
     on_site(work)
 
 
+def test_a_worker_without_a_process_has_no_pid_in_any_view_nor_in_the_schema() -> None:
+    async def work(site: Site) -> None:
+        site.fleet.gone.add("b")
+        rows = (await site.http.get("/api/workers")).json()["workers"]
+        assert {row["worker"]: row["pid"] for row in rows} == {"a": 100, "b": None}
+        async with site.play(await site.open()) as socket:
+            told = (await message(socket, "workers"))["workers"]
+            assert {row["name"]: row["pid"] for row in told} == {"a": 100, "b": None}
+        schema = (await site.http.get("/openapi.json")).json()["components"]["schemas"]["Worker"]["properties"]["pid"]
+        assert {"type": "null"} in schema["anyOf"]
+
+    on_site(work)
+
+
 def test_environment_names_each_field_in_which_two_workers_differ() -> None:
     async def work(site: Site) -> None:
         body = (await site.http.get("/api/environment")).json()

@@ -44,7 +44,8 @@ class WorkerView:
     """One worker, as it last reported itself."""
 
     name: str
-    pid: int
+    pid: int | None
+    """Its living process's id; None where there is none, or none is known yet."""
     incarnation: int
     state: WorkerState
     num_slots: int

@@ -96,11 +96,19 @@ class WorkerRecord:
             return WorkerState.LEAVING
         return WorkerState.SUSPECTED if self.suspected else self.state
 
+    def _pid(self) -> int | None:
+        """Return the id of its living process; one that was adopted is known before its hello."""
+        if self.state is WorkerState.GONE:
+            return None  # it may be another process's by now
+        if self.hello is not None:
+            return self.hello.pid
+        return None if self.process is None else self.process.pid
+
     def view(self) -> WorkerView:
         hello = self.hello
         return WorkerView(
             name=self.name,
-            pid=hello.pid if hello else 0,
+            pid=self._pid(),
             incarnation=self.incarnation,
             state=self._state(),
             num_slots=hello.num_slots if hello else 0,

@@ -84,7 +84,7 @@ class Sessions(Answer):
 
 class Worker(Answer):
     worker: str
-    pid: int
+    pid: int | None = Field(description="Its process's id; null: it is starting, or gone.")
     incarnation: int
     state: str
     num_sessions: int

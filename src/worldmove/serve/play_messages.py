@@ -43,7 +43,7 @@ class OwnerNow(ToClient, OwnerInfo, frozen=True, kw_only=True, tag="owner"):
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    pid: int
+    pid: int | None
     state: str
     sessions: int
     slots_free: int
