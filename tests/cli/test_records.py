@@ -90,11 +90,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
             assert recording.status == ExitCode.DONE, recording.err
         found.append(kept)
 
-    _with_server(work)
+    with_server(work)
     return found[0]
 
 
-def _with_server(work: Callable[[House, httpx.AsyncClient], Awaitable[None]]) -> None:
+def with_server(work: Callable[[House, httpx.AsyncClient], Awaitable[None]]) -> None:
     async def serve() -> None:
         async with (
             inhabited(CONFIG, lambda _: None) as house,

@@ -83,6 +83,15 @@ def ending_notes(read: Progress) -> list[str]:
             return [f"The record was cut: its last {read.num_dropped} bytes are no whole entry, and were dropped."]
 
 
+def unexplained_note(block: int, epoch: int, number: int) -> str:
+    """Say that epochs up to that of a block were begun by no move whose report is there."""
+    return (
+        f"Block {block} is the first of epoch {epoch}, and of the epochs up to it {number:,} began without a committed "
+        "move in the record: another copy took over, or the record ends before that move's report. Of these, only what "
+        "was shown is compared."
+    )
+
+
 def _place(found: Difference) -> str:
     match found.what:
         case "opening state":

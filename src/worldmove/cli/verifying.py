@@ -6,19 +6,20 @@ when their boundaries come; then block by block.
 
 import hashlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from worldmove.cli.files import open_file
 from worldmove.cli.progress import Bar
-from worldmove.cli.verdict import Difference, Verdict, ending_notes
+from worldmove.cli.recorded_moves import RecordedMoves, recorded_moves
+from worldmove.cli.verdict import Difference, Verdict, ending_notes, unexplained_note
 from worldmove.engine.base import Engine, KeyChange
 from worldmove.engine.named import ENGINES
 from worldmove.errors import FileRefused, UserError
-from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.reports import MoveReport
 from worldmove.serve.record_entries import BlockEntry, LeavesEntry, MoveEntry, RecordHeader, StateEntry
 from worldmove.serve.record_file import Progress, RecordReader
 from worldmove.state.arena import AnyArena, new_arena
@@ -41,15 +42,13 @@ class Asked:
     engine: str | None = None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
     """What a first reading found."""
 
     header: RecordHeader
     read: Progress
-    moves: dict[int, MoveReport] = field(default_factory=dict)
-    """Committed moves by the epoch that they began."""
-    num_moves: int = 0
+    moves: RecordedMoves
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +69,7 @@ def verify_record(asked: Asked, bar: Bar) -> Verdict:
     _require_frames(header, engine)
     warm = warm_up(engine, time.perf_counter)
     _require_environment(header, warm)
-    verdict = Verdict(session=header.session, read=survey.read, num_moves_recorded=survey.num_moves)
+    verdict = Verdict(session=header.session, read=survey.read, num_moves_recorded=survey.moves.num_ended)
     verdict.notes.extend(ending_notes(survey.read))
     with _arena(warm, engine) as arena:
         replay = Replay(engine=engine, session=_begin(engine, header, asked.saved, arena))
@@ -88,18 +87,8 @@ def look_through(path: Path) -> Survey:
     """Read a record whole. Raises FileRefused at damage, UserError where there is no such file."""
     with open_file(path) as (file, size):
         reader = RecordReader(file, size)
-        survey = Survey(header=reader.header, read=reader.progress)
-        for entry in reader:
-            if isinstance(entry, MoveEntry):
-                survey.num_moves += 1
-                if entry.report.outcome is Outcome.COMMITTED:
-                    survey.moves[_granted_epoch(entry.report)] = entry.report
-    return survey
-
-
-def _granted_epoch(move: MoveReport) -> int:
-    """Return the epoch that a committed move began; the report's own is a later one where a copy took over since."""
-    return move.epoch if move.epoch_before is None else move.epoch_before + 1
+        reports = [entry.report for entry in reader if isinstance(entry, MoveEntry)]
+        return Survey(header=reader.header, read=reader.progress, moves=recorded_moves(reports))
 
 
 def _follow(replay: Replay, reader: RecordReader, survey: Survey, verdict: Verdict, bar: Bar) -> None:
@@ -107,7 +96,7 @@ def _follow(replay: Replay, reader: RecordReader, survey: Survey, verdict: Verdi
     for entry in reader:
         match entry:
             case BlockEntry():
-                _compare_move(replay, entry, survey, verdict)
+                _compare_moves_before(replay, entry, survey.moves, verdict)
                 _compare_block(replay, entry, verdict)
                 bar.done()
             case LeavesEntry(paths=paths):
@@ -116,23 +105,36 @@ def _follow(replay: Replay, reader: RecordReader, survey: Survey, verdict: Verdi
                 _compare_state(replay, entry, verdict)
                 if verdict.difference is not None:
                     return
+    next_block = survey.header.first_block + survey.read.num_blocks
+    _compare_moves(replay, survey.moves.between(replay.epoch, None), next_block, verdict)
 
 
-def _compare_move(replay: Replay, entry: BlockEntry, survey: Survey, verdict: Verdict) -> None:
-    """Where the epoch changes by a move, the state is to be the one that both of its ends had."""
+def _compare_moves_before(replay: Replay, entry: BlockEntry, moves: RecordedMoves, verdict: Verdict) -> None:
+    """Where the epoch changes by moves, or one took place before the first block: all of them stand where it does."""
     before, replay.epoch = replay.epoch, entry.epoch
-    move = survey.moves.get(entry.epoch)
-    if verdict.difference is not None or before in (None, entry.epoch) or move is None:
+    if before == entry.epoch or verdict.difference is not None:
+        return
+    if num_unexplained := moves.num_unexplained(before, entry.epoch):
+        verdict.notes.append(unexplained_note(entry.block, entry.epoch, num_unexplained))
+    _compare_moves(replay, moves.between(before, entry.epoch), entry.block, verdict)
+
+
+def _compare_moves(replay: Replay, moves: Sequence[MoveReport], block: int, verdict: Verdict) -> None:
+    """The state is to be the one that both ends of each of these moves had, which stand before ``block``."""
+    if not moves or verdict.difference is not None:
         return
     here = digest_of(replay.engine, replay.session)
-    # A destination takes none of a large state, and an end that died has said none.
-    said = [digest for digest in (move.source_digest, move.destination_digest) if digest]
-    if not said:
-        verdict.notes.append(f"No end of the move {move.attempt} has said a digest: only what was shown is compared.")
-    elif any(digest != here for digest in said):
-        verdict.difference = Difference(block=entry.block, what="move", attempt=move.attempt)
-    else:
-        verdict.num_moves += 1
+    for move in moves:
+        # A destination takes none of a large state, and an end that died has said none.
+        said = [digest for digest in (move.source_digest, move.destination_digest) if digest]
+        if not said:
+            note = f"No end of the move {move.attempt} has said a digest: only what was shown is compared."
+            verdict.notes.append(note)
+        elif any(digest != here for digest in said):
+            verdict.difference = Difference(block=block, what="move", attempt=move.attempt)
+            return
+        else:
+            verdict.num_moves += 1
 
 
 def _compare_block(replay: Replay, entry: BlockEntry, verdict: Verdict) -> None:
