@@ -73,6 +73,12 @@ def test_a_session_that_rests_is_at_its_boundary() -> None:
 rates = st.none() | st.floats(0, 1e12)
 
 
+def test_over_a_path_that_all_but_stands_everything_is_left() -> None:
+    stands = replace(FAST, path_bytes_per_s=1e-300)
+    assert decide(stands, CONFIG).why == "there is no time for another round"
+    assert decide(replace(stands, affordable_bytes=1), CONFIG).next is Next.GIVE_UP
+
+
 @given(
     st.builds(
         Seen,

@@ -105,6 +105,13 @@ def _exchange(t: Tree) -> None:
     other.data = mine
 
 
+def _own(tensor: torch.Tensor) -> torch.Tensor:
+    """Return it, if its memory may grow: torch copies beyond the end of one that was moved to shared memory."""
+    if tensor.is_shared():
+        raise RuntimeError("shared memory has its size")
+    return tensor
+
+
 def _see_less(t: Tree) -> None:
     """Set a tensor to another storage that begins at the same byte and ends sooner."""
     twin = t["twins"][0]
@@ -138,11 +145,11 @@ MUTATIONS: dict[str, Callable[[Tree], Any]] = {
     "host memory written in place": lambda t: t["array"].__setitem__(3, -1),
     "a tensor set to another storage": set_in_place,
     "a tensor grown": lambda t: setattr(t["caches"][0], "v", torch.ones(12)),
-    "a storage resized in place": lambda t: t["base"].untyped_storage().resize_(4 * 400),
+    "a storage resized in place": lambda t: _own(t["base"]).untyped_storage().resize_(4 * 400),
     "a tensor transposed in place": lambda t: t["caches"][0].k.t_(),
     "a tensor transposed and back, in place": lambda t: t["caches"][0].k.t_().t_(),
-    "a tensor resized in place": lambda t: t["caches"][0].v.resize_(3),
-    "a tensor resized beyond its storage": lambda t: t["caches"][0].v.resize_(4000),
+    "a tensor resized in place": lambda t: _own(t["caches"][0].v).resize_(3),
+    "a tensor resized beyond its storage": lambda t: _own(t["caches"][0].v).resize_(4000),
     "a tensor set to other memory of the same shape": lambda t: t["caches"][0].v.set_(torch.ones(6)),
     "a tensor moved within its storage": _slide,
     "a tensor with other strides": lambda t: t["caches"][0].k.as_strided_((4, 30), (1, 4)),

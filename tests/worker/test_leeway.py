@@ -136,6 +136,15 @@ def test_whoever_is_admitted_draws_level_in_time_and_makes_nobody_late(
     assert took_s <= 1.1 * expected_s + PERIOD_S
 
 
+@pytest.mark.parametrize(("phases", "block_s"), [([0.26], 0.2376), ([0.34], 0.2328), ([0.26, 0.19, 0.21], 0.1188)])
+def test_one_that_goes_well_until_a_block_does_not_fit_in_and_never_from_then_on_is_rejected(
+    phases: list[float], block_s: float
+) -> None:
+    """Beside one world: one block a period, and 5 ms that nothing fits into. That is where every beginning ends."""
+    assert virtual.run(caught_up(phases, block_s, 1.0, PATIENCE_S)) == (None, 0)
+    assert not foretold(phases, block_s, 0.3).admitted
+
+
 @given(phases=st.lists(st.integers(0, 99), min_size=1, max_size=3), load=st.integers(10, 100))
 def test_nothing_goes_by_unused_where_all_blocks_fit_into_a_period_with_their_margin(
     phases: list[int], load: int

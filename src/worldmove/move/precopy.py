@@ -99,7 +99,7 @@ def _left(age_s: float, seen: Seen) -> int | None:
     """Return what differs from something that began to be pulled so long ago."""
     if seen.new_bytes_per_s is None or seen.changing_bytes is None:
         return None
-    return min(seen.changing_bytes, int(seen.new_bytes_per_s * age_s))
+    return int(min(seen.changing_bytes, seen.new_bytes_per_s * age_s))  # a path that all but stands: an age without end
 
 
 def _last(seen: Seen, left: int | None, why: str) -> Verdict:

@@ -32,14 +32,24 @@ def makes_nobody_late(now: float, takes_s: float, lists: Sequence[float], period
 
 
 def unused_s(ages: Sequence[float], *, period_s: float, block_s: float, takes_s: float) -> float:
-    """Return how much of a period goes by with nothing computed, though a follower has blocks to step.
+    """Return how much of a period goes by at most with nothing computed, though a follower has blocks to step.
 
     ``ages``: how long ago each world's newest list came; ``takes_s``: what a block is taken to take by the rule.
     """
     if not ages or min(period_s, block_s) <= 0:
         return 0.0
-    newest = [-(age % period_s) for age in ages]
-    upcoming = [at + period_s for at in newest]
+    lists = [-(age % period_s) for age in ages]
+    starts = [[(at - first) % period_s for at in lists] for first in lists]
+    return max(_unused_from(upcoming, period_s, block_s, takes_s) for upcoming in starts)
+
+
+def _unused_from(upcoming: list[float], period_s: float, block_s: float, takes_s: float) -> float:
+    """Return it for an engine that stands still until a list that comes now. ``upcoming``: when each next one comes.
+
+    What it does after it stood still is always one of these courses. Another may go well for any number of periods, and
+    ends in one of them the first time that a block does not fit in.
+    """
+    newest = [at - period_s for at in upcoming]
     begins, ends = SETTLING * period_s, (SETTLING + PERIODS) * period_s
     now, unused = 0.0, 0.0
     while now < ends:
