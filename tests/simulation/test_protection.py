@@ -402,7 +402,7 @@ def test_a_snapshot_that_nothing_can_replace_is_let_go_before_it_is_too_old_to_b
     async def course(stage: Stage) -> None:
         tab = await protected(stage)
         old = (kept(stage) or ("", 0))[1]
-        others = await stage.server.ask(_fill)
+        others = await stage.server.ask(fill)
         await until(stage, lambda: (kept(stage) or ("", 0))[1] > old + 30, "there is a new one", within_s=60.0)
         kill(stage, "worker-1")
         await goes_on(stage)
@@ -420,7 +420,7 @@ def test_a_keeper_that_has_no_room_any_more_is_replaced_by_one_that_has() -> Non
     async def course(stage: Stage) -> None:
         tab = await protected(stage)
         full, old = kept(stage) or ("", 0)
-        filled = await stage.server.ask(lambda house: _fill(house, full))
+        filled = await stage.server.ask(lambda house: fill(house, full))
         await until(stage, lambda: (kept(stage) or ("", 0))[1] >= old + 12, "it is renewed as before")
         keeper, block = kept(stage) or ("", 0)
         assert (keeper not in ("worker-1", full), block <= old + 20, holds(stage, full)) == (True, True, False)
@@ -434,7 +434,7 @@ def test_a_keeper_that_has_no_room_any_more_is_replaced_by_one_that_has() -> Non
     assert directed(course).trace.counts["lost"] == 0
 
 
-async def _fill(house: House, *workers: str) -> list[str]:
+async def fill(house: House, *workers: str) -> list[str]:
     """Take every slot that is free at some workers: those which do not play the session, if none is named."""
     names = []
     for worker in workers or ("worker-2", "worker-3"):

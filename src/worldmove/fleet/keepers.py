@@ -10,7 +10,7 @@ from worldmove.fleet.holders import Holders
 from worldmove.fleet.sessions import EarlierKeeper, SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
-from worldmove.worker.messages import KEPT, Expect, LetGo, Pass
+from worldmove.worker.messages import KEPT, Copy, Expect, LetGo, Pass
 
 
 class Keepers:
@@ -22,10 +22,8 @@ class Keepers:
 
     def kept(self, record: SessionRecord, worker: str) -> int | None:
         """Return the boundary of what a worker keeps of a session; None where it has said nothing of one."""
-        found = self._books.workers.find(worker)
-        copies = () if found is None else found.copies
-        blocks = [copy.block for copy in copies if (copy.session, copy.phase) == (record.name, KEPT)]
-        return max(blocks, default=None)
+        kept = self._kept_by(record, worker)
+        return None if kept is None else kept.block
 
     def is_good(self, keeper: tuple[str, int], row: Row) -> bool:
         """Whether a keeper is still one: it answers, is not about to end, and is not who plays the session.
@@ -35,6 +33,19 @@ class Keepers:
         worker = self._books.workers.find(keeper[0])
         there = self._books.workers.is_there(*keeper)
         return there and worker is not None and not (worker.leaving or worker.suspected) and worker.name != row.owner
+
+    def is_in_the_way(self, record: SessionRecord, row: Row) -> bool:
+        """Whether a move waits for what only goes for a newer snapshot: a retired copy, or what a full worker keeps.
+
+        The copy stays until one is kept that was taken after it had retired: in the row's epoch.
+        """
+        there = None if record.waits_for is None else self._books.workers.find(record.waits_for)
+        kept = None if record.keeper is None else self._kept_by(record, record.keeper[0])
+        if there is None or kept is None:
+            return False
+        is_held = any((copy.session, copy.phase) == (record.name, "retired") for copy in there.copies)
+        is_full_keeper = record.keeper == (there.name, there.incarnation) and there.slots_free == 0
+        return is_full_keeper or (is_held and kept.epoch < row.epoch)
 
     def expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
         """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
@@ -79,6 +90,11 @@ class Keepers:
             self._let_pass(record, but=row.owner)
             if self.kept(record, row.owner) is not None:
                 self._books.workers.send(row.owner, LetGo(session=record.name))
+
+    def _kept_by(self, record: SessionRecord, worker: str) -> Copy | None:
+        found = self._books.workers.find(worker)
+        copies = () if found is None else found.copies
+        return next((copy for copy in copies if (copy.session, copy.phase) == (record.name, KEPT)), None)
 
     def _is_full(self, record: SessionRecord) -> bool:
         """Whether a session's keeper has no room for a newer snapshot beside the older: another may have some."""

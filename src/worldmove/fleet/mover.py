@@ -189,7 +189,7 @@ class Mover:
         tries, again = 0, True
         while again:
             tries += 1
-            await self._whereabouts.until_no_copy(destination, record.name)  # also that of the try before
+            await self._whereabouts.until_free(destination, record)  # also that of the try before
             plan = self._plan(record, source, destination, row)
             ending = await self._noted_try(record, plan, started_at)
             self._ended_try(plan, ending)

@@ -22,6 +22,7 @@ from worldmove.move.choice import choose
 from worldmove.move.measured import Fixed, Measured
 from worldmove.move.strategy import Strategy
 from worldmove.state.environment import Environment
+from worldmove.worker.messages import KEPT
 
 LONGER = 1.01
 """By so much blocks are reckoned to become longer while one more world is followed beside theirs.
@@ -113,6 +114,7 @@ class Planner:
             patience_s=self._config.patience_s,
             still_s=self._config.still_s,
             num_slots_free=destination.slots_free,
+            is_kept_there=any((copy.session, copy.phase) == (session, KEPT) for copy in destination.copies),
             num_source_slots_free=source.slots_free,
             environment_differs=_differs(source, destination),
             same_worker=source.name == destination.name,

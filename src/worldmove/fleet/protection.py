@@ -139,16 +139,19 @@ class Protection:
         return row is not None and row.lost
 
     def _is_due(self, record: SessionRecord) -> bool:
-        """Whether a snapshot is to be taken now: of a session that is played, and neither moves nor resumes."""
-        row = self._books.desk.row(record.name)
-        if row is None or record.moving or record.resuming or row.attempt is not None:
+        """Whether a snapshot is to be taken now: of a session that is played, and neither moves nor resumes.
+
+        A move that waits for room at its destination has not begun: it may be this snapshot that it waits for.
+        """
+        row, is_moving = self._books.desk.row(record.name), record.moving and record.waits_for is None
+        if row is None or is_moving or record.resuming or row.attempt is not None:
             return False
         if self._books.desk.owner_is_missing(row) or not self._is_played(record, row):
             return False
         kept = None if record.keeper is None else self._keepers.kept(record, record.keeper[0])
         if kept is None or record.keeper is None or not self._keepers.is_good(record.keeper, row):
             return True
-        return record.computed >= kept + record.protect_every
+        return record.computed >= kept + record.protect_every or self._keepers.is_in_the_way(record, row)
 
     def _is_played(self, record: SessionRecord, row: Row) -> bool:
         owner = self._books.workers.find(row.owner)

@@ -63,6 +63,8 @@ class SessionRecord:
     """Somebody asked to give that move up."""
     attempt: Attempt | None = None
     """The try under way."""
+    waits_for: str | None = None
+    """The worker that is to let go of what it has of it before a try can begin; None: no move waits for that."""
     move_number: int | None = None
     """That move's, in the history; None before its first try."""
     wish: Wish = AS_CHOSEN

@@ -2,7 +2,9 @@
 
 import asyncio
 
+from worldmove.fleet.alike import alike
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.worker_table import WorkerTable
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
@@ -40,11 +42,33 @@ class Whereabouts:
             return ""
         return "worker_gone" if self._desk.owner_is_gone(row) else "silent"
 
-    async def until_no_copy(self, worker: WorkerRecord, session: str) -> None:
-        """Wait a while for a worker that still holds an older copy: its check ends with the next blocks."""
+    async def until_free(self, worker: WorkerRecord, record: SessionRecord) -> None:
+        """Wait a while for what a worker has of a session and cannot have beside another copy.
+
+        That is an older copy: its check ends with the next blocks; of a protected session it stays until a newer
+        snapshot is kept. Or it is a snapshot in the last room there, where another worker can keep one instead. One is
+        kept at once meanwhile (``fleet.protection``), for a move that waits has not begun.
+        """
+        record.waits_for = worker.name
         try:
             async with asyncio.timeout(self._copy_s):
-                while any(copy.session == session and copy.phase != KEPT for copy in worker.copies):
+                while self._is_in_the_way(worker, record.name):
                     await self._workers.changed(self._copy_s)
         except TimeoutError:
             return  # the worker itself will say what it holds
+        finally:
+            record.waits_for = None
+
+    def _is_in_the_way(self, worker: WorkerRecord, session: str) -> bool:
+        phases = {copy.phase for copy in worker.copies if copy.session == session}
+        if phases - {KEPT}:
+            return True
+        return bool(phases) and worker.slots_free == 0 and self._may_be_kept_elsewhere(worker, session)
+
+    def _may_be_kept_elsewhere(self, worker: WorkerRecord, session: str) -> bool:
+        row = self._desk.row(session)
+        owner = None if row is None else self._workers.find(row.owner)
+        if owner is None:
+            return False
+        able = alike(self._workers.takers(), owner.environment)
+        return any(other.slots_free > 0 for other in able if other not in (owner, worker))

@@ -18,6 +18,8 @@ from worldmove.move.strategy import Strategy
 from worldmove.move.terms import Term, size_text
 from worldmove.units import seconds_text
 
+KEPT_THERE = "the snapshot of this session that is kept there, until another worker keeps one"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
@@ -110,7 +112,8 @@ def _in_the_way(measured: Measured) -> tuple[str, str]:
     if measured.environment_differs:
         return "environment", "; ".join(measured.environment_differs)
     if measured.num_slots_free == 0:
-        return "no_slot", "all places there are taken"
+        kept = f", one of them by {KEPT_THERE}" if measured.is_kept_there else ""
+        return "no_slot", f"all places there are taken{kept}"
     return "", ""
 
 

@@ -130,6 +130,8 @@ class Measured:
     """How long the ends hold a session still before they give up, though nobody waits for its next block."""
     num_slots_free: int | None = None
     """At the destination. None: its own answer to the offer decides."""
+    is_kept_there: bool = False
+    """Whether one of those that are taken there has a snapshot of this very session."""
     num_source_slots_free: int | None = None
     """At the source, for a snapshot. None: its own answer decides. Retired and kept copies are no free slots."""
     environment_differs: tuple[str, ...] = ()

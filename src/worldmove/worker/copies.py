@@ -58,8 +58,11 @@ class CopyTable:
         Raises MoveRefused('copy_held' | 'no_slot' | 'state_too_large').
         """
         if session in self._copies:
-            phase = self._copies[session].phase.value
-            raise MoveRefused("copy_held", f"the destination still holds a {phase} copy of {session}")
+            held = self._copies[session]
+            detail = f"the destination still holds a {held.phase.value} copy of {session}"
+            if held.phase is CopyPhase.RETIRED and held.stays:
+                detail += ", which stays until another worker keeps a newer snapshot"
+            raise MoveRefused("copy_held", detail)
         copy = self._made(session, self._pool.take(state, needed_bytes))
         self._changed(copy)
         return copy

@@ -1,0 +1,150 @@
+"""A protected session goes to a worker that has something of it: a retired copy, or a snapshot in its last room."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.simulation import run
+from tests.simulation.course import Stage, close
+from tests.simulation.run import directed
+from tests.simulation.test_protection import SESSION, ended, fill, goes_on, holds, kept, kill, owner, protected
+from worldmove.fleet.reports import MoveReport, Outcome
+
+EVERY = 64
+"""Blocks between two snapshots: sixteen seconds, and nobody waits for as long."""
+COMPLETE = ("kept", "live", "frozen", "retired")
+"""Phases in which a copy could go on with it where the owner is gone."""
+
+
+async def move(stage: Stage, to: str) -> MoveReport:
+    report: MoveReport = await stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False))
+    return report
+
+
+def keeper(stage: Stage) -> str:
+    return (kept(stage) or ("", 0))[0]
+
+
+def third(stage: Stage) -> str:
+    """The worker that neither plays it nor keeps it."""
+    return next(name for name in ("worker-1", "worker-2", "worker-3") if name not in (owner(stage), keeper(stage)))
+
+
+def num_kept(stage: Stage) -> int:
+    """How many other workers have a complete copy of it."""
+    house = stage.server.house
+    views = () if house is None else house.controller.workers()
+    able = [view for view in views if any(c.session == SESSION and c.phase in COMPLETE for c in view.copies)]
+    return sum(view.name != owner(stage) for view in able)
+
+
+async def watched(stage: Stage, least: list[int]) -> None:
+    """Note how few there ever were."""
+    while True:
+        least.append(num_kept(stage))
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("whither", [keeper, third])
+def test_a_session_goes_back_at_once_to_the_worker_that_it_has_left_and_is_protected_all_the_while(
+    whither: Callable[[Stage], str], after_s: float
+) -> None:
+    """That worker's retired copy stays until a newer snapshot is kept, which waits for no move that waits for it."""
+    least: list[int] = []
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        first = whither(stage)
+        assert (await move(stage, first)).outcome is Outcome.COMMITTED
+        watching = asyncio.ensure_future(watched(stage, least))
+        await asyncio.sleep(after_s)
+        assert holds(stage, "worker-1") or whither is keeper  # which is replaced as soon as it plays
+        back = await move(stage, "worker-1")
+        assert (back.outcome, back.reason, back.tries) == (Outcome.COMMITTED, "done", 1)
+        await goes_on(stage)
+        watching.cancel()
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+    assert min(least) >= 1
+
+
+@pytest.mark.parametrize("after_s", [0.1, 0.3, 0.5, 0.7, 0.9, 1.2])
+def test_a_session_that_waits_to_go_back_outlives_its_worker_at_any_time(after_s: float) -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        await move(stage, third(stage))
+        going_back = asyncio.ensure_future(move(stage, "worker-1"))
+        await asyncio.sleep(after_s)
+        kill(stage, owner(stage))
+        await going_back
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+
+
+def test_a_session_goes_to_its_keeper_whose_last_room_its_snapshot_takes_once_another_worker_keeps_one() -> None:
+    least: list[int] = []
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        full = keeper(stage)
+        filled = await stage.server.ask(lambda house: fill(house, full))
+        watching = asyncio.ensure_future(watched(stage, least))
+        moved = await move(stage, full)
+        assert (moved.outcome, moved.reason) == (Outcome.COMMITTED, "done")
+        watching.cancel()
+        assert keeper(stage) not in ("", full)
+        await goes_on(stage)
+        kill(stage, full)
+        await goes_on(stage)
+        stage.watch.is_ending = True
+        for name in filled:
+            await close(stage, name)
+        await ended(stage, tab)
+
+    directed(course)
+    assert min(least) >= 1
+
+
+def test_a_move_to_a_full_keeper_is_refused_and_says_why_where_nobody_else_has_room_for_its_snapshot() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        full, begun = keeper(stage), kept(stage)
+        filled = await stage.server.ask(fill)
+        at = stage.loop.time()
+        moved = await move(stage, full)
+        assert (moved.outcome, moved.reason) == (Outcome.REFUSED, "no_slot")
+        assert "one of them by the snapshot of this session that is kept there, until another worker" in moved.detail
+        assert (stage.loop.time() - at < 1.0, kept(stage)) == (True, begun)
+        stage.watch.is_ending = True
+        for name in filled:
+            await close(stage, name)
+        await ended(stage, tab)
+
+    directed(course)
+
+
+def test_where_no_newer_snapshot_comes_in_time_the_refusal_says_until_when_the_copy_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "FLEET", replace(run.FLEET, copy_s=0.5))
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        await move(stage, third(stage))
+        stage.weather.rates["path_stalls"] = 1.0
+        back = await move(stage, "worker-1")
+        stage.weather.rates["path_stalls"] = 0.0
+        assert (back.outcome, back.reason) == (Outcome.REFUSED, "copy_held")
+        assert "a retired copy of s-1, which stays until another worker keeps a newer snapshot" in back.detail
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    directed(course)
