@@ -90,6 +90,7 @@ def test_lists_are_tables_without_borders_with_numbers_to_the_right(server: str,
         "SEED",
         "SIZE(bytes)",
         "KEEPER",
+        "AGE(blocks)",
         "STALLED(ms)",
         "RESTS",
     ]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.holders import Holders
 from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.protection import Protection
-from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.background import Background
 from worldmove.worker.message import SnapshotFacts
@@ -32,6 +33,7 @@ class Fleet:
     asking: Asking
     protection: Protection
     failed: list[BaseException]
+    logged: list[tuple[str, dict[str, object]]]
     beat: int = 0
 
     def asked(self, worker: str) -> list[Keep]:
@@ -76,6 +78,10 @@ class Fleet:
                 worker.alive_at = asyncio.get_running_loop().time() - sent_s_ago
         self.protection.look()
 
+    def why(self) -> str:
+        """Why there is no newer snapshot, as it is listed."""
+        return view(self.record, None).unprotected_why
+
     def plays_on(self, block: int) -> None:
         self.protection.computed("s", block)
 
@@ -111,15 +117,16 @@ async def fleet() -> Fleet:
         gateway=lambda: server.gateway,
     )
     failed: list[BaseException] = []
+    logged: list[tuple[str, dict[str, object]]] = []
     protection = Protection(
         books,
         asking,
         Holders(books),
         Background(lambda name, error: failed.append(error)),
         nonce=lambda: b"n" * 16,
-        log=lambda event, fields: None,
+        log=lambda event, fields: logged.append((event, fields)) if event == "renewal_waits" else None,
     )
-    made = Fleet(server=server, record=record, asking=asking, protection=protection, failed=failed)
+    made = Fleet(server=server, record=record, asking=asking, protection=protection, failed=failed, logged=logged)
     server.wires["a"].react = made.gives_snapshot
     server.holds("a", copy_of("s", "live"))
     protection.look()
@@ -235,5 +242,36 @@ def test_an_older_snapshot_is_let_go_once_the_newer_ones_keeper_has_answered_a_l
         made.answers_beat("b", "c")
         await asyncio.sleep(2.0)
         assert made.let_go("b") == 1  # once for each snapshot that is kept
+
+    played(course)
+
+
+def test_a_renewal_waits_for_a_move_and_says_so_but_not_for_one_that_waits_itself_or_takes_long() -> None:
+    """What is due is taken in any of these: a move may take an hour, and its keeper forgets what is too old."""
+
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        made.keeps("b")
+        await asyncio.sleep(0.1)
+        conducted: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        made.record.conducted = conducted
+        made.plays_on(5)  # the next one is due
+        await asyncio.sleep(3.0)
+        assert (len(made.asked("b")), made.logged) == (1, [("renewal_waits", {"session": "s", "kept_block": 5})])
+        assert made.why() == "moving: a newer snapshot is due, and is kept once the move has ended."
+        attempt: Any = SimpleNamespace(takes_long=True, plan=SimpleNamespace(attempt="00000001-x"))
+        for made.record.waits_for, made.record.attempt, times in (("c", None, 2), (None, attempt, 3)):
+            made.protection.look()
+            await made.until_asked("b", times)
+            made.keeps("b", 4 + times)
+            made.plays_on(4 + times)
+            made.record.waits_for, made.record.attempt = None, None
+            await asyncio.sleep(0.1)
+            assert len(made.asked("b")) == times
+            assert made.why() != ""  # it is due again, and waits again
+        made.record.conducted = None
+        made.protection.look()
+        await made.until_asked("b", 4)
+        assert made.why() == ""
 
     played(course)

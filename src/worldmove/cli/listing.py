@@ -32,6 +32,7 @@ SESSIONS = {
     "SEED": "seed",
     "SIZE(bytes)": "num_bytes",
     "KEEPER": "keeper",
+    "AGE(blocks)": "kept_age_blocks",
     "STALLED(ms)": "stalled_ms",
     "RESTS": "resting",
 }

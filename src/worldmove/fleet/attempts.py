@@ -56,6 +56,8 @@ class Attempt:
         self._on_phase = on_phase
         self._inbox: asyncio.Queue[Heard] = asyncio.Queue()
         self._testimony = Testimony(plan, desk)
+        self.takes_long = False
+        """It is open, and what comes before the boundary goes on: the source plays, and has the room that it takes."""
         self._asked_to_open = False
         self._is_left = False
         """Whether it was given up before the boundary, since its source did not answer."""
@@ -77,7 +79,9 @@ class Attempt:
             await self._until_closed()  # the ledger may have opened it without having said so
             reason, detail = await self._why_refused(refusal)
             return Ending(outcome=Outcome.REFUSED, reason=reason, detail=detail)
-        if not self.plan.strategy.begins_early or await self._is_ready():
+        is_ready = not self.plan.strategy.begins_early or await self._is_ready()
+        self.takes_long = False
+        if is_ready:
             self._on_phase(self.plan, "transfer")
             self._ends.start()
         else:
@@ -154,6 +158,7 @@ class Attempt:
                             await self._react(event)
                         event = await self._inbox.get()
             except TimeoutError:
+                self.takes_long = True
                 continue
             if isinstance(event, Ready):
                 return True

@@ -222,7 +222,14 @@ class Controller:
             return view(record, row)
         kept = self._protection.newest(record.name)
         missing, owner = desk.owner_is_missing(row), self._books.workers.find(row.owner)
-        return view(record, row, owner_missing=missing, owner_reported=owner is not None and owner.reported, kept=kept)
+        return view(
+            record,
+            row,
+            owner_missing=missing,
+            owner_reported=owner is not None and owner.reported,
+            kept=kept,
+            next_block=self._books.gateway().next_block(record.name),
+        )
 
     def _resumed(self) -> None:
         """A session of an earlier server goes on; or its owner cannot, and another copy has it, or it is lost."""

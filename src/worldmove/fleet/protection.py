@@ -139,24 +139,31 @@ class Protection:
         return row is not None and row.lost
 
     def _is_due(self, record: SessionRecord) -> bool:
-        """Whether a snapshot is to be taken now: of a session that is played, and neither moves nor resumes.
+        """Whether a snapshot is to be taken now. Where one would be, but for a move, that is said."""
+        row = self._books.desk.row(record.name)
+        is_wanted = row is not None and not record.resuming and self._is_wanted(record, row)
+        waits = row is not None and is_wanted and is_held_up(record, row)
+        if waits and not record.renewal_waits:
+            newest = self.newest(record.name)
+            self._log("renewal_waits", {"session": record.name, "kept_block": newest[1] if newest else None})
+        record.renewal_waits = waits
+        return row is not None and is_wanted and not waits and self._owned_in(record, row, ("live",))
 
-        A move that waits for room at its destination has not begun: it may be this snapshot that it waits for.
-        """
-        row, is_moving = self._books.desk.row(record.name), record.moving and record.waits_for is None
-        if row is None or is_moving or record.resuming or row.attempt is not None:
-            return False
-        if self._books.desk.owner_is_missing(row) or not self._is_played(record, row):
+    def _is_wanted(self, record: SessionRecord, row: Row) -> bool:
+        """Whether a session has an owner, and nobody who stays keeps a snapshot that is new enough."""
+        if self._books.desk.owner_is_missing(row) or not self._owned_in(record, row, ("live", "frozen")):
             return False
         kept = None if record.keeper is None else self._keepers.kept(record, record.keeper[0])
         if kept is None or record.keeper is None or not self._keepers.is_good(record.keeper, row):
             return True
         return record.computed >= kept + record.protect_every or self._keepers.is_in_the_way(record, row)
 
-    def _is_played(self, record: SessionRecord, row: Row) -> bool:
+    def _owned_in(self, record: SessionRecord, row: Row, phases: tuple[str, ...]) -> bool:
+        """Whether the row's owner holds the session in its epoch, and in one of these phases."""
         owner = self._books.workers.find(row.owner)
         copies = () if owner is None else owner.copies
-        return any((copy.session, copy.phase, copy.epoch) == (record.name, "live", row.epoch) for copy in copies)
+        held = [copy for copy in copies if (copy.session, copy.epoch) == (record.name, row.epoch)]
+        return any(copy.phase in phases for copy in held)
 
     def _relieve(self, record: SessionRecord) -> None:
         """Have others let go for the keeper, unless it ends, is silent, or plays the session by now.
@@ -168,3 +175,14 @@ class Protection:
         row = self._books.desk.row(record.name)
         if row is not None and self._keepers.is_good(record.keeper, row):
             self._relief.look(record, row.owner)
+
+
+def is_held_up(record: SessionRecord, row: Row) -> bool:
+    """Whether a move of a session stands in the way of a newer snapshot of it. Pure.
+
+    It does from its first word to its last, for its pause is reckoned without one; but not while it waits for room at
+    its destination, which may be what it waits for, nor while what comes before its boundary takes long: up to an hour.
+    """
+    if record.attempt is not None and record.attempt.takes_long:
+        return False
+    return row.attempt is not None or (record.moving and record.waits_for is None)

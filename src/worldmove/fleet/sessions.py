@@ -94,6 +94,8 @@ class SessionRecord:
     """A keeper was asked to pull a snapshot, and has not answered yet."""
     unprotected_why: str = ""
     """Why the newest snapshot is not kept, where that is so."""
+    renewal_waits: bool = False
+    """A newer snapshot is due, and a move of the session is waited for."""
     computed: int = 0
     """The block after the newest that its owner has computed, as far as this server has heard."""
     missing_since: float | None = None
@@ -180,10 +182,11 @@ def view(
     owner_missing: bool = False,
     owner_reported: bool = True,
     kept: tuple[str, int] | None = None,
+    next_block: int | None = None,
 ) -> SessionView:
     """Show a session as its record and its row say; its owner is missing where it is dead or does not answer.
 
-    ``kept``: who keeps its newest snapshot, and of which boundary.
+    ``kept``: who keeps its newest snapshot, and of which boundary. ``next_block``: the next to be shown, where known.
     """
     opened = record.opened
     return SessionView(
@@ -200,9 +203,16 @@ def view(
         protect_every=record.protect_every,
         keeper=kept[0] if kept else None,
         kept_block=kept[1] if kept else None,
-        unprotected_why=record.unprotected_why if record.protect_every and not (row and row.lost) else "",
+        kept_age_blocks=max(0, next_block - kept[1]) if kept and next_block is not None else None,
+        unprotected_why=_unprotected_why(record) if record.protect_every and not (row and row.lost) else "",
         throwaway=record.throwaway,
     )
+
+
+def _unprotected_why(record: SessionRecord) -> str:
+    if record.unprotected_why or not (record.renewal_waits and record.moving):
+        return record.unprotected_why
+    return "moving: a newer snapshot is due, and is kept once the move has ended."
 
 
 def _state(record: SessionRecord, row: Row | None, *, owner_missing: bool, owner_reported: bool) -> SessionState:

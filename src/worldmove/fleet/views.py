@@ -81,6 +81,8 @@ class SessionView:
     """Who keeps its newest snapshot; None where nobody does."""
     kept_block: int | None = None
     """The boundary of that."""
+    kept_age_blocks: int | None = None
+    """How many blocks were shown since; None where nobody keeps one, or it is not known (after a restart)."""
     unprotected_why: str = ""
     """Why the newest snapshot is not kept, where that is so."""
     throwaway: bool

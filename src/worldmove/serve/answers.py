@@ -40,6 +40,7 @@ def session_body(view: SessionView, live: Live | None, stalled_s: float | None) 
         protect=view.protect_every,
         keeper=view.keeper,
         kept_block=view.kept_block,
+        kept_age_blocks=view.kept_age_blocks,
         unprotected_why=view.unprotected_why or None,
     )
 

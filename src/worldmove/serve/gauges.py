@@ -30,6 +30,7 @@ class Gauges(Collector):
             "worldmove_worker_incarnation", "Which process of this name it is.", workers, lambda view: view.incarnation
         )
         yield _slots(workers)
+        yield from _protection(sessions)
 
 
 def _is_up(view: WorkerView) -> int:
@@ -60,3 +61,11 @@ def _slots(views: Sequence[WorkerView]) -> Metric:
         for state, num in (("free", view.slots_free), ("used", used), ("quarantined", view.slots_quarantined)):
             family.add_metric([view.name, state], num)
     return family
+
+
+def _protection(views: Sequence[SessionView]) -> Iterator[Metric]:
+    protected = [view for view in views if view.protect_every and view.state is not SessionState.LOST]
+    unkept = sum(view.keeper is None for view in protected)
+    yield GaugeMetricFamily("worldmove_sessions_unkept", "Protected ones that nobody keeps.", value=unkept)
+    oldest, text = max((view.kept_age_blocks or 0 for view in protected), default=0), "Blocks since the oldest kept."
+    yield GaugeMetricFamily("worldmove_snapshot_age_blocks", text, value=oldest)

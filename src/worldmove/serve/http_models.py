@@ -75,7 +75,10 @@ class Session(Answer):
     protect: int = Field(description="After how many blocks another worker keeps a new snapshot; 0: never.")
     keeper: str | None = Field(description="Who keeps its newest snapshot; null: nobody.")
     kept_block: int | None = Field(description="The block that this snapshot stands before.")
-    unprotected_why: str | None = Field(description="Why the newest snapshot could not be kept; null: it was.")
+    kept_age_blocks: int | None = Field(description="How many blocks were shown since; null: none is kept.")
+    unprotected_why: str | None = Field(
+        description="Why the newest snapshot could not be kept, or waits for the end of a move; null: it was."
+    )
 
 
 class Sessions(Answer):

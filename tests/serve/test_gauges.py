@@ -1,0 +1,50 @@
+"""What stands where, for Prometheus."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from worldmove.fleet.views import SessionState, SessionView
+from worldmove.serve.gauges import Gauges
+
+
+def session(*, every: int, kept: int | None = None, age: int | None = None, lost: bool = False) -> SessionView:
+    return SessionView(
+        name="s",
+        state=SessionState.LOST if lost else SessionState.LIVE,
+        owner="a",
+        incarnation=1,
+        epoch=1,
+        attempt=None,
+        holders=("a",),
+        seed=1,
+        num_bytes=1,
+        num_leaves=1,
+        protect_every=every,
+        keeper=None if kept is None else "b",
+        kept_block=kept,
+        kept_age_blocks=age,
+        throwaway=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sessions", "unkept", "oldest"),
+    [
+        ((), 0, 0),
+        ((session(every=0),), 0, 0),
+        ((session(every=4),), 1, 0),
+        ((session(every=4, lost=True),), 0, 0),
+        ((session(every=4, kept=8, age=3), session(every=4, kept=8, age=90), session(every=16)), 1, 90),
+        ((session(every=0, kept=8, age=90),), 0, 0),
+        ((session(every=4, kept=8),), 0, 0),
+    ],
+)
+def test_the_oldest_of_the_newest_snapshots_is_told_and_how_many_protected_sessions_nobody_keeps(
+    sessions: tuple[SessionView, ...], unkept: int, oldest: int
+) -> None:
+    fleet: Any = SimpleNamespace(sessions=lambda: sessions, workers=lambda: ())
+    families = {family.name: family for family in Gauges(fleet, num_players=lambda: 0, info={}).collect()}
+    found = [families[f"worldmove_{name}"].samples[0].value for name in ("sessions_unkept", "snapshot_age_blocks")]
+    assert found == [unkept, oldest]
