@@ -134,11 +134,13 @@ EDGES: Mapping[str, str] = {
     "serve/signals.py": "the signals that end it",
     "serve/spool.py": "saved worlds on this host's disk, written and read by threads",
     "worker/picture_threads.py": "hashes pictures by several threads",
-    "worker/process.py": "a worker's process: its clock, its link, its signals, its exit status",
+    "worker/process.py": "a worker's process: its clock, its signals, its exit status",
+    "worker/process_end.py": "a worker's process ends, whatever its threads do",
     "worker/process_log.py": "a worker's log: standard error, and when a line was said",
     "worker/profile.py": "looks into the threads, for a bench",
     "worker/room.py": "asks the kernel for room in a socket",
     "worker/threads.py": "runs blocking work on one thread",
+    "worker/uplink.py": "the socket to its server",
 }
 
 

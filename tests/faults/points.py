@@ -24,7 +24,7 @@ from typing import Any
 from worldmove.move import destination, source
 from worldmove.move.times import Times
 from worldmove.worker.messages import LedgerAnswer, LedgerAsk
-from worldmove.worker.process import Uplink
+from worldmove.worker.uplink import Uplink
 from worldmove.worker.worker import Worker
 
 BOARD_BYTES = 4096

@@ -19,9 +19,10 @@ from tests.own_path import with_own_path
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import frame
 from worldmove.worker.messages import Beat
-from worldmove.worker.process import Uplink, settle, stay_linked
+from worldmove.worker.process import settle
 from worldmove.worker.process_log import Unbreakable
 from worldmove.worker.silence import until_silent
+from worldmove.worker.uplink import Uplink, stay_linked
 
 SILENCE_S = 0.24
 BEAT = frame(msgspec.msgpack.encode(Beat(number=1)))
@@ -124,7 +125,7 @@ def test_a_process_that_did_not_run_has_heard_no_silence() -> None:
 HUNG = """
 import asyncio, time
 import structlog
-from worldmove.worker.process import exit_after
+from worldmove.worker.process_end import exit_after
 from worldmove.worker.threads import OneThread
 
 async def main():

@@ -14,7 +14,7 @@ from worldmove.engine.base import Engine
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture, DeviceStorage
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import prepare
+from worldmove.state.device_digests import prepare
 from worldmove.state.gathering import Gathered, begin_copy, begin_gather, lying_in
 from worldmove.state.kits import kit_of
 from worldmove.state.placement import Placement

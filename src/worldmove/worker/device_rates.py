@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from worldmove.state import wmf1
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import GROUP_BYTES
+from worldmove.state.groups import GROUP_BYTES
 from worldmove.state.memory import MemoryKit
 from worldmove.units import MIB
 

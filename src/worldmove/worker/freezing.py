@@ -12,7 +12,8 @@ from worldmove.move.message import MAX_COUNT, MAX_ROLLED
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
-from worldmove.state.digest import BeginPass, Pass, prepare
+from worldmove.state.device_digests import prepare
+from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.gathering import Gathered, begin_gather
 from worldmove.state.layout import Layout
 from worldmove.state.placement import Placement, early_of, foreseen

@@ -10,7 +10,8 @@ from typing import Any
 from worldmove.engine.base import Engine, InstallsUnread, TakesValues, Tree
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
-from worldmove.state.digest import BeginPass, Pass, prepare
+from worldmove.state.device_digests import prepare
+from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.gathering import adopt
 from worldmove.state.landing import Landing, landing
 from worldmove.state.layout import Layout

@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,29 +21,26 @@ from pathlib import Path
 
 import msgspec
 import structlog
-from structlog.typing import FilteringBoundLogger
 
-from worldmove.errors import MessageError, WorldMoveError
+from worldmove.errors import WorldMoveError
 from worldmove.state.kits import kit_of
 from worldmove.state.memory import MemoryKit
 from worldmove.transport.tcp import TcpConfig
-from worldmove.worker.assemble import Assembly, Edges, assemble
+from worldmove.worker.assemble import Edges, assemble
 from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.engines import build_engine
-from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.path_notes import read_notes, trusted
 from worldmove.worker.path_rates import path_rates
 from worldmove.worker.picture_threads import PictureThreads, picture_threads
+from worldmove.worker.process_end import Ending, exit_after
 from worldmove.worker.process_log import Unbreakable, configure_log
 from worldmove.worker.profile import Profile
-from worldmove.worker.room import READ_BYTES, widen
-from worldmove.worker.silence import until_silent
 from worldmove.worker.threads import OneThread
 from worldmove.worker.transports import LocalTransports
+from worldmove.worker.uplink import Uplink, stay_linked
 from worldmove.worker.warm_up import warm_up
 
-RECONNECT_S = 0.2
 END_S = 10.0
 """How long an end in order may take. A thread cannot be interrupted: what the engine's is in may never return."""
 SPARE_NICENESS = 10
@@ -59,17 +55,6 @@ SWITCH_INTERVAL_S = 0.0005
 While the engine's thread runs Python, whatever arrives waits for this long. Measured on two busy cores with a block
 of 7 ms (2026-11-29): what a worker adds to a block is 5.1 ms at the default of 5 ms, and 0.7 ms at this.
 """
-
-
-class Uplink:
-    """The server's link, over whichever connection there is now. What is sent while there is none is dropped."""
-
-    def __init__(self) -> None:
-        self.connection: ServerLink | None = None
-
-    def send(self, message: object) -> None:
-        if self.connection is not None:
-            self.connection.send(message)  # type: ignore[arg-type]
 
 
 class _Threads:
@@ -89,41 +74,10 @@ class _Threads:
         self._profile.write()
 
 
-class _Ending:
-    """How the process comes to its end: told to, or because something failed."""
-
-    def __init__(self, log: FilteringBoundLogger) -> None:
-        self.reached = asyncio.Event()
-        self.has_failed = False
-        self.leave: Callable[[], None] | None = None
-        """What to do at a first signal, once there is a worker."""
-        self.holds: Callable[[], bool] = lambda: False
-        """Whether there is anything to be left."""
-        self._log = log
-
-    def at_a_signal(self, uplink: Uplink) -> None:
-        """Leave, at the first one, if that can be; end at once at any other."""
-        if self.leave is not None and (uplink.connection is not None or self.holds()):
-            leave, self.leave = self.leave, None
-            leave()
-        else:
-            self.reached.set()
-
-    def failed(self, task: str, error: BaseException) -> None:
-        """Something failed without which there is no worker."""
-        self._log.error("task_failed", task=task, exc_info=error)
-        self.has_failed = True
-        self.reached.set()
-
-    def faulted(self, task: str, error: BaseException) -> None:
-        """One session's conduct failed: nothing else ends."""
-        self._log.error("session_failed", task=task, exc_info=error)
-
-
 async def serve(config: WorkerConfig) -> int:
     """Build the engine, say hello, and serve until told to end. Returns the exit status."""
     log = structlog.get_logger().bind(worker=config.worker, incarnation=config.incarnation)
-    uplink, ending = Uplink(), _Ending(log)
+    uplink, ending = Uplink(), Ending(log)
     _at_a_signal(partial(ending.at_a_signal, uplink))
     profile = Profile(config.profile and f"{config.profile}/{config.worker}-{config.incarnation}.json")
     threads = _Threads(config, profile)
@@ -151,21 +105,8 @@ async def serve(config: WorkerConfig) -> int:
     return int(ending.has_failed)
 
 
-def exit_after(within_s: float, log: FilteringBoundLogger) -> None:
-    """End this process after a time, unless it has ended by then: whatever its threads and its event loop do."""
-
-    def end() -> None:
-        log.error("worker_ended", clean=False, why=f"something has not returned within {within_s:g} s")
-        Unbreakable(sys.stderr).flush()
-        os._exit(1)
-
-    timer = threading.Timer(within_s, end)
-    timer.daemon = True
-    timer.start()
-
-
 def _edges(
-    threads: _Threads, transports: LocalTransports, uplink: Uplink, ending: _Ending, log: Callable[..., None]
+    threads: _Threads, transports: LocalTransports, uplink: Uplink, ending: Ending, log: Callable[..., None]
 ) -> Edges:
     """Return what the worker is given of the world outside."""
     return Edges(
@@ -227,46 +168,6 @@ def settle() -> None:
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
-
-
-async def stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
-    """Keep a link to the server; end the process when it was gone for too long.
-
-    A link that is cut as soon as it is made is none: there may be a server that wants nothing of this worker.
-    """
-    loop = asyncio.get_running_loop()
-    gone_since = loop.time()
-    while loop.time() - gone_since < config.keep_s:
-        try:
-            reader, writer = await asyncio.open_unix_connection(config.socket_path, limit=READ_BYTES)
-        except OSError:
-            await asyncio.sleep(RECONNECT_S)
-            continue
-        widen(writer)
-        link = server_link(reader, writer)
-        uplink.connection, joined_at = link, loop.time()
-        listening = asyncio.create_task(_cut_when_silent(link, config.silence_s, assembly.log))
-        try:
-            assembly.worker.joined()
-            await link.take_all(assembly.worker.take)
-        except MessageError as error:
-            assembly.log("link_broken", why=str(error))
-        finally:
-            listening.cancel()
-            uplink.connection = None
-            link.close()
-        if loop.time() - joined_at >= RECONNECT_S:
-            gone_since = loop.time()
-        else:
-            await asyncio.sleep(RECONNECT_S)
-    stop()
-
-
-async def _cut_when_silent(link: ServerLink, silence_s: float, log: Callable[..., None]) -> None:
-    """End a link over which nothing comes any more, though it is open: another one may carry."""
-    await until_silent(lambda: link.num_taken, silence_s)
-    log("link_silent", silence_s=silence_s)
-    link.abort()
 
 
 def main() -> None:
