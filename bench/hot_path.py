@@ -31,7 +31,8 @@ from worldmove.state.capture import Capture
 from worldmove.state.cuda_pending import CudaDigests
 from worldmove.state.cuda_plan import PartedPlan
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import Pass, Xxh3Digester, prepare, prepare_key
+from worldmove.state.device_digests import prepare, prepare_key
+from worldmove.state.digest import Pass, Xxh3Digester
 from worldmove.state.double_copying import Done
 from worldmove.state.extent import Extent
 from worldmove.state.gathering import begin_gather, gather

@@ -10,8 +10,9 @@ from worldmove.errors import ArenaFull, StateRefused
 from worldmove.state import Xxh3Digester, capture, extents, gather, group_digests, materialise
 from worldmove.state.capture import DeviceStorage
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import group_paths, groups, state_digest
+from worldmove.state.digest import state_digest
 from worldmove.state.dtypes import TORCH_ITEM_BYTES
+from worldmove.state.groups import group_paths, groups
 from worldmove.state.saved_state import copy_aside
 from worldmove.worker.freezing import freeze_in
 from worldmove.worker.installing import install_in, open_in

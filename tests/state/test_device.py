@@ -11,7 +11,8 @@ from worldmove.state import Arena, Extent, Manifest, Xxh3Digester, capture, exte
 from worldmove.state.capture import DeviceStorage, HostStorage
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import joined
-from worldmove.state.digest import group_paths, groups, state_digest, state_digest_of_bytes
+from worldmove.state.digest import state_digest, state_digest_of_bytes
+from worldmove.state.groups import group_paths, groups
 from worldmove.state.kit_double import DoubleKit
 from worldmove.state.leaf import DEVICE_KIND, DeviceTensorLeaf
 from worldmove.state.saved_state import copy_aside, payload

@@ -18,7 +18,8 @@ from worldmove.errors import StateRefused
 from worldmove.state import Xxh3Digester, capture, tensor_facts
 from worldmove.state import recapture as module
 from worldmove.state.capture import Capture
-from worldmove.state.digest import Pass, prepare
+from worldmove.state.device_digests import prepare
+from worldmove.state.digest import Pass
 from worldmove.state.kit_double import DoubleKit
 from worldmove.state.recapture import recapture, remember
 

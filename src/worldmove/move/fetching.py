@@ -16,8 +16,8 @@ from worldmove.move.device_path import DeviceWriteWindow, open_window
 from worldmove.move.protocol import DestinationEvent
 from worldmove.move.window import WriteWindow
 from worldmove.state.arena import AnyArena
-from worldmove.state.digest import groups
 from worldmove.state.extent import Extent
+from worldmove.state.groups import groups
 from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement, extents

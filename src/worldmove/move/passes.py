@@ -15,7 +15,8 @@ from worldmove.move.second_pass import SecondPass
 from worldmove.move.source_copy import Frozen, SourceCopy
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import Pass, prepare_key
+from worldmove.state.device_digests import prepare_key
+from worldmove.state.digest import Pass
 from worldmove.state.proof import MoveProof
 
 

@@ -9,7 +9,7 @@ from worldmove.move.attempt import Attempt
 from worldmove.move.messages import Offer
 from worldmove.move.reception import Reception
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import prepare_key
+from worldmove.state.device_digests import prepare_key
 from worldmove.state.placement import check_placement
 from worldmove.state.preview import Preview
 from worldmove.transport.base import Channel

@@ -2,20 +2,11 @@
 
 from worldmove.state.arena import Arena
 from worldmove.state.capture import Capture, HostStorage, capture
-from worldmove.state.digest import (
-    GROUP_BYTES,
-    Digester,
-    Group,
-    StateDigest,
-    Xxh3Digester,
-    group_digests,
-    group_paths,
-    groups,
-    state_digest,
-)
+from worldmove.state.digest import Digester, StateDigest, Xxh3Digester, group_digests, state_digest
 from worldmove.state.environment import Environment, FieldDifference, collect
 from worldmove.state.extent import Extent
 from worldmove.state.gathering import adopt, gather
+from worldmove.state.groups import GROUP_BYTES, Group, group_paths, groups
 from worldmove.state.landing import landed, materialise
 from worldmove.state.layout import Layout
 from worldmove.state.leaf_record import LeafRecord

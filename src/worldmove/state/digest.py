@@ -6,29 +6,22 @@ the digest of every group of 1 MiB under the attempt's nonce: it shows that thes
 
 import hashlib
 import struct
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain, count
+from itertools import count
 from typing import Protocol
 
-import numpy as np
 import xxhash
-from numpy.typing import NDArray
 
 from worldmove.state import wmf1
 from worldmove.state.by_id import ById
-from worldmove.state.capture import Capture, DeviceStorage, Storage
-from worldmove.state.extent import Extent
+from worldmove.state.capture import Capture, Storage
+from worldmove.state.device_digests import device_digests, prepare
 from worldmove.state.gate import Latch
-from worldmove.state.geometry import overlap
-from worldmove.state.leaf import ArrayLeaf, TensorLeaf
+from worldmove.state.groups import Group, group_bytes, groups, host_groups
 from worldmove.state.manifest import Manifest
-from worldmove.state.memory import MemoryKit, Part, PendingDigests
-from worldmove.state.storage import StorageRecord, leaf_runs
+from worldmove.state.memory import PendingDigests
 
-GROUP_BYTES = 1 << 20
 DIGEST_BYTES = 16
 STATE_SEED = 0x574F524C444D4F56
 """The published seed of every state digest: ``WORLDMOV``."""
@@ -67,42 +60,6 @@ class StateDigest:
         return self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Up to 1 MiB of a storage's used bytes, in extents of that storage. ``index`` counts over the whole state."""
-
-    index: int
-    storage: int
-    extents: tuple[Extent, ...]
-
-    @property
-    def num_bytes(self) -> int:
-        """Its bytes."""
-        return sum(extent.length for extent in self.extents)
-
-
-def groups(manifest: Manifest) -> tuple[Group, ...]:
-    """Return the groups of a state, in order. Every storage begins a new one."""
-    return _groups(ById(manifest.storages))
-
-
-# Every pass over a state asks for them, and from one boundary to the next they mostly stay.
-@lru_cache(maxsize=8)
-def _groups(storages: ById[tuple[StorageRecord, ...]]) -> tuple[Group, ...]:
-    found: list[Group] = []
-    for number, storage in enumerate(storages.value):
-        for part in _parts(storage.used):
-            found.append(Group(index=len(found), storage=number, extents=part))
-    return tuple(found)
-
-
-def group_paths(manifest: Manifest, group: Group) -> tuple[str, ...]:
-    """Return the paths of the leaves that use a byte of the group."""
-    views = ((leaf.path, leaf.content) for leaf in manifest.leaves)
-    inside = ((p, v) for p, v in views if isinstance(v, TensorLeaf | ArrayLeaf) and v.storage == group.storage)
-    return tuple(path for path, view in inside if overlap(leaf_runs(view), group.extents))
-
-
 def group_digests(capture: Capture, digester: Digester, nonce: bytes, layout_digest: bytes) -> tuple[bytes, ...]:
     """Return the digest of every group, in order. Those on a device are read by one launch, beside the others."""
     return split(Pass(capture, digester, nonce, layout_digest).joined())
@@ -124,7 +81,7 @@ class Pass:
         """Begin it, under an attempt's nonce. ``behind``: what the device waits for before it reads."""
         self._capture = capture
         self._of_host: Callable[[Group], bytes] = lambda group: digester.digest(
-            _group_bytes(capture, group), _group_seed(group, nonce, layout_digest)
+            group_bytes(capture, group), _group_seed(group, nonce, layout_digest)
         )
         self._key = wmf1.proof_key(nonce, layout_digest)
         self._pending: PendingDigests | None = None
@@ -143,7 +100,7 @@ class Pass:
     def joined(self) -> bytes:
         """Wait, and return the digest of every group, 16 bytes each. Once. Raises TransportError."""
         device = self._device()
-        mine = _host_groups(ById(self._capture.manifest.storages))
+        mine = host_groups(ById(self._capture.manifest.storages))
         if not mine:
             return device
         found, begin = list[bytes](), 0
@@ -156,7 +113,7 @@ class Pass:
     def _device(self) -> bytes:
         if self._pending is not None:
             return self._pending.joined()
-        return b"".join(_device_digests(self._capture, self._key)) if self._capture.manifest.on_device else b""
+        return b"".join(device_digests(self._capture, self._key)) if self._capture.manifest.on_device else b""
 
 
 BeginPass = Callable[[Capture], Pass]
@@ -165,7 +122,7 @@ BeginPass = Callable[[Capture], Pass]
 
 def state_digest(capture: Capture, digester: Digester) -> StateDigest:
     """Return the digest of manifest, lengths and every used byte, under the published seed."""
-    found = _all_groups(capture, lambda g: digester.digest(_group_bytes(capture, g), STATE_SEED), wmf1.STATE_KEY)
+    found = _all_groups(capture, lambda g: digester.digest(group_bytes(capture, g), STATE_SEED), wmf1.STATE_KEY)
     return _of_groups(capture.manifest, found, digester)
 
 
@@ -186,72 +143,10 @@ def state_digest_of_bytes(
 def _all_groups(capture: Capture, of_host: Callable[[Group], bytes], key: bytes) -> tuple[bytes, ...]:
     if not capture.manifest.on_device:
         return tuple(of_host(group) for group in groups(capture.manifest))
-    found = list(_device_digests(capture, key))
-    for group in _host_groups(ById(capture.manifest.storages)):  # few, and in order
+    found = list(device_digests(capture, key))
+    for group in host_groups(ById(capture.manifest.storages)):  # few, and in order
         found.insert(group.index, of_host(group))
     return tuple(found)
-
-
-def prepare(capture: Capture, early: Sequence[int] = ()) -> None:
-    """Work out how the device's digests are taken, before they are needed.
-
-    ``early``: storages that are brought early, and are read for the second time by themselves.
-    """
-    groups(capture.manifest)
-    if capture.kit is not None and capture.manifest.on_device and not capture.plans:
-        places = _device_places(ById(capture.manifest.storages))
-        first_groups = [range(begin, end) for begin, end in places[list(early)].tolist()]
-        capture.plans.append(capture.kit.plan(_device_parts(capture), [*chain.from_iterable(first_groups)]))
-
-
-def carried_over(before: Capture, shifts: NDArray[np.int64]) -> list[object]:
-    """Take what was prepared for an earlier capture, which is of no use any more, for one whose storages lie so many
-    bytes further. Returns what its ``plans`` are.
-    """
-    if not before.plans or before.kit is None:
-        return []
-    places = _device_places(ById(before.manifest.storages))
-    moved = np.flatnonzero((shifts != 0) & (places[:, 1] > places[:, 0]))
-    return [before.kit.replan(before.plans.pop(), np.column_stack((places[moved], shifts[moved])))]
-
-
-def prepare_key(kit: MemoryKit, nonce: bytes, layout_digest: bytes) -> None:
-    """Draw the coefficients of an attempt's proof, before they are needed."""
-    kit.prepare_key(wmf1.proof_key(nonce, layout_digest))
-
-
-def _device_digests(capture: Capture, key: bytes) -> Sequence[bytes]:
-    """Return WMF1 of the device's groups, numbered among themselves; of a copy in host memory, by the twin."""
-    if capture.kit is not None:
-        prepare(capture)  # once: both passes of a source read the same memory
-        return capture.kit.fingerprints(capture.plans[0], key)
-    table, number = wmf1.Table.of(key), count()
-    records = capture.manifest.storages
-    mine = (group for group in groups(capture.manifest) if records[group.storage].on_device)
-    return [wmf1.group_digest(table, _group_bytes(capture, group), next(number)) for group in mine]
-
-
-@lru_cache(maxsize=8)
-def _host_groups(storages: ById[tuple[StorageRecord, ...]]) -> tuple[Group, ...]:
-    return tuple(group for group in _groups(storages) if not storages.value[group.storage].on_device)
-
-
-@lru_cache(maxsize=8)
-def _device_places(storages: ById[tuple[StorageRecord, ...]]) -> NDArray[np.int64]:
-    """Return, for each storage, which of the device's groups are its: from the first to before the second."""
-    num_groups = Counter(group.storage for group in _groups(storages))
-    counts = [num_groups[index] if storage.on_device else 0 for index, storage in enumerate(storages.value)]
-    ends = np.cumsum(counts, dtype=np.int64)
-    return np.stack((ends - counts, ends), axis=1)
-
-
-def _device_parts(capture: Capture) -> list[list[Part]]:
-    parts = []
-    for group in groups(capture.manifest):
-        storage = capture.storages[group.storage]
-        if isinstance(storage, DeviceStorage):
-            parts.append([storage.part(extent) for extent in group.extents])
-    return parts
 
 
 def _group_seed(group: Group, nonce: bytes, layout_digest: bytes) -> int:
@@ -267,28 +162,6 @@ def _of_groups(manifest: Manifest, found: Sequence[bytes], digester: Digester) -
         parts += (struct.pack("<QQQ", group.index, group.storage, group.num_bytes), digest)
     name = f"{wmf1.NAME}+{digester.name}" if manifest.on_device else digester.name
     return StateDigest(text=f"{name}:{digester.digest(b''.join(parts), STATE_SEED).hex()}")
-
-
-def _parts(used: tuple[Extent, ...]) -> Iterator[tuple[Extent, ...]]:
-    """Cut extents into runs of GROUP_BYTES; the last is shorter."""
-    part: list[Extent] = []
-    room = GROUP_BYTES
-    for extent in used:
-        begin = extent.offset
-        while begin < extent.end:
-            length = min(room, extent.end - begin)
-            part.append(Extent(offset=begin, length=length))
-            begin, room = begin + length, room - length
-            if not room:
-                yield tuple(part)
-                part, room = [], GROUP_BYTES
-    if part:
-        yield tuple(part)
-
-
-def _group_bytes(capture: Capture, group: Group) -> memoryview | bytes:
-    views = [capture.storages[group.storage].view(extent) for extent in group.extents]
-    return views[0] if len(views) == 1 else b"".join(views)
 
 
 def _sized(data: bytes) -> bytes:

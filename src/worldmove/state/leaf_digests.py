@@ -11,9 +11,10 @@ import msgspec
 
 from worldmove.state import wmf1
 from worldmove.state.capture import Capture, DeviceStorage
-from worldmove.state.digest import GROUP_BYTES, STATE_SEED, Digester
+from worldmove.state.digest import STATE_SEED, Digester
 from worldmove.state.extent import Extent
 from worldmove.state.geometry import to_extents
+from worldmove.state.groups import GROUP_BYTES
 from worldmove.state.leaf import LEAF_DIGEST_BYTES, ArrayLeaf, DeviceTensorLeaf, GeneratorLeaf, Leaf, TensorLeaf
 from worldmove.state.memory import Part
 from worldmove.state.storage import leaf_runs

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from worldmove.state.capture import Capture
-from worldmove.state.digest import DIGEST_BYTES, Digester, Pass, group_paths, groups, split
+from worldmove.state.digest import DIGEST_BYTES, Digester, Pass, split
+from worldmove.state.groups import group_paths, groups
 from worldmove.state.manifest import Manifest
 
 

@@ -22,7 +22,8 @@ from worldmove.errors import StateRefused
 from worldmove.state import array
 from worldmove.state.amended import amended
 from worldmove.state.capture import Capture, DeviceStorage, Reader, Storage, capture, storage_at
-from worldmove.state.digest import BeginPass, Pass, carried_over
+from worldmove.state.device_digests import carried_over
+from worldmove.state.digest import BeginPass, Pass
 from worldmove.state.known import Form, Known, Step, begins_of, items_of, keys_of, known_of
 from worldmove.state.leaf import ArrayLeaf, Leaf
 from worldmove.state.leaf_record import LeafRecord

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from worldmove.state.amended import changed_leaves
 from worldmove.state.arena import AnyArena
+from worldmove.state.device_digests import prepare
 from worldmove.state.device_window import joined
 from worldmove.state.difference import is_same
-from worldmove.state.digest import prepare
 from worldmove.state.landing import Landing, landing
 from worldmove.state.leaf import ArrayLeaf, TensorLeaf
 from worldmove.state.manifest import Manifest

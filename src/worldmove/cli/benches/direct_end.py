@@ -17,7 +17,8 @@ from worldmove.engine.base import Engine
 from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.capture import Capture
 from worldmove.state.device_arena import DeviceArena
-from worldmove.state.digest import Pass, prepare_key
+from worldmove.state.device_digests import prepare_key
+from worldmove.state.digest import Pass
 from worldmove.state.kits import kit_of
 from worldmove.state.memory import MemoryKit
 from worldmove.state.proof import MoveProof, prove
