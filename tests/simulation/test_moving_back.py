@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from tests.simulation import run
 from tests.simulation.course import Stage, close
 from tests.simulation.run import directed
-from tests.simulation.test_protection import SESSION, ended, fill, goes_on, holds, kept, kill, owner, protected
+from tests.simulation.test_protection import SESSION, ended, fill, goes_on, holds, kept, kill, owner, protected, until
 from worldmove.fleet.reports import MoveReport, Outcome
 
 EVERY = 64
@@ -148,3 +149,28 @@ def test_where_no_newer_snapshot_comes_in_time_the_refusal_says_until_when_the_c
         await ended(stage, tab)
 
     directed(course)
+
+
+def test_with_two_workers_of_two_slots_a_moved_session_is_never_without_a_second_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What its new owner keeps of it takes the room for the next snapshot there, and saves it from nothing."""
+    monkeypatch.setattr(run, "WORKER", msgspec.structs.replace(run.WORKER, num_slots=2))
+    monkeypatch.setattr(run, "FLEET", replace(run.FLEET, workers=("worker-1", "worker-2")))
+    least: list[int] = []
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        watching = asyncio.ensure_future(watched(stage, least))
+        for to in ("worker-2", "worker-1", "worker-2"):
+            assert (await move(stage, to)).outcome is Outcome.COMMITTED
+        await until(stage, lambda: keeper(stage) == "worker-1", "it is kept by who does not play it")
+        watching.cancel()
+        kill(stage, "worker-2")
+        await goes_on(stage)
+        stage.watch.is_ending = True
+        await tab.end()
+        await close(stage, SESSION)
+
+    assert directed(course).trace.counts["lost"] == 0
+    assert min(least) >= 1

@@ -44,8 +44,9 @@ class Keepers:
         if there is None or kept is None:
             return False
         is_held = any((copy.session, copy.phase) == (record.name, "retired") for copy in there.copies)
-        is_full_keeper = record.keeper == (there.name, there.incarnation) and there.slots_free == 0
-        return is_full_keeper or (is_held and kept.epoch < row.epoch)
+        if is_held:
+            return kept.epoch < row.epoch
+        return record.keeper == (there.name, there.incarnation) and there.slots_free == 0
 
     def expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
         """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
@@ -84,12 +85,16 @@ class Keepers:
         self._holders.refresh()
 
     def make_room(self, record: SessionRecord) -> None:
-        """Let go of what takes room and saves the session from little: its retired copies, its owner's own snapshot."""
+        """Let go of what takes room and saves the session from nothing, its owner's own snapshot, or else from little:
+        its retired copies. Of these the last may be all that there is beside the owner, until there is room elsewhere.
+        """
         row = self._books.desk.row(record.name)
-        if row is not None:
+        if row is None:
+            return
+        if self.kept(record, row.owner) is not None:
+            self._books.workers.send(row.owner, LetGo(session=record.name))
+        else:
             self._let_pass(record, but=row.owner)
-            if self.kept(record, row.owner) is not None:
-                self._books.workers.send(row.owner, LetGo(session=record.name))
 
     def _kept_by(self, record: SessionRecord, worker: str) -> Copy | None:
         found = self._books.workers.find(worker)
