@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.fleet.fakes import server_of
+from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.asking import Asking
 from worldmove.fleet.config import FleetConfig
@@ -12,7 +13,7 @@ from worldmove.fleet.movable import require_movable
 from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.opener import Opener
 from worldmove.fleet.sessions import SessionTable
-from worldmove.worker.messages import Close, Open, Opened
+from worldmove.worker.messages import Alive, Close, Open, Opened
 
 
 def test_what_is_being_opened_is_not_closed_nor_said_to_be_lost_and_its_opening_ends_as_it_would_have() -> None:
@@ -46,6 +47,37 @@ def test_what_is_being_opened_is_not_closed_nor_said_to_be_lost_and_its_opening_
         assert (sessions.find("s-1"), server.desk.row("s-1")) == (None, None)
 
     asyncio.run(main())
+
+
+def test_openings_behind_each_other_are_waited_for_as_long_as_their_worker_gets_on() -> None:
+    """An engine makes one session at a time: the last of them waits for the sum."""
+    makes_s, num = 3.0, 24
+
+    async def main() -> None:
+        server, sessions = await server_of("a"), SessionTable()
+        opener = Opener(
+            config=FleetConfig(),
+            workers=server.workers,
+            sessions=sessions,
+            desk=server.desk,
+            notes=Notes(MemoryNotes()),
+            gateway=lambda: server.gateway,
+            salt=lambda: "x",
+        )
+        worker = server.workers.get("a")
+        opening = [asyncio.create_task(opener.open(f"s-{number}", 5, "a")) for number in range(num)]
+        for number in range(num):
+            await asyncio.sleep(makes_s)
+            worker.take(Alive(number=number, num_done=number + 1))
+            opener.heard(worker, Opened(session=f"s-{number}", epoch=1, num_bytes=1, num_leaves=1, state_digest="d"))
+        assert [view.name for view in await asyncio.gather(*opening)] == [f"s-{number}" for number in range(num)]
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(UserError, match="a has got nothing done for 30 s") as refused:
+            await opener.open("s-late", 5, "a")
+        assert refused.value.code == "silent"
+        assert 30.0 <= asyncio.get_running_loop().time() - begun <= 35.0
+
+    virtual.run(main())
 
 
 def test_a_throw_away_copy_has_a_name_that_no_other_had_not_even_under_an_earlier_server() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.state.equality import plain
 from tests.state.trees import TYPES, state_of_every_kind, trees
 from worldmove.errors import ArenaFull, FileRefused
-from worldmove.state import Arena, Capture, Layout, Xxh3Digester, capture, materialise, state_digest
+from worldmove.state import Arena, Capture, Layout, Xxh3Digester, capture, materialise, saved_state, state_digest
 from worldmove.state.checked_frame import checked
 from worldmove.state.digest import state_digest_of_bytes
 from worldmove.state.frame import frame
@@ -81,6 +81,22 @@ def test_any_state_comes_back_from_a_file_the_same(tree: Any) -> None:
     assert copy.manifest == state.manifest
     assert state_digest(copy, DIGESTER) == state_digest(state, DIGESTER) == digest
     assert [s.address % 256 for s in copy.storages] == [s.address % 256 for s in state.storages]
+
+
+def test_a_state_is_written_and_read_in_pieces_and_each_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state of some GB takes a slow disk a minute: whoever waits for it hears that it gets on."""
+    monkeypatch.setattr(saved_state, "PIECE_BYTES", 1000)
+    state = capture({"rows": torch.arange(3001, dtype=torch.int64), "few": torch.ones(3)}, TYPES)
+    parts = list(payload(copy_aside(state)))[1:]
+    assert sum(len(part) for part in parts) == state.num_bytes
+    assert max(len(part) for part in parts) == 1000
+    saved(state, file)
+    told = list[int]()
+    arena = Arena(Layout.of(state.manifest).arena_bytes, "saved")
+    with file.open("rb") as stream:
+        _, manifest, placement = load(stream, arena, DIGESTER, gets_on=lambda: told.append(stream.tell()))
+    assert len(told) == len(parts)
+    assert capture(materialise(manifest, placement, arena, TYPES), TYPES).manifest == state.manifest
 
 
 @settings(max_examples=150)

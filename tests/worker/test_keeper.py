@@ -1,7 +1,7 @@
 """A snapshot from one worker to another: it counts when its blocks have left, is proven twice, and is played from."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,10 @@ from tests.worker.test_move_between_workers import HEAD, Pair
 from worldmove.errors import TransportError
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Cancel, Gone, Reserved
+from worldmove.state.extent import Extent
+from worldmove.state.manifest import Manifest
+from worldmove.state.placement import extents
+from worldmove.state.runs import Runs
 from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker import keeper
 from worldmove.worker.background import AGAIN_S
@@ -169,6 +173,53 @@ def test_a_path_that_does_not_let_go_of_a_slot_keeps_it_out_of_use(monkeypatch: 
         assert (answer.code, answer.message) == (TransportError.code, "it is still read")
         copies = pair.b.copies()
         assert (copies.slots_free, copies.slots_quarantined) == (1, 1)
+
+    on(trial)
+
+
+def test_a_snapshot_may_take_as_long_as_its_path_takes_for_each_piece_and_says_how_it_gets_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A state of some GB takes half a minute over a gigabit: it is to be kept all the same."""
+    piece_s, pull = 0.9 * keeper.PULL_S, LoopbackChannel.pull
+
+    async def slowly(self: LoopbackChannel, wanted: Sequence[Extent], into: memoryview) -> None:
+        await asyncio.sleep(piece_s)
+        await pull(self, wanted, into)
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        taken = await pair.taken()
+        wanted = Runs.of(extents(Manifest.from_bytes(taken.snapshot.manifest), taken.snapshot.placement))
+        monkeypatch.setattr(keeper, "PIECE_BYTES", -(-wanted.num_bytes // 10))
+        monkeypatch.setattr(LoopbackChannel, "pull", slowly)
+        before = pair.b.worker.tools.progress.num_done
+        pair.b.worker.take(Keep(session="s-1", request=1, snapshot=taken.snapshot, transport="loopback", nonce=NONCE))
+        await asyncio.sleep(5.5 * piece_s)
+        assert pair.b.worker.tools.progress.num_done - before == 5
+        assert pair.b.of(Kept) + pair.b.of(NotDone) == []
+        await asyncio.sleep(8 * piece_s)
+        await pair.settle()
+        assert ([kept.block for kept in pair.b.of(Kept)], pair.b.of(NotDone)) == ([4], [])
+
+    on(trial)
+
+
+def test_a_path_that_carries_nothing_more_of_a_snapshot_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hangs(self: LoopbackChannel, wanted: Sequence[Extent], into: memoryview) -> None:
+        await asyncio.Event().wait()
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        taken = await pair.taken()
+        monkeypatch.setattr(LoopbackChannel, "pull", hangs)
+        pair.b.worker.take(Keep(session="s-1", request=1, snapshot=taken.snapshot, transport="loopback", nonce=NONCE))
+        await asyncio.sleep(keeper.PULL_S + 1.0)
+        await pair.settle()
+        assert [(told.code, told.message) for told in pair.b.of(NotDone)] == [
+            (TransportError.code, "nothing more of the snapshot arrived within 30 s")
+        ]
+        assert pair.b.copies().slots_free == 2
 
     on(trial)
 

@@ -258,7 +258,7 @@ def test_a_beat_is_answered_by_its_number() -> None:
     async def run(trial: Bench) -> None:
         trial.worker.take(Beat(number=7))
 
-    assert opened(run).of(Alive) == [Alive(number=7, block_s=0.01, turn_s=0.0, spare_s=0.01, ages_s=())]
+    assert opened(run).of(Alive) == [Alive(number=7, block_s=0.01, turn_s=0.0, spare_s=0.01, ages_s=(), num_done=1)]
 
 
 def test_an_owner_that_is_told_of_a_later_epoch_computes_no_further_and_asks_the_ledger() -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.getting_on import while_it_gets_on
 from worldmove.fleet.sessions import SessionTable
 from worldmove.fleet.worker_table import WorkerTable
 from worldmove.fleet.workers import WorkerRecord
@@ -133,10 +134,10 @@ class Asking:
         self._waiting[asked.request] = question
         self._workers.send(worker.name, asked)
         try:
-            async with asyncio.timeout(within_s):
+            async with while_it_gets_on(worker, within_s):
                 answer = await question.answer
         except TimeoutError:
-            why = f"{worker.name} has not answered within {within_s:.0f} s; try again."
+            why = f"{worker.name} has not answered, and got nothing done for {within_s:.0f} s; try again."
             raise UserError(why, code="silent", status=503) from None
         finally:
             del self._waiting[asked.request]

@@ -42,13 +42,14 @@ class FleetConfig:
     beat_s: float = 0.5
     """Between two beats that a worker is to answer."""
     open_s: float = 30.0
+    """How long a worker may get nothing done (``fleet.getting_on``) while a session is opened there."""
     close_s: float = 5.0
     save_s: float = 60.0
-    """How long a worker may take to say what a session's state is, or to write it to a file."""
+    """The same while it is to say what a session's state is, or to write it to a file."""
     protect_every: int = 0
     """After how many blocks a snapshot of each new session is kept by another worker; 0: never."""
     snapshot_s: float = 10.0
-    """How long a worker may take to copy a session aside, and another to pull and prove it."""
+    """The same while a worker copies a session aside, and while another pulls and proves it."""
     protect_again_s: float = 1.0
     """Between two tries to have a snapshot kept, where one did not come about."""
     let_go_s: float = 1.0

@@ -8,6 +8,7 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.alike import alike
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
+from worldmove.fleet.getting_on import while_it_gets_on
 from worldmove.fleet.notes import Notes
 from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
@@ -64,7 +65,7 @@ class Opener:
         record.noted = ((worker.name, worker.incarnation),)
         created = False
         try:
-            await self._opened(record, Open(session=session, epoch=FIRST_EPOCH, seed=seed, saved=saved))
+            await self._opened(record, worker, Open(session=session, epoch=FIRST_EPOCH, seed=seed, saved=saved))
             self._notes.keep_session(self._sessions.note_of(record))
             created = await self._desk.create(row)
         finally:
@@ -93,7 +94,7 @@ class Opener:
         self._sessions.get(session)
         worker = self._workers.with_fewest_players()
         record = self._begin(self._sessions.next_throwaway(session, self._salt), seed, worker, throwaway=True)
-        await self._opened(record, Open(session=record.name, epoch=0, seed=seed, picture=picture))
+        await self._opened(record, worker, Open(session=record.name, epoch=0, seed=seed, picture=picture))
         owner = Owner(worker=worker.name, incarnation=worker.incarnation, epoch=0)
         self._gateway().owned(record.name, owner)
         return view(record, None)
@@ -165,14 +166,18 @@ class Opener:
             )
         )
 
-    async def _opened(self, record: SessionRecord, asked: Open) -> None:
-        """Send an Open and wait for its answer. Raises UserError, and then the session is not there."""
+    async def _opened(self, record: SessionRecord, worker: WorkerRecord, asked: Open) -> None:
+        """Send an Open and wait for its answer. Raises UserError, and then the session is not there.
+
+        There may be any number before it: an engine makes one session at a time.
+        """
         self._workers.send(record.worker, asked)
         try:
-            async with asyncio.timeout(self._config.open_s):
+            async with while_it_gets_on(worker, self._config.open_s):
                 answer = await record.answer
         except TimeoutError:
-            answer = Failed(session=record.name, code="silent", message=f"{record.worker} does not answer")
+            why = f"{record.worker} has got nothing done for {self._config.open_s:.0f} s"
+            answer = Failed(session=record.name, code="silent", message=why)
             self._workers.send(record.worker, Close(session=record.name))
         if isinstance(answer, Failed):
             self._sessions.drop(record.name)

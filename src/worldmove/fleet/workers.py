@@ -40,6 +40,8 @@ class WorkerRecord:
     """What it reckons a spare block to take where it is to fit in, as it last said."""
     ages_s: tuple[float, ...] = ()
     """How old the newest list of each session that it plays was, when it last said so."""
+    num_done: int = 0
+    """What it has got done of what it was asked for, as it last said (``worker.progress``)."""
     suspected: bool = False
     """Its lease has lapsed."""
     beat_sent: int = 0
@@ -90,6 +92,7 @@ class WorkerRecord:
         """It lives, and says how it fares."""
         self.block_s = alive.block_s or self.block_s
         self.turn_s, self.spare_s, self.ages_s = alive.turn_s, alive.spare_s, alive.ages_s
+        self.num_done = alive.num_done
 
     def _state(self) -> WorkerState:
         if self.state is WorkerState.READY and self.leaving and not self.suspected:

@@ -23,6 +23,10 @@ class LedgerClient(Protocol):
         ...
 
 
+def uncounted() -> None:
+    """Nobody waits for what gets on here."""
+
+
 def unlogged(event: str, **fields: object) -> None:
     """A log that keeps nothing."""
 
@@ -42,5 +46,7 @@ class Host:
     """By the name that an offer gives."""
     clock: Callable[[], float]
     """Monotonic, seconds; ``loop.time``. Two workers on one host share its axis."""
+    gets_on: Callable[[], None] = uncounted
+    """Hears of each piece of a state that has come from another worker."""
     log: Callable[..., None] = unlogged
     """An event and its fields, on each change of phase. ``at``: when it was, by ``clock``, where it is said later."""

@@ -1,7 +1,7 @@
 """A state copied aside, written to a file, and read from one into an arena: every byte of it under one digest."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -17,6 +17,9 @@ from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement
 from worldmove.state.saved import SavedHeader, read_header, read_manifest
 from worldmove.units import ALIGNMENT_BYTES, round_up
+
+PIECE_BYTES = 16 << 20
+"""What is read or written at a time: so much of it is done in a second or two, however slow the disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +38,10 @@ def copy_aside(capture: Capture) -> Aside:
 
 
 def payload(aside: Aside) -> Iterator[bytes | memoryview]:
-    """Yield what stands in a file behind the header: the manifest, and the used bytes in order."""
+    """Yield what stands in a file behind the header: the manifest, and the used bytes in order, in pieces."""
     yield aside.capture.manifest.to_bytes()
     for storage in aside.capture.storages:
-        yield from (storage.view(extent) for extent in storage.used)
+        yield from (storage.view(piece) for piece in _pieces(storage.used))
 
 
 def require_intact(stream: BinaryIO, header: SavedHeader, digester: Digester) -> Manifest:
@@ -48,14 +51,20 @@ def require_intact(stream: BinaryIO, header: SavedHeader, digester: Digester) ->
     return manifest
 
 
-def load(stream: BinaryIO, arena: AnyArena, digester: Digester) -> tuple[SavedHeader, Manifest, Placement]:
-    """Read a saved world's state into an arena. Raises FileRefused unless it is whole, ArenaFull."""
+def load(
+    stream: BinaryIO, arena: AnyArena, digester: Digester, gets_on: Callable[[], None] = lambda: None
+) -> tuple[SavedHeader, Manifest, Placement]:
+    """Read a saved world's state into an arena; ``gets_on`` hears of each piece that was read.
+
+    Raises FileRefused unless it is whole, ArenaFull.
+    """
     header = read_header(stream, os.fstat(stream.fileno()).st_size)
     manifest = read_manifest(stream, header)
     placement = laid_out(manifest, header.remainders, arena.size)
     for storage, place in zip(manifest.storages, placement, strict=True):
-        for extent in storage.used:
-            _read_into(stream, arena, Extent(offset=place + extent.offset, length=extent.length))
+        for piece in _pieces(storage.used):
+            _read_into(stream, arena, Extent(offset=place + piece.offset, length=piece.length))
+            gets_on()
     _require(state_digest(landed(manifest, placement, arena), digester).text, header)
     return header, manifest, placement
 
@@ -69,6 +78,13 @@ def laid_out(manifest: Manifest, remainders: bytes, arena_bytes: int) -> Placeme
     if end > arena_bytes:
         raise ArenaFull(end, arena_bytes)
     return tuple(places)
+
+
+def _pieces(used: Sequence[Extent]) -> Iterator[Extent]:
+    """Cut extents where they are longer than a piece, and nowhere else."""
+    for extent in used:
+        for offset in range(extent.offset, extent.end, PIECE_BYTES):
+            yield Extent(offset=offset, length=min(PIECE_BYTES, extent.end - offset))
 
 
 def _read_into(stream: BinaryIO, arena: AnyArena, run: Extent) -> None:

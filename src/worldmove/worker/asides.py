@@ -20,6 +20,7 @@ from worldmove.state.saved_state import Aside, copy_aside, payload
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.foreign import engine_asked
 from worldmove.worker.messages import Describe, Described, NotDone, Save, Saved
+from worldmove.worker.progress import Progress
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.states import DIGESTER, capture_still
 from worldmove.worker.tools import Tools
@@ -57,7 +58,7 @@ async def _save(asked: Save, copies: CopyTable, tools: Tools) -> Saved:
         epoch, block = copy.epoch, copy.next_block
         with copy.users.one_more():
             aside = await engine_thread(partial(_copy, tools.engine, copy.engine_session))
-    digest = await tools.filing(partial(_write, aside, asked.path))
+    digest = await tools.filing(partial(_write, aside, asked.path, tools.progress))
     manifest = aside.capture.manifest
     return Saved(
         session=asked.session,
@@ -94,13 +95,14 @@ def _copy(engine: Engine[Any], session: Any) -> Aside:
     return copy_aside(_captured(engine, session))
 
 
-def _write(aside: Aside, path: str) -> str:
+def _write(aside: Aside, path: str, progress: Progress) -> str:
     """Write a state to a new file, and return its digest. Raises OSError, and then there is no file."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
             for part in payload(aside):
                 file.write(part)
+                progress.one_more()
     except OSError:
         os.unlink(path)
         raise

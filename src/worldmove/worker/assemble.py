@@ -25,6 +25,7 @@ from worldmove.worker.ledger_client import LinkLedger
 from worldmove.worker.meter import Meter
 from worldmove.worker.on_their_way import OnTheirWay
 from worldmove.worker.pictures import Taking, taken
+from worldmove.worker.progress import Progress
 from worldmove.worker.protecting import Protecting
 from worldmove.worker.requests import Requests
 from worldmove.worker.slots import SlotPool
@@ -84,7 +85,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     ledger = LinkLedger(
         worker=worker, incarnation=incarnation, send=edges.send, answer_s=config.ledger_answer_s, log=edges.log
     )
-    host = _host(config, warm, edges, ledger)
+    host = _host(config, warm, edges, ledger, tools.progress)
     drivers = Drivers(
         host=host, copies=copies, tools=tools, background=background, containment=containment, log=edges.log
     )
@@ -139,6 +140,7 @@ def _tools(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges
         meter=Meter(warm.rates),
         check_blocks=config.check_blocks,
         on_their_way=OnTheirWay(),
+        progress=Progress(),
         taking=edges.taking,
     )
 
@@ -169,7 +171,7 @@ def _identity(config: WorkerConfig, warm: WarmUp, edges: Edges) -> Identity:
     )
 
 
-def _host(config: WorkerConfig, warm: WarmUp, edges: Edges, ledger: LinkLedger) -> Host:
+def _host(config: WorkerConfig, warm: WarmUp, edges: Edges, ledger: LinkLedger, progress: Progress) -> Host:
     """Return what the drivers of moves are lent."""
     return Host(
         worker=config.worker,
@@ -181,5 +183,6 @@ def _host(config: WorkerConfig, warm: WarmUp, edges: Edges, ledger: LinkLedger) 
         digester=DIGESTER,
         transports=edges.transports,
         clock=asyncio.get_running_loop().time,
+        gets_on=progress.one_more,
         log=edges.log,
     )

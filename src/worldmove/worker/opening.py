@@ -20,6 +20,7 @@ from worldmove.worker.copies import CopyTable
 from worldmove.worker.foreign import engine_asked, engine_trusted
 from worldmove.worker.installing import install_in, open_in
 from worldmove.worker.messages import Failed, Open, Opened
+from worldmove.worker.progress import Progress
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
 from worldmove.worker.states import DIGESTER
@@ -56,7 +57,7 @@ async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
 
     Raises FileRefused, ArenaFull, StateRefused.
     """
-    header, manifest, placement = await tools.filing(partial(_load, asked.saved, copy.slot.arena))
+    header, manifest, placement = await tools.filing(partial(_load, asked.saved, copy.slot.arena, tools.progress))
     async with tools.turns.take(Turn.OPEN) as engine_thread:
         with engine_asked("take up the saved state"):  # whoever wrote it, it ends nothing but this opening
             job = partial(install_in, tools.engine, manifest, placement, copy.slot.arena)
@@ -69,10 +70,10 @@ async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
     return _opened(asked, captured, digest.text)
 
 
-def _load(path: str, arena: AnyArena) -> tuple[SavedHeader, Manifest, Placement]:
+def _load(path: str, arena: AnyArena, progress: Progress) -> tuple[SavedHeader, Manifest, Placement]:
     try:
         with Path(path).open("rb") as file:
-            return load(file, arena, DIGESTER)
+            return load(file, arena, DIGESTER, gets_on=progress.one_more)
     except OSError as error:
         raise FileRefused(f"The saved world cannot be read here ({error.strerror}).") from error
 

@@ -206,6 +206,8 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     """What a spare block is reckoned to take where it is to fit in: a high quantile of both together; 0: not said."""
     ages_s: Ages = ()
     """How long ago the newest list came of each session that is played here and does not rest."""
+    num_done: Count = 0
+    """Of what takes long (``worker.progress``): while it changes, the worker gets on with what it was asked for."""
 
 
 class Leaving(Message, frozen=True, kw_only=True, tag="leaving"):

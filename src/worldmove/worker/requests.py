@@ -48,6 +48,7 @@ class Requests:
 
     async def _open(self, message: Open) -> None:
         answer = await open_session(message, self._copies, self._tools)
+        self._tools.progress.one_more()  # the next one has its turn
         copy = self._copies.get(message.session)
         if copy is not None and copy.phase is CopyPhase.LIVE and not isinstance(answer, Failed):
             self._drivers.play(copy)
@@ -62,7 +63,9 @@ class Requests:
     async def _answer(self, message: Describe | Save) -> None:
         """Answer; what is longer than a message may be cannot be told, and ends nothing."""
         try:
-            self._tools.send(await answer(message, self._copies, self._tools))
+            said_of_it = await answer(message, self._copies, self._tools)
+            self._tools.progress.one_more()
+            self._tools.send(said_of_it)
         except MessageError as error:
             why = f"What there is to say of {message.session} is too long: {error}."
             refusal = NotDone(session=message.session, request=message.request, code=error.code, message=said(why))

@@ -11,6 +11,7 @@ from worldmove.worker.messages import ToServer
 from worldmove.worker.meter import Meter
 from worldmove.worker.on_their_way import OnTheirWay
 from worldmove.worker.pictures import Taking, taken
+from worldmove.worker.progress import Progress
 from worldmove.worker.turns import Turns
 
 
@@ -31,5 +32,6 @@ class Tools:
     meter: Meter
     check_blocks: int
     on_their_way: OnTheirWay
+    progress: Progress
     taking: Taking = taken
     """How a block's pictures are copied and hashed."""

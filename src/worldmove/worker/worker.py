@@ -203,6 +203,7 @@ class Worker:
             turn_s=meter.turn_s,
             spare_s=meter.spare_s,
             ages_s=ages[:MAX_COPIES],
+            num_done=self.tools.progress.num_done,
         )
 
     def _inputs(self, message: Inputs) -> None:
