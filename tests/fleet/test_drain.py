@@ -13,9 +13,10 @@ from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
-from worldmove.fleet.drain import AT_ONCE, NO_ROOM, Drain
+from worldmove.fleet.drain import AT_ONCE, LONG_TRIES, NO_ROOM, Drain
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.worker_table import WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
@@ -36,11 +37,16 @@ class Moves:
         slow: tuple[str, ...] = (),
         install_s: float = 0.0,
         bears_s: float = 1e9,
+        fetch_s: float = 0.0,
+        fails_after_fetch: bool = False,
     ) -> None:
         """``install_s``: what the destination's one engine takes for each, also for one that is given up by then.
 
-        ``bears_s``: how long of it the pause of a boundary copy bears; any other does it before.
+        ``bears_s``: how long of it the pause of a boundary copy bears; any other does it before. ``fetch_s``: how long
+        a state is on its way, piece by piece, before a pause that is short; a boundary copy is refused for that.
         """
+        self.workers: WorkerTable | None = None
+        self._fetch_s, self._fails = fetch_s, fails_after_fetch
         self.rows: dict[str, Row] = {}
         self.asked: list[tuple[str, str, Strategy | None]] = []
         self.most_at_once = 0
@@ -56,12 +62,16 @@ class Moves:
             raise UserError("it moves already", code="moving", status=409)
         if why := self._refuses(session, to):
             return SimpleNamespace(outcome=Outcome.REFUSED, reason=why, detail="")
+        if self._fetch_s and strategy is not None:
+            return SimpleNamespace(outcome=Outcome.REFUSED, reason="too_slow", detail="")
         given_up = self._under_way[session] = asyncio.Event()
         self.most_at_once = max(self.most_at_once, len(self._under_way))
         try:
             bears_s = LEASE_S if strategy is None else self._bears_s
             if self._install_s and not await self._installed(min(LEASE_S, bears_s)):
                 return SimpleNamespace(outcome=Outcome.ABORTED, reason="closed", detail="")
+            if not await self._fetched(to, given_up):
+                return SimpleNamespace(outcome=Outcome.ABORTED, reason="cancelled", detail="")
             async with asyncio.timeout(1e9 if session in self._slow and strategy is None else MOVE_S):
                 await given_up.wait()
                 return SimpleNamespace(outcome=Outcome.ABORTED, reason="cancelled", detail="")
@@ -70,6 +80,16 @@ class Moves:
             return SimpleNamespace(outcome=Outcome.COMMITTED, reason="done", detail="")
         finally:
             self._under_way.pop(session, None)
+
+    async def _fetched(self, to: str, given_up: asyncio.Event) -> bool:
+        """Say whether all of it came: the destination says twice a second how it gets on."""
+        for _ in range(int(self._fetch_s / 0.5)):
+            await asyncio.sleep(0.5)
+            if given_up.is_set():
+                return False
+            assert self.workers is not None
+            self.workers.get(to).num_done += 1
+        return not (self._fetch_s and self._fails)
 
     async def _installed(self, within_s: float) -> bool:
         """Say whether it was. What has begun goes on when it is given up; what waits for the engine does not."""
@@ -132,6 +152,7 @@ def drained(
         )
         background = Background(lambda name, error: failures.append(error))
         mover: Any = moves
+        moves.workers = server.workers
         leaving = server.workers.get("a")
         leaving.leaving = True
         begun = asyncio.get_running_loop().time()
@@ -198,6 +219,25 @@ def test_one_that_has_not_gone_in_half_of_the_time_goes_by_a_boundary_copy() -> 
     assert left == set()
     assert took_s == pytest.approx(CONFIG.leave_s / 2 + MOVE_S, abs=1.0)
     assert [strategy for session, _, strategy in moves.asked if session == "s-1"] == [None, Strategy.BOUNDARY_COPY]
+
+
+@pytest.mark.parametrize("fetch_s", [15.0, 25.0, 90.0])
+@pytest.mark.parametrize("num_sessions", [1, 9])
+def test_one_that_takes_longer_than_all_of_the_time_goes_where_its_bytes_keep_coming(
+    fetch_s: float, num_sessions: int
+) -> None:
+    """A state of some GB over a gigabit: its pause is short, and what comes before it is not."""
+    left, took_s, said = drained(num_sessions, moves := Moves(fetch_s=fetch_s), {"b": 12})
+    assert (left, said) == (set(), [])
+    assert took_s == pytest.approx(-(-num_sessions // AT_ONCE) * (fetch_s + MOVE_S), rel=0.1)
+    assert len(moves.asked) == num_sessions
+
+
+def test_one_whose_bytes_keep_coming_and_that_never_goes_does_not_keep_its_worker_for_ever() -> None:
+    fetch_s = 25.0
+    left, took_s, _ = drained(1, Moves(fetch_s=fetch_s, fails_after_fetch=True), {"b": 12})
+    assert left == {"s-0"}
+    assert took_s < (LONG_TRIES + 1) * (fetch_s + MOVE_S) + CONFIG.leave_s
 
 
 def test_a_move_that_somebody_else_has_asked_for_holds_nobody_up_and_is_given_up_in_half_of_the_time() -> None:

@@ -1,8 +1,8 @@
 """One worker that was told to end: its sessions are moved away, some at a time, for as long as that gets on.
 
 None waits for another that cannot be moved, or not now: each is tried again in its turn, and elsewhere where there is
-an elsewhere. One that has not gone in half of the time is moved by a boundary copy, which waits for nothing; where that
-comes to nothing, since its pause is too long, in whichever way is best again.
+an elsewhere. One that has not gone in half of the time, and does not get on, is moved by a boundary copy, which waits
+for nothing; where that comes to nothing, since its pause is too long, in whichever way is best again.
 
 A session whose engine does not return from a step comes to no boundary. Where another worker keeps a snapshot of it,
 the end of this worker is what it goes on by: it is not waited for. One that would be lost is, for all of the time.
@@ -16,6 +16,7 @@ from contextlib import suppress
 from worldmove.errors import UserError
 from worldmove.fleet.alike import alike
 from worldmove.fleet.books import Books
+from worldmove.fleet.getting_on import while_it_gets_on
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.renewal import HOPELESS
 from worldmove.fleet.reports import Outcome
@@ -31,6 +32,8 @@ AT_ONCE = 4
 
 Fewer where moves come to nothing by that: what they wait for may be one engine, which takes its time for each.
 """
+LONG_TRIES = 3
+"""So often a session may be on its way for as long as its bytes go on coming: later tries come to nothing as well."""
 MOST_DOUBLINGS = 4
 """How often the time is doubled after which a session is tried again: what was given up may still keep an engine."""
 NO_ROOM = "No other worker that computes as this one does has a free slot."
@@ -58,6 +61,8 @@ class Drain:
         """What was in the way of one may pass: it is not tried again before."""
         self._refused = Counter[tuple[str, str]]()
         """How often a session did not come to a worker."""
+        self._num_done: dict[str, int] = {}
+        """How far each worker to which something is on its way had got at the last look."""
         self._at_once = AT_ONCE
         self._said: dict[str, str] = {}
         """Why each was not moved, as it was said last."""
@@ -65,13 +70,14 @@ class Drain:
     async def run(self) -> list[str]:
         """Return what is still there once nothing of it is needed any more, or nothing has gone for ``leave_s``.
 
+        Time in which what is on its way gets on does not count: a state may be of any size, and a path slow.
         Moves that are under way then are conducted to their ends: else nobody would ever say what became of them.
         """
         num_left, ends_at = len(self._owned()), self._now() + self._leave_s
         while self._is_needed() and self._now() < ends_at:
             self._begin_moves()
             await self._books.workers.changed(LOOK_S)
-            if len(self._owned()) < num_left:
+            if self._gets_on() or len(self._owned()) < num_left:
                 ends_at = self._now() + self._leave_s
             num_left = len(self._owned())
         return [record.name for record in self._owned()]
@@ -94,6 +100,15 @@ class Drain:
         if row is None or row.lost or record.closing or record.throwaway:
             return False
         return (row.owner, row.incarnation) == (self._worker.name, self._worker.incarnation)
+
+    def _gets_on(self) -> bool:
+        """Whether something has come, since the last look, to where one is on its way that was not tried often."""
+        goals = {to for session, to in self._under_way.items() if to and self._tries[session] <= LONG_TRIES}
+        before, self._num_done = self._num_done, {}
+        for to in sorted(goals):
+            if (found := self._books.workers.find(to)) is not None:
+                self._num_done[to] = found.num_done
+        return any(before.get(to, num_done) != num_done for to, num_done in self._num_done.items())
 
     def _begin_moves(self) -> None:
         """Begin what may be under way beside what is: first who was tried least often."""
@@ -147,20 +162,20 @@ class Drain:
             self._log("not_moved_away", {"session": record.name, "to": to, "why": said})
 
     async def _moved(self, session: str, to: str, *, is_plain: bool) -> str:
-        """Move a session, for half of its time in whichever way is best; return why it was not."""
+        """Move a session, in whichever way is best for half of its time, or while that gets on; say why it was not."""
         strategy = Strategy.BOUNDARY_COPY if is_plain else None
-        given_up = None
+        giving_up = None
         if is_plain:
             await self._cancelled(session)  # somebody else's move, which is as slow as it is asked to be
         else:
-            given_up = asyncio.get_running_loop().call_later(self._leave_s / 2, self._give_up, session)
+            giving_up = self._background.start(f"give up moving {session}", self._give_up(session, to))
         try:
             made = await self._mover.move(session, to, damage=False, strategy=strategy)
         except UserError as error:
             return str(error)
         finally:
-            if given_up is not None:
-                given_up.cancel()
+            if giving_up is not None:
+                giving_up.cancel()
         if made.outcome is Outcome.ABORTED:
             self._at_once = max(1, self._at_once // 2)
         return "" if made.outcome is Outcome.COMMITTED else f"{made.reason}: {made.detail}"
@@ -169,8 +184,13 @@ class Drain:
         is_late = self._now() >= self._begun_at[session] + self._leave_s / 2
         return is_late and not self._was_plain.get(session, False)
 
-    def _give_up(self, session: str) -> None:
-        self._background.start(f"give up moving {session}", self._cancelled(session))
+    async def _give_up(self, session: str, to: str) -> None:
+        """Cancel a move once its destination has got on with nothing for half of the time."""
+        try:
+            async with while_it_gets_on(self._books.workers.get(to), self._leave_s / 2):
+                await asyncio.Event().wait()
+        except (TimeoutError, UserError):  # or it has died, or is suspected
+            await self._cancelled(session)
 
     async def _cancelled(self, session: str) -> None:
         with suppress(UserError):  # it has ended by itself

@@ -98,7 +98,8 @@ class Leases:
             self._sent.popleft()
         for worker in self._workers.ready():
             worker.beat_sent = self._number
-            self._workers.send(worker.name, Beat(number=self._number, block_s=self._workers.load(worker).beside_s))
+            block_s = self._workers.load(worker).beside_s
+            self._workers.send(worker.name, Beat(number=self._number, block_s=block_s, empties=worker.is_emptied))
 
     def _holds(self, worker: WorkerRecord, now: float) -> bool:
         return worker.answered_at is not None and now - worker.answered_at <= self._config.worker_lease_s

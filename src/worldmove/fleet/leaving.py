@@ -43,6 +43,10 @@ class Leavers:
 
     async def _empty(self, worker: WorkerRecord) -> None:
         """Move everything away that can be; then let the worker end."""
-        left = await Drain(self._books, self._mover, self._background, worker, self._log).run()
+        worker.is_emptied = True
+        try:
+            left = await Drain(self._books, self._mover, self._background, worker, self._log).run()
+        finally:
+            worker.is_emptied = False
         self._log("worker_left", {"worker": worker.name, "incarnation": worker.incarnation, "still_there": left})
         self._books.workers.send(worker.name, Shutdown())

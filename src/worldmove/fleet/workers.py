@@ -54,6 +54,8 @@ class WorkerRecord:
     """The newest poll that it has answered."""
     leaving: bool = False
     """It was told to end, and its sessions are moved away: nothing new is put there."""
+    is_emptied: bool = False
+    """Its sessions are being moved away just now."""
     reported: bool = False
     """Whether it has said all that it holds since its newest link was made."""
     heard: asyncio.Event = field(default_factory=asyncio.Event)

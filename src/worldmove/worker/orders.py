@@ -143,6 +143,8 @@ class Beat(Message, frozen=True, kw_only=True, tag="beat"):
     """What a block takes there beside the worlds of other workers on its device, in the long run; 0: not known, or it
     shares its device with none.
     """
+    empties: bool = False
+    """Its sessions are being moved away: it is to end when it is told to."""
 
 
 class Poll(Message, frozen=True, kw_only=True, tag="poll"):

@@ -96,6 +96,8 @@ class Worker:
         self._server_life = 0
         self._is_leaving = False
         self._num_heard = 0
+        self._num_led = 0
+        """Beats that said that its sessions are being moved away."""
 
     def hello(self) -> Hello:
         """Return what this worker says first on every new link."""
@@ -124,10 +126,10 @@ class Worker:
             self._say_leaving()
 
     async def leave(self, within_s: float) -> None:
-        """Ask for this worker's sessions to be moved away, and end: when they are, or when none has gone for a time."""
+        """Ask for this worker's sessions to be moved away; end when they are, or when nobody is at it for a time."""
         self._is_leaving = True
         self._say_leaving()
-        await getting_away(lambda: len(self.copies.held()), lambda: self._num_heard, within_s)
+        await getting_away(lambda: len(self.copies.held()), lambda: self._num_heard, lambda: self._num_led, within_s)
         self._on_shutdown()
 
     def _say_leaving(self) -> None:
@@ -188,8 +190,9 @@ class Worker:
 
     def _reply(self, message: Beat | Poll) -> None:
         match message:
-            case Beat(number=number, block_s=block_s):
+            case Beat(number=number, block_s=block_s, empties=empties):
                 self._beats.came(number)
+                self._num_led += empties
                 self.tools.meter.told(block_s)
                 self.tools.send(self._alive(number))
             case Poll(poll=number):
