@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from tests.own_path import with_own_path
+from worldmove.worker import uplink
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import frame
 from worldmove.worker.messages import Beat
@@ -120,6 +121,42 @@ def test_a_process_that_did_not_run_has_heard_no_silence() -> None:
         await asyncio.wait_for(listening, SILENCE_S * 3)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_process_that_did_not_run_has_not_been_without_a_server_for_that_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, comes: bool
+) -> None:
+    """It was stopped while its server was away: by the time it runs again there may be one, and its worlds go on."""
+    monkeypatch.setattr(uplink, "RECONNECT_S", 0.02)
+    path, ended, made = tmp_path / "server.sock", list[float](), list[int]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        made.append(1)
+        await reader.read()
+        writer.close()
+
+    async def main() -> float:
+        clock = asyncio.get_running_loop().time
+        worker = SimpleNamespace(joined=lambda: None, take=lambda message: None)
+        assembly: Any = SimpleNamespace(worker=worker, log=lambda event, **_: None)
+        config = WorkerConfig(engine="none", socket_path=str(path), keep_s=0.4)
+        linking = asyncio.create_task(stay_linked(config, assembly, Uplink(), lambda: ended.append(clock())))
+        await asyncio.sleep(0.1)
+        time.sleep(0.8)
+        wakes_at = clock()
+        server = await asyncio.start_unix_server(serve, path) if comes else None
+        await asyncio.sleep(0.6)
+        linking.cancel()
+        await asyncio.gather(linking, return_exceptions=True)
+        if server is not None:
+            server.close()
+        await asyncio.sleep(0)
+        return wakes_at
+
+    wakes_at = asyncio.run(main())
+    assert (bool(made), bool(ended)) == (comes, not comes)
+    assert comes or ended[0] - wakes_at > 0.1  # it has looked for one for the rest of its time
 
 
 HUNG = """

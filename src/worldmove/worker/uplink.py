@@ -11,6 +11,8 @@ from worldmove.worker.room import READ_BYTES, widen
 from worldmove.worker.silence import until_silent
 
 RECONNECT_S = 0.2
+MOST_BETWEEN_LOOKS = 5
+"""So many of these may pass between two looks for a server; what is more, this process has slept."""
 
 
 class Uplink:
@@ -27,11 +29,14 @@ class Uplink:
 async def stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, stop: Callable[[], None]) -> None:
     """Keep a link to the server; end the process when it was gone for too long.
 
-    A link that is cut as soon as it is made is none: there may be a server that wants nothing of this worker.
+    A link that is cut as soon as it is made is none: there may be a server that wants nothing of this worker. Time in
+    which this process itself did not run counts for nobody: a server may have come meanwhile.
     """
     loop = asyncio.get_running_loop()
-    gone_since = loop.time()
-    while loop.time() - gone_since < config.keep_s:
+    gone_s, looked_at = 0.0, loop.time()
+    while gone_s < config.keep_s:
+        gone_s += min(loop.time() - looked_at, MOST_BETWEEN_LOOKS * RECONNECT_S)
+        looked_at = loop.time()
         try:
             reader, writer = await asyncio.open_unix_connection(config.socket_path, limit=READ_BYTES)
         except OSError:
@@ -51,7 +56,7 @@ async def stay_linked(config: WorkerConfig, assembly: Assembly, uplink: Uplink, 
             uplink.connection = None
             link.close()
         if loop.time() - joined_at >= RECONNECT_S:
-            gone_since = loop.time()
+            gone_s, looked_at = 0.0, loop.time()
         else:
             await asyncio.sleep(RECONNECT_S)
     stop()
