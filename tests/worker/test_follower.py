@@ -85,6 +85,7 @@ def test_a_follower_steps_what_has_left_and_nothing_else_and_only_the_digests_of
         await b.rest()
         assert stepped(b) == [3, 4]
         assert [done.frame_sha256 for done in b.of(Followed)] == [d.frame_sha256 for d in a.of(BlockDone)][3:5]
+        assert b.worker.tools.progress.num_done >= len(stepped(b)) > 0  # whoever waits for it hears that it gets on
         assert (b.of(BlockDone), b.of(CheckDone)) == ([], [])
         assert [held.left for held in b.copies().copies] == [0]
         assert copy_at(b).left == 5
