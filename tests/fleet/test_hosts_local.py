@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fleet.fleet_of_two import eventually
+from tests.fleet.slow_to_start import COMPUTES_S
 from worldmove.errors import UserError
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.fleet.local_door import LocalDoor, doorstep
@@ -18,6 +19,8 @@ from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import ServerLink, WorkerEnd, server_link
 from worldmove.worker.messages import Copies, Hello, ToServer
+
+START_S = 1.0
 
 
 def started(engine: str, start_s: float) -> tuple[UserError, list[int | None], LocalHosts]:
@@ -46,10 +49,29 @@ def test_a_worker_that_ends_before_its_hello_is_said_with_its_status() -> None:
     assert hosts.run_dir is None
 
 
-def test_a_worker_that_takes_too_long_is_killed() -> None:
-    error, statuses, _ = started("reference:tiny", 0.05)
-    assert "did not start within" in str(error)
+@pytest.mark.slow
+def test_a_worker_that_does_nothing_any_more_before_it_is_there_is_killed() -> None:
+    error, statuses, _ = started("python:tests.fleet.slow_to_start:hanging", START_S)
+    assert "w did not start, and has done nothing for 1 s" in str(error)
     assert statuses == [-9]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["computing", "compiling"])
+def test_a_worker_that_gets_on_may_take_any_time_to_start(engine: str) -> None:
+    """Many that start at once share the cores: each would be killed, and started again to be killed again."""
+    config = LocalHostsConfig(worker=WorkerConfig(engine=f"python:tests.fleet.slow_to_start:{engine}"), start_s=START_S)
+
+    async def run() -> float:
+        hosts, clock = LocalHosts(config), asyncio.get_running_loop().time
+        begun = clock()
+        try:
+            await hosts.start("w", 1, lambda message: None, lambda status: None)
+            return clock() - begun
+        finally:
+            await hosts.close()
+
+    assert asyncio.run(run()) > COMPUTES_S > 2 * START_S
 
 
 @pytest.mark.parametrize("name", ["server.sock", "worker-1-1.sock"])

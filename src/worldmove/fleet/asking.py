@@ -134,7 +134,7 @@ class Asking:
         self._waiting[asked.request] = question
         self._workers.send(worker.name, asked)
         try:
-            async with while_it_gets_on(worker, within_s):
+            async with while_it_gets_on(lambda: worker.num_done, within_s):
                 answer = await question.answer
         except TimeoutError:
             why = f"{worker.name} has not answered, and got nothing done for {within_s:.0f} s; try again."

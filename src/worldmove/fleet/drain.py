@@ -12,6 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from worldmove.errors import UserError
 from worldmove.fleet.alike import alike
@@ -104,10 +105,8 @@ class Drain:
     def _gets_on(self) -> bool:
         """Whether something has come, since the last look, to where one is on its way that was not tried often."""
         goals = {to for session, to in self._under_way.items() if to and self._tries[session] <= LONG_TRIES}
-        before, self._num_done = self._num_done, {}
-        for to in sorted(goals):
-            if (found := self._books.workers.find(to)) is not None:
-                self._num_done[to] = found.num_done
+        before = self._num_done
+        self._num_done = {to: self._how_far(to) for to in sorted(goals)}
         return any(before.get(to, num_done) != num_done for to, num_done in self._num_done.items())
 
     def _begin_moves(self) -> None:
@@ -187,10 +186,15 @@ class Drain:
     async def _give_up(self, session: str, to: str) -> None:
         """Cancel a move once its destination has got on with nothing for half of the time."""
         try:
-            async with while_it_gets_on(self._books.workers.get(to), self._leave_s / 2):
+            async with while_it_gets_on(partial(self._how_far, to), self._leave_s / 2):
                 await asyncio.Event().wait()
-        except (TimeoutError, UserError):  # or it has died, or is suspected
+        except TimeoutError:
             await self._cancelled(session)
+
+    def _how_far(self, to: str) -> int:
+        """Return how far a worker says that it has got with what is on its way to it."""
+        found = self._books.workers.find(to)
+        return 0 if found is None else found.num_done
 
     async def _cancelled(self, session: str) -> None:
         with suppress(UserError):  # it has ended by itself

@@ -15,7 +15,9 @@ import msgspec
 
 import worldmove
 from worldmove.errors import UserError
+from worldmove.fleet.getting_on import while_it_gets_on
 from worldmove.fleet.local_door import Doorstep, LocalDoor
+from worldmove.fleet.local_effort import effort_of
 from worldmove.fleet.local_link import LocalLink
 from worldmove.fleet.local_process import AdoptedProcess, LocalProcess, descriptor_of
 from worldmove.worker.config import WorkerConfig
@@ -37,7 +39,9 @@ class LocalHostsConfig:
     """The same for one worker, by its name."""
     log: Callable[[str, dict[str, object]], None] = lambda event, fields: None
     start_s: float = 120.0
-    """How long a worker may take from its start to its hello."""
+    """How long a worker may do nothing, from its start to its hello: what there is to do may take any time, and many
+    that start at once share the cores.
+    """
     hello_s: float = 10.0
     """How long a connection may take to say who it is."""
     stop_s: float = 5.0
@@ -82,16 +86,16 @@ class LocalHosts:
     ) -> tuple[LocalProcess, LocalLink]:
         """Spawn a worker and return once it said hello, which ``on_message`` has then got.
 
-        Raises UserError if it ends or stays silent before that.
+        Raises UserError if it ends before that, or computes nothing for a while.
         """
         process = await self._spawn(worker, incarnation, await self._listen())
         started = self._keep((worker, incarnation), process, on_message, on_gone)
         try:
-            async with asyncio.timeout(self._config.start_s):
+            async with while_it_gets_on(lambda: effort_of(process.pid), self._config.start_s):
                 await started.ready
         except TimeoutError:
             process.kill()
-            why = f"{worker} did not start within {self._config.start_s:.0f} s; see its log"
+            why = f"{worker} did not start, and has done nothing for {self._config.start_s:.0f} s; see its log"
             raise UserError(why, code="worker_start", status=503) from None
         return process, started.link
 

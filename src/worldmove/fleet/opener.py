@@ -173,7 +173,7 @@ class Opener:
         """
         self._workers.send(record.worker, asked)
         try:
-            async with while_it_gets_on(worker, self._config.open_s):
+            async with while_it_gets_on(lambda: worker.num_done, self._config.open_s):
                 answer = await record.answer
         except TimeoutError:
             why = f"{record.worker} has got nothing done for {self._config.open_s:.0f} s"
