@@ -95,7 +95,7 @@ class Lives:
         while True:
             await asyncio.sleep(self.config.look_every_s)
             self.stalls.look(self.config.look_every_s)
-            self._upkeep.look()
+            self._upkeep.look(self.config.look_every_s)
 
     async def end(self) -> None:
         """The server ends: close every connection, and stop. Idempotent."""

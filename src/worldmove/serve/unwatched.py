@@ -2,7 +2,7 @@
 
 
 class Unwatched:
-    """The sessions of one gateway that nobody watches. Times are of the event loop's clock, seconds."""
+    """The sessions of one gateway that nobody watches. Times are those in which the server ran, seconds."""
 
     def __init__(self, *, keep_s: float, spare_s: float) -> None:
         """``keep_s``: how long one is kept; ``spare_s``: how long before another may have its room."""

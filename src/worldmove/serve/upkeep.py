@@ -1,6 +1,5 @@
 """Looking after the sessions of a gateway: tell who works where, release silent keys, close what nobody watches."""
 
-import asyncio
 from collections.abc import Container, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -10,6 +9,7 @@ import structlog
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ports import Fleet
 from worldmove.fleet.views import WorkerView
+from worldmove.serve.attendance import Attendance
 from worldmove.serve.containment import Fails, containing
 from worldmove.serve.live import Live
 from worldmove.serve.play_messages import Workers
@@ -46,16 +46,18 @@ class Upkeep:
         self._keep_s = keep_s
         self._silent_s = silent_s
         self._unwatched = Unwatched(keep_s=keep_s, spare_s=spare_s)
+        self._attendance = Attendance()
         self._told: dict[str, Workers] = {}
         self._closing: dict[str, None] = {}
 
-    def look(self) -> None:
-        """Look at every session once."""
+    def look(self, every_s: float) -> None:
+        """Look at every session once; that is done again and again, so many seconds apart."""
+        now = self._attendance.look(every_s)
         workers = self._home.fleet.workers()
         for session, live in tuple(self._home.lives.items()):
             with containing(self._home, "look", session):
                 self._tell(session, live, workers)
-                self._expire(session, live)
+                self._expire(session, live, now)
 
     async def make_room(self, among: Container[str]) -> bool:
         """Close the session that nobody has watched for longest, of those that are long enough and can be closed.
@@ -63,7 +65,7 @@ class Upkeep:
         ``among``: the workers on which room is wanted; one elsewhere is kept, and so is one that has none, since it is
         lost. Says whether it did. Why one cannot be (it moves, say) is no answer to who wants to open another.
         """
-        for session in self._unwatched.spares(asyncio.get_running_loop().time()):
+        for session in self._unwatched.spares(self._attendance.now()):
             owner = self._home.fleet.owner(session)
             if owner is None or owner.worker not in among or session in self._closing:
                 continue
@@ -93,9 +95,8 @@ class Upkeep:
             live.audience.say(message)
         live.controls.release_if_silent(self._silent_s)
 
-    def _expire(self, session: str, live: Live) -> None:
+    def _expire(self, session: str, live: Live, now: float) -> None:
         """Close what nobody has watched for too long: beside, for a worker that is silent is waited for."""
-        now = asyncio.get_running_loop().time()
         if self._unwatched.look(session, now, watched=live.watched) and session not in self._closing:
             self._closing[session] = None
             self._home.spawn(self._close(session))
