@@ -22,6 +22,7 @@ from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker import keeper
 from worldmove.worker.background import AGAIN_S
 from worldmove.worker.messages import (
+    Acknowledge,
     Beat,
     BlockDone,
     Close,
@@ -37,6 +38,7 @@ from worldmove.worker.messages import (
     Leaving,
     LetGo,
     NotDone,
+    Pass,
     Replayed,
     Revive,
     SnapshotTaken,
@@ -307,6 +309,38 @@ def test_what_is_kept_becomes_a_retired_copy_that_replays_says_so_and_plays_on()
         assert {done.block: done.frame_sha256 for done in pair.b.of(Replayed)} == {n: owners[n] for n in (4, 5)}
         assert [(done.block, done.epoch) for done in pair.b.of(BlockDone)] == [(6, 2)]
         assert pair.b.of(BlockDone)[0].frame_sha256 == owners[6]
+
+    on(trial)
+
+
+def test_a_copy_made_of_a_snapshot_stays_though_what_a_dead_owner_had_sent_leaves_later() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        await pair.revived()
+        pair.b.worker.take(Acknowledge(session="s-1", epoch=1, block=6, server_life=1))
+        await pair.settle()
+        assert pair.held() == [("retired", 4)]
+        pair.b.worker.take(Pass(session="s-1"))
+        await pair.settle()
+        assert pair.held() == []
+
+    on(trial)
+
+
+def test_a_copy_that_nobody_wants_any_more_when_it_has_been_made_of_a_snapshot_does_not_stay() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        pair.b.inputs(4, 5, 6)
+        pair.b.worker.take(Revive(session="s-1", epoch=1, block=4, next_block=6))
+        await asyncio.sleep(0)
+        pair.b.worker.take(LetGo(session="s-1"))
+        await pair.settle()
+        assert pair.held() == [("retired", 4)]
+        pair.b.worker.take(Acknowledge(session="s-1", epoch=1, block=6, server_life=1))
+        await pair.settle()
+        assert (pair.held(), pair.b.copies().slots_free) == ([], 2)
 
     on(trial)
 

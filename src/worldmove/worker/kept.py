@@ -46,6 +46,8 @@ class Keeping:
         """Blocks before this one have left the gateway, as this worker was told."""
         self.is_revived = False
         """It is being installed: nothing else may take it."""
+        self.is_needless = False
+        """Meanwhile somebody has said that it may go: the copy that is made of it need not stay."""
 
     def hold(self, state: KeptState) -> None:
         """Keep a newer snapshot in the place of the older one."""
@@ -108,7 +110,11 @@ class KeptTable:
     def let_go(self, session: str) -> None:
         """Keep nothing of a session any more. Idempotent."""
         keeping = self._keepings.get(session)
-        if keeping is not None and not keeping.is_revived:
+        if keeping is None:
+            return
+        if keeping.is_revived:
+            keeping.is_needless = True
+        else:
             self.drop(keeping)
 
     def drop(self, keeping: Keeping) -> None:
