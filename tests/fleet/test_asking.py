@@ -79,6 +79,24 @@ def test_an_owner_that_dies_or_stays_silent_is_said_to() -> None:
     assert (silent.value.code, silent.value.status) == ("silent", 503)
 
 
+@pytest.mark.parametrize(
+    ("happens", "code", "status"),
+    [(Asking.linked_again, "link_lost", 409), (Asking.suspected, "silent", 503)],
+    ids=["a new link", "suspected"],
+)
+def test_who_asks_is_told_at_once_where_the_answer_may_never_come(
+    happens: Callable[[Asking, str], None], code: str, status: int
+) -> None:
+    def act(server: Server, asking: Asking, question: Describe) -> None:
+        happens(asking, "b")
+        happens(asking, "a")
+        asking.heard(server.workers.get("a"), described(question.request))  # late: somebody was told otherwise
+
+    with pytest.raises(UserError, match="^a ") as told:
+        asked(act)
+    assert (told.value.code, told.value.status) == (code, status)
+
+
 def test_a_session_that_there_is_not_is_not_asked_about() -> None:
     async def run() -> None:
         server = await server_of("a")
@@ -119,13 +137,7 @@ def test_a_question_about_a_save_names_the_file() -> None:
     assert [message.path for message in saved] == ["/spool/1"]
 
 
-def test_what_a_worker_was_to_do_for_a_snapshot_is_given_up_once_it_is_silent_and_nothing_else_is() -> None:
-    def act(server: Server, asking: Asking, question: Describe) -> None:
-        asking.suspected("a")
-        asking.heard(server.workers.get("a"), described(question.request))
-
-    assert asked(act) == described(1)
-
+def test_what_a_worker_was_to_do_for_a_snapshot_is_given_up_once_it_is_silent() -> None:
     async def run() -> None:
         server, sessions = await server_of("a", "b"), SessionTable()
         asking = Asking(config=FleetConfig(), workers=server.workers, sessions=sessions, desk=server.desk)

@@ -24,6 +24,8 @@ from worldmove.worker.messages import (
 )
 
 NUMBER_BYTES = 6
+STATUSES = {"no_space": 507, "cannot_write": 507, "silent": 503}
+"""Of answers that are no."""
 Answers = Described | Saved | SnapshotTaken | Kept | NotDone
 AnswerT = TypeVar("AnswerT", Described, Saved, SnapshotTaken, Kept)
 
@@ -45,8 +47,6 @@ class _Question:
     worker: str
     incarnation: int
     session: str
-    of_link: bool
-    """What it asks for is given up where the link is made anew."""
     answer: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -86,8 +86,8 @@ class Asking:
     async def of_worker(
         self, worker: WorkerRecord, asked: TakeSnapshot | Keep, kind: type[AnswerT], within_s: float
     ) -> AnswerT:
-        """Ask a worker for what ends with its link. Raises UserError with the answer's code, or 'silent'."""
-        return await self._ask(worker, asked, kind, within_s, of_link=True)
+        """Ask a worker for what it is to do for a snapshot. Raises UserError with the answer's code, or 'silent'."""
+        return await self._ask(worker, asked, kind, within_s)
 
     def heard(self, worker: WorkerRecord, answer: Answers) -> None:
         """Take an answer; one that nobody waits for any more is dropped, and one about another session."""
@@ -98,9 +98,12 @@ class Asking:
             question.answer.set_result(answer)
 
     def linked_again(self, worker: str) -> None:
-        """A worker has made a new link: what it had begun over the old one, it has given up."""
+        """A worker has made a new link: a question or its answer may be lost with the old one, and does not come again.
+
+        What it had begun for a snapshot it has given up.
+        """
         for number, question in self._waiting.items():
-            if question.worker == worker and question.of_link and not question.answer.done():
+            if question.worker == worker and not question.answer.done():
                 why = f"{worker} has made a new link before it had answered"
                 question.answer.set_result(NotDone(session="-", request=number, code="link_lost", message=why))
 
@@ -112,14 +115,14 @@ class Asking:
                 question.answer.set_result(NotDone(session="-", request=number, code="worker_gone", message=why))
 
     def suspected(self, worker: str) -> None:
-        """A worker does not answer: whoever waits for what it was to do for a snapshot asks another."""
+        """A worker does not answer: whoever waits asks another, or the session's next owner."""
         for number, question in self._waiting.items():
-            if question.worker == worker and question.of_link and not question.answer.done():
+            if question.worker == worker and not question.answer.done():
                 why = f"{worker} does not answer; try again."
                 question.answer.set_result(NotDone(session="-", request=number, code="silent", message=why))
 
     async def _of_owner(self, asked: Describe | Save, kind: type[AnswerT]) -> AnswerT:
-        return await self._ask(self._owner(asked.session), asked, kind, self._config.save_s, of_link=False)
+        return await self._ask(self._owner(asked.session), asked, kind, self._config.save_s)
 
     async def _ask(
         self,
@@ -127,10 +130,8 @@ class Asking:
         asked: Describe | Save | TakeSnapshot | Keep,
         kind: type[AnswerT],
         within_s: float,
-        *,
-        of_link: bool,
     ) -> AnswerT:
-        question = _Question(worker=worker.name, incarnation=worker.incarnation, session=asked.session, of_link=of_link)
+        question = _Question(worker=worker.name, incarnation=worker.incarnation, session=asked.session)
         self._waiting[asked.request] = question
         self._workers.send(worker.name, asked)
         try:
@@ -145,9 +146,7 @@ class Asking:
             return answer
         if not isinstance(answer, NotDone):
             raise bad_answer(worker.name, f"{type(answer).__name__} where {kind.__name__} was asked for")
-        raise UserError(
-            answer.message, code=answer.code, status=507 if answer.code in ("no_space", "cannot_write") else 409
-        )
+        raise UserError(answer.message, code=answer.code, status=STATUSES.get(answer.code, 409))
 
     def _owner(self, session: str) -> WorkerRecord:
         """Return the worker that plays a session. Raises UserError."""
