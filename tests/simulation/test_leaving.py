@@ -82,6 +82,21 @@ def test_what_is_on_its_way_to_a_worker_that_is_told_to_end_arrives_and_is_moved
     assert reports(stage) == ()
 
 
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.04, 0.06, 0.08])
+def test_what_is_being_opened_in_a_worker_that_is_told_to_end_is_moved_on_once_it_plays(after_s: float) -> None:
+    async def course(stage: Stage) -> None:
+        await stage.server.start()
+        leaving = stage.hosts.nodes["worker-1"]
+        stage.loop.call_later(after_s, leaving.terminate, context=stage.loop.context("world"))
+        tab = await opened(stage, every=0)
+        await until(stage, lambda: not leaving.has_power, "it ends")
+        assert owner(stage) not in ("", "worker-1")
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    directed(course)
+
+
 @pytest.mark.parametrize("after_s", [0.01, 0.3, 0.9])
 def test_a_worker_that_is_told_to_end_while_no_server_is_there_is_left_by_the_next_one(after_s: float) -> None:
     async def course(stage: Stage) -> None:

@@ -34,7 +34,8 @@ async def until(stage: Stage, holds: Callable[[], bool], what: str, within_s: fl
 
 async def opened(stage: Stage, *, every: int = 4) -> Tab:
     """Open a protected session with a player."""
-    await stage.server.start()
+    if stage.server.house is None:
+        await stage.server.start()
 
     async def begin(house: House) -> Any:
         return await house.desk.open(seed=house.ids.next_seed(), on="worker-1", protect=every)

@@ -210,7 +210,14 @@ class Drain:
                 return True
             if copy.phase == KEPT and record is not None and self._is_wanted(record):
                 return True
+        if any(self._is_opened_here(record) for record in self._books.sessions.all()):
+            return True
         return not all(self._goes_on_without(record) for record in self._owned())
+
+    def _is_opened_here(self, record: SessionRecord) -> bool:
+        """Whether a session is being begun here: it has no row yet, and who asked for it is told that it plays."""
+        here = (record.worker, record.incarnation) == (self._worker.name, self._worker.incarnation)
+        return here and not record.throwaway and self._books.desk.row(record.name) is None
 
     def _is_wanted(self, record: SessionRecord) -> bool:
         """Whether a snapshot here is waited for, until another worker keeps a newer one.
