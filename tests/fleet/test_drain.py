@@ -308,3 +308,27 @@ def test_the_only_snapshot_is_waited_for_until_another_is_kept_whatever_has_fail
         return clock() - begun
 
     assert virtual.run(run()) == pytest.approx(5.0 if is_waited_for or is_missing else 0.0, abs=0.2)
+
+
+@pytest.mark.parametrize("phase", ["live", "frozen", "superseded", "retired", "shadow", "following"])
+def test_a_copy_of_what_another_owns_is_waited_for_until_it_is_let_go(phase: str) -> None:
+    """Whoever was given the session may turn out to hold nothing, or die before it has shown a block."""
+
+    async def run() -> float:
+        server = await server_of("a", "b")
+        server.holds("b", copy_of("s", phase), copy_of("forgotten", phase), copy_of("lost", phase))
+        sessions, clock = SessionTable(), asyncio.get_running_loop().time
+        rows = {name: Row(session=name, owner="a", incarnation=1, epoch=2, lost=name == "lost") for name in ("s", "lost")}
+        for name in rows:
+            sessions.add(SessionRecord(name=name, seed=1, worker="a", incarnation=1, throwaway=False))
+        desk = SimpleNamespace(row=rows.get, owner_is_missing=lambda row: False)
+        books: Any = SimpleNamespace(config=CONFIG, workers=server.workers, sessions=sessions, desk=desk)
+        mover: Any = Moves()
+        background = Background(lambda name, error: None)
+        begun = clock()
+        rest = (copy_of("forgotten", phase), copy_of("lost", phase))
+        asyncio.get_running_loop().call_later(5.0, server.holds, "b", *rest)  # a newer block was shown
+        await Drain(books, mover, background, server.workers.get("b"), lambda event, fields: None).run()
+        return clock() - begun
+
+    assert virtual.run(run()) == pytest.approx(5.0, abs=0.2)

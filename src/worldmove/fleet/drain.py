@@ -25,7 +25,7 @@ from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
-from worldmove.worker.messages import KEPT
+from worldmove.worker.messages import KEPT, Copy
 
 LOOK_S = 0.1
 AT_ONCE = 4
@@ -38,7 +38,7 @@ LONG_TRIES = 3
 MOST_DOUBLINGS = 4
 """How often the time is doubled after which a session is tried again: what was given up may still keep an engine."""
 NO_ROOM = "No other worker that computes as this one does has a free slot."
-NEEDED = ("shadow", "following", "retired")
+NEEDED = ("shadow", "following", "live", "frozen", "superseded")
 Log = Callable[[str, dict[str, object]], None]
 
 
@@ -206,13 +206,25 @@ class Drain:
             return False
         for copy in self._worker.copies:
             record = self._books.sessions.find(copy.session)
-            if copy.phase in NEEDED and not (copy.phase == "retired" and self._is_kept_elsewhere(copy.session)):
-                return True
-            if copy.phase == KEPT and record is not None and self._is_wanted(record):
+            if record is not None and self._may_be_needed(copy, record):
                 return True
         if any(self._is_opened_here(record) for record in self._books.sessions.all()):
             return True
         return not all(self._goes_on_without(record) for record in self._owned())
+
+    def _may_be_needed(self, copy: Copy, record: SessionRecord) -> bool:
+        """Whether a session may yet go on from a copy here that it does not own: who has it may come to nothing.
+
+        So one that was its owner's waits until a newer block was shown: then it has retired, and is let go.
+        """
+        row = self._books.desk.row(record.name)
+        if row is None or row.lost or record.closing:
+            return False
+        if copy.phase == KEPT:
+            return self._is_wanted(record)
+        if copy.phase == "retired":
+            return not self._is_kept_elsewhere(record.name)
+        return copy.phase in NEEDED and not self._owns(record)
 
     def _is_opened_here(self, record: SessionRecord) -> bool:
         """Whether a session is being begun here: it has no row yet, and who asked for it is told that it plays."""
