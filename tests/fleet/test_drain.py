@@ -318,7 +318,8 @@ def test_a_copy_of_what_another_owns_is_waited_for_until_it_is_let_go(phase: str
         server = await server_of("a", "b")
         server.holds("b", copy_of("s", phase), copy_of("forgotten", phase), copy_of("lost", phase))
         sessions, clock = SessionTable(), asyncio.get_running_loop().time
-        rows = {name: Row(session=name, owner="a", incarnation=1, epoch=2, lost=name == "lost") for name in ("s", "lost")}
+        row = Row(session="s", owner="a", incarnation=1, epoch=2)
+        rows = {"s": row, "lost": replace(row, session="lost", lost=True)}
         for name in rows:
             sessions.add(SessionRecord(name=name, seed=1, worker="a", incarnation=1, throwaway=False))
         desk = SimpleNamespace(row=rows.get, owner_is_missing=lambda row: False)

@@ -119,7 +119,7 @@ class Keeper:
         if self._copies.get(keeping.session) is not None:
             return  # a move has brought a copy here meanwhile: this one is kept on
         copy = self._copies.revive(keeping, state, engine_session, asked.epoch)
-        copy.stays = not keeping.is_needless  # what a dead owner had sent may leave later: nobody else goes on from there
+        copy.stays = not keeping.is_needless  # a block that a dead owner had sent may leave later: that frees nobody
         self.table.hand_on(keeping)
         self._play(copy, asked.next_block)
 
