@@ -76,6 +76,21 @@ class Asker:
             await self.ask("close", self._close)
             await asyncio.sleep(AGAIN_S)
 
+    async def close_once(self) -> None:
+        """Ask for its end; not again where that is refused. Who dies of it may have begun it."""
+        await self.ask("close", self._close)
+        played = self.watch.played[self.session]
+        if played.is_closing and not played.is_closed:
+            await self.close()
+
+    async def open_another(self, on: str | None, every: int) -> None:
+        """Open another session."""
+
+        async def opened(house: House) -> str:
+            return (await house.desk.open(seed=house.ids.next_seed(), on=on, protect=every)).name
+
+        await self.ask("open", opened)
+
     async def _close(self, house: House) -> None:
         """Close it, if it is there: an earlier server may have done so without an answer."""
         played = self.watch.played[self.session]

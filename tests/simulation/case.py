@@ -25,6 +25,8 @@ class Case:
     protect_every: int | None = None
     decodes: bool | None = None
     meddles: bool | None = None
+    pairs: bool = False
+    """Whether the weather is clear, and pairs of things that seldom meet are tried instead."""
     forgets: str = ""
     """A leaf that the engine does not give away (a planted fault)."""
 
@@ -58,6 +60,7 @@ class Plan:
     """Whether the worlds have a decoder, which moves may follow."""
     meddles: bool = False
     """Whether there are clients that meddle with sessions, and visitors that open some."""
+    pairs: bool = False
 
     @classmethod
     def of(cls, case: Case) -> "Plan":
@@ -74,6 +77,7 @@ class Plan:
             protect_every=protect_every if case.protect_every is None else case.protect_every,
             decodes=decodes if case.decodes is None else case.decodes,
             meddles=meddles if case.meddles is None else case.meddles,
+            pairs=case.pairs,
         )
 
 

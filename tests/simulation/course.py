@@ -11,6 +11,7 @@ from tests.simulation.house import House
 from tests.simulation.loop import SimLoop
 from tests.simulation.meddlers import Meddlers
 from tests.simulation.mover import Mover
+from tests.simulation.pairs import Pairs
 from tests.simulation.played import Played
 from tests.simulation.server import Server, ServerGoneError
 from tests.simulation.storm import Storm
@@ -46,11 +47,13 @@ class Stage:
 async def play(stage: Stage) -> None:
     """Run the whole course. Breaks the run where something does not come about in time."""
     await stage.server.start()
-    movers: list[Mover | Strangers | Meddlers | Visitors] = []
+    movers: list[Mover | Strangers | Meddlers | Visitors | Pairs] = []
+    pairs = _pairs(stage) if stage.plan.pairs else None
     for _ in range(stage.plan.num_sessions):
         session = await _open(stage)
         stage.tabs.append(_tab(stage, session, PLAYER))
-        movers.append(_mover(stage, session))
+        if not stage.plan.pairs or stage.weather.dice("moved").below(3):
+            movers.append(_mover(stage, session))
         if dice := stage.weather.strikes("second_tab"):
             stage.second_tabs.append(_second_tab(stage, session, dice))
         if stage.weather.rates["stranger"]:
@@ -59,10 +62,14 @@ async def play(stage: Stage) -> None:
             movers.append(Meddlers(_asker(stage, session), protect_every=stage.plan.protect_every))
     if stage.plan.meddles:
         movers.append(_visitors(stage))
+    if pairs is not None:
+        movers.append(pairs)
     async with asyncio.TaskGroup() as group:
         for mover in movers:
             group.create_task(mover.run())
         await stage.storm.blow(stage.plan.horizon_s)
+    if pairs is not None:
+        await pairs.ended()
     house = await stage.server.serving()
     await _within(stage, "every move has ended", lambda: not any(v.attempt for v in house.controller.sessions()))
     await _settle(stage, house)
@@ -140,6 +147,21 @@ def _asker(stage: Stage, session: str) -> Asker:
     )
 
 
+def _pairs(stage: Stage) -> Pairs:
+    stage.watch.is_strict = True
+    return Pairs(
+        server=stage.server,
+        hosts=stage.hosts,
+        loop=stage.loop,
+        weather=stage.weather,
+        watch=stage.watch,
+        trace=stage.trace,
+        asker_of=lambda session: _asker(stage, session),
+        tabs=stage.tabs,
+        protect_every=stage.plan.protect_every,
+    )
+
+
 def _visitors(stage: Stage) -> Visitors:
     return Visitors(
         others=tuple(tab.session for tab in stage.tabs),
@@ -156,6 +178,8 @@ async def _settle(stage: Stage, house: House) -> None:
     watch = stage.watch
     for tab in stage.tabs:
         played = watch.played[tab.session]
+        if played.is_closed:
+            continue
         begun = played.next_block
         for any_tab in (tab, *(other for other in stage.second_tabs if other.session == tab.session)):
             any_tab.press("up", down=True)
@@ -185,7 +209,8 @@ async def _end(stage: Stage, house: House) -> None:
     for tab in stage.tabs:
         stage.watch.check_actions(stage.watch.played[tab.session])
         await tab.end()
-        await close(stage, tab.session)
+        if not stage.watch.played[tab.session].is_closed:
+            await close(stage, tab.session)
     await _within(stage, "every slot is free", lambda: all(view.slots_free == 3 for view in house.controller.workers()))
     await stage.server.ask(_stop)
 

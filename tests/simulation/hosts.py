@@ -31,6 +31,8 @@ class SimHosts:
         decodes: bool = False,
         forgets: str = "",
     ) -> None:
+        self.folder = ""
+        """Where saved worlds may be written."""
         self.is_ledger_put_back = False
         """Whether a course has put an older ledger back: otherwise none is behind."""
         self._server = ""

@@ -185,6 +185,8 @@ def open_house(
         trace.add(event, **fields)
         if event == "worker_suspected":
             watch.suspected(str(fields["worker"]))
+        if event == "worker_left":
+            watch.left_behind(fields["still_there"])  # type: ignore[arg-type]
         if event == "not_protected":
             watch.cannot_be_protected(str(fields["session"]))
         if event == "ledger_behind" and not hosts.is_ledger_put_back:

@@ -101,7 +101,7 @@ class Node:
         self._stop = asyncio.Event()
         self._unreachable_until = 0.0
         self._said_hello = False
-        self._is_leaving = False
+        self.is_leaving = False
         self._path = SimPath(fabric, self.node, lambda: self.has_power)
         self._engine = self._engine_of(decodes, forgets)
         engine = Alone(self.node)
@@ -148,11 +148,11 @@ class Node:
 
         At a second one, or without a link and a copy, it ends at once.
         """
-        worker = None if self.assembly is None or self._is_leaving or not self.has_power else self.assembly.worker
+        worker = None if self.assembly is None or self.is_leaving or not self.has_power else self.assembly.worker
         if worker is None or not (self.is_linked or worker.copies.held()):
             self._loop.call_soon(self._stop.set, context=self._context)
             return
-        self._is_leaving = True
+        self.is_leaving = True
         leaving = worker.leave(self._config.leave_s)
         self._loop.run_in(self._context, leaving, f"leave {self.node}")
 

@@ -1,6 +1,7 @@
 """One run: a server, three workers, sessions with players and movers, under the weather of one seed."""
 
 import asyncio
+import tempfile
 import traceback
 from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from contextlib import contextmanager
@@ -60,8 +61,10 @@ def _simulated(case: Case) -> Result:
     trace = Trace(loop.time)
     weather = Weather(seed=case.seed, mask=case.mask)
     kept = open_ledger(LedgerConfig()) if plan.sql else MemoryLedger()
+    if plan.pairs:
+        weather.rates.update(dict.fromkeys(RATES, 0.0) | {"second_tab": 0.3, "path_stalls": 0.05, "late": 0.02})
     stage = staged(case, plan, loop, trace, weather, kept)
-    with sealed(), _logging_to(trace):
+    with tempfile.TemporaryDirectory() as stage.hosts.folder, sealed(), _logging_to(trace):
         drive(stage, play(stage))
     for node in stage.hosts.all:
         node.close_arenas()

@@ -78,6 +78,7 @@ class Tab:
         """Changes that the server has not said to have taken."""
         self._number = 0
         self._held: dict[str, None] = {}
+        self._stays_away_s = 0.0
         self._life = 0
         """The server that it has talked to last."""
         self._wants_back = False
@@ -137,8 +138,18 @@ class Tab:
                 await self._read(self._socket)
             await asyncio.sleep(self._away_s())
 
+    def go_away(self, seconds: float) -> None:
+        """Watch no more for a while."""
+        self._stays_away_s = seconds
+        if self._socket is not None:
+            self._socket.hang_up()
+            self._socket.inbox.put_nowait(int(CloseCode.SERVER_ENDS))
+
     def _away_s(self) -> float:
         """Return how long it is away. Who wanders may come back with nothing."""
+        away_s, self._stays_away_s = self._stays_away_s, 0.0
+        if away_s:
+            return away_s
         if not self._role.wanders:
             return self._weather.dice("come back").between(*COME_BACK_S)
         dice = self._weather.dice(f"come back {self._role.name}")

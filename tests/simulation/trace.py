@@ -22,6 +22,7 @@ class Trace:
         self.broken: str = ""
         """The first invariant that did not hold, in one sentence."""
         self.on_broken: Callable[[], None] = lambda: None
+        self.on_event: Callable[[str, dict[str, object]], None] = lambda event, fields: None
         self._time = time
         self._is_closed = False
 
@@ -40,6 +41,7 @@ class Trace:
             return
         said = " ".join([f"{name}={value}" for name, value in fields.items() if value != ""])
         self.lines.append(f"{self._time():.6f} {event} {said}")
+        self.on_event(event, fields)
 
     def count(self, what: str, number: int = 1) -> None:
         if not self._is_closed:

@@ -46,6 +46,8 @@ COMPLETE = ("live", "frozen", "superseded", "retired")
 """Phases of a copy that could go on. A shadow may be complete too; nobody but its driver knows."""
 LET_GO_S = FleetConfig().let_go_s
 """An older snapshot is let go so long at most after the last sign of life of who keeps the newer one."""
+LISTS_S = 10.0
+"""How long after a server's death its lists may be with nobody but workers."""
 MOST_LACKED = 8
 """Blocks that who comes back is sent at most (docs/play-wire.md)."""
 
@@ -69,6 +71,11 @@ class Watch:
         """The run is over, and sessions are closed."""
         self._kept: dict[tuple[str, str], None] = {}
         """(session, node) of every snapshot that a process with power keeps."""
+        self.is_strict = False
+        """Workers die one after the other, and whoever loses a session by less than that is to blame."""
+        self._doomed: dict[str, None] = {}
+        """Sessions of which the last copy has died."""
+        self._server_died_at = self._died_at = -LISTS_S
         self._keeper_died: dict[str, float] = {}
         """When a worker died last that kept a session's snapshot."""
         self._unprotected: dict[str, None] = {}
@@ -195,6 +202,26 @@ class Watch:
         self._trace.count("lost")
         if complete:
             self._fail(f"{row.session} is said to be lost, and copies are left: {', '.join(complete)}")
+        if self.is_strict and row.session not in self._doomed:
+            self._fail(f"{row.session} is lost, and at every death another had a copy of it")
+
+    def about_to_die(self, node: str) -> None:
+        """A worker is killed: note whose last copy it has."""
+        self._died_at = now()
+        for session, played in self.played.items():
+            if played.row is None or played.row.lost:
+                continue
+            rest = [n for s, n in self._kept if s == session and self._has_lists(s, self._kept_block(played.row, n))]
+            is_protected = played.protect_every != 0 and any(other != node for other in rest)
+            if not is_protected or now() - self._server_died_at < LISTS_S:
+                self._doomed[session] = None
+
+    def left_behind(self, sessions: Iterable[str]) -> None:
+        """A worker that was told to end has ended with these, which had nowhere to go."""
+        self._doomed.update(dict.fromkeys(sessions))
+
+    def server_dies(self) -> None:
+        self._server_died_at = now()
 
     def _can_go_on(self, session: str, node: str, phase: str) -> bool:
         """Whether a copy could: a retired one replays what clients have, or are believed to, and needs its lists."""
@@ -257,6 +284,8 @@ class Watch:
     def protection_asked(self, session: str, every: int) -> None:
         """Somebody has had it protected, or protected no more. What is on its way then counts for nothing."""
         self.played[session].protect_every = every
+        if not every and now() - self._died_at < LISTS_S:
+            self._doomed[session] = None  # it may have been in need of what it has let go by that
         self._unprotected[session] = None
 
     def cannot_be_protected(self, session: str) -> None:
