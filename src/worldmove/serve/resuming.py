@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from worldmove.engine.base import KeyChange
+from worldmove.serve.attendance import Attendance
 from worldmove.serve.player import CloseCode, Player
 from worldmove.serve.resumption import Resumption, ResumptionConfig
 from worldmove.worker.messages import BlockDone, Change
@@ -20,6 +21,8 @@ class Resuming:
 
     def __init__(self, config: ResumptionConfig) -> None:
         self.reports = Resumption(config)
+        self._attendance = Attendance()
+        """Who cannot come back while this server does not run has not stayed away."""
         self.owner: str | None = None
         """The owner's name, as the row has it by now."""
         self.holders: Sequence[str] = ()
@@ -62,7 +65,7 @@ class Resuming:
 
     def owner_known(self, *, lives: bool) -> None:
         """The owner has reported, or is dead."""
-        self.reports.owner(lives=lives, now=asyncio.get_running_loop().time())
+        self.reports.owner(lives=lives, now=self._attendance.now())
         self._changed.set()
 
     def log_known(self) -> None:
@@ -73,7 +76,7 @@ class Resuming:
     def join(self, player: Player, received: int | None, let_in: Callable[[], None]) -> None:
         """Keep a player until the next block is known, and note what it says it has."""
         self._waiting[player] = let_in
-        self.reports.client(received, asyncio.get_running_loop().time())
+        self.reports.client(received, self._attendance.now())
         self._changed.set()
 
     def leave(self, player: Player) -> None:
@@ -94,7 +97,7 @@ class Resuming:
 
     async def showable(self) -> int:
         """Return the next block to be shown, once it is known."""
-        while not self.reports.may_show(asyncio.get_running_loop().time()):
+        while not self.reports.may_show(self._attendance.look(LOOK_S)):
             await self._look_again()
         return self.reports.next_block
 
