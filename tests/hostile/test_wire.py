@@ -18,7 +18,7 @@ from worldmove.errors import MessageError
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.worker.config import WorkerConfig
-from worldmove.worker.link import MAX_FRAME_BYTES, READ_INTO, Link
+from worldmove.worker.link import MAX_FRAME_BYTES, READ_INTO, Link, frame
 from worldmove.worker.messages import Shutdown, ToServer, ToWorker
 
 WIRES = {"to the server": ToServer, "to a worker": ToWorker}
@@ -42,10 +42,6 @@ def taken(data: bytes, kinds: Any) -> object | None:
     return asyncio.run(main())
 
 
-def framed(body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + body
-
-
 @pytest.mark.parametrize("kinds", WIRES.values(), ids=list(WIRES))
 @settings(max_examples=12)
 @given(data=st.data())
@@ -54,7 +50,7 @@ def test_what_is_almost_a_message_is_one_or_one_error(kinds: Any, data: st.DataO
         body = ENCODER.encode(data.draw(plain(kinds)))
     except OverflowError:
         return  # no msgpack says such a number
-    read = taken(framed(body), kinds)
+    read = taken(frame(body), kinds)
     assert read is None or msgspec.msgpack.decode(ENCODER.encode(read), type=kinds) == read
 
 
@@ -62,7 +58,7 @@ def test_what_is_almost_a_message_is_one_or_one_error(kinds: Any, data: st.DataO
 @given(data=st.data())
 def test_damaged_frames_are_messages_the_end_or_one_error(data: st.DataObject) -> None:
     kinds = data.draw(st.sampled_from(list(WIRES.values())))
-    whole = framed(ENCODER.encode(data.draw(messages(kinds))))
+    whole = frame(ENCODER.encode(data.draw(messages(kinds))))
     taken(data.draw(damaged(whole) | st.binary(max_size=64)), kinds)
 
 
@@ -141,7 +137,7 @@ def test_depth_is_refused_without_a_crash() -> None:
     deep = b"\x91" * 200_000 + b"\xc0"
     field = b"\x82\xa4type\xa4poll\xa4poll" + deep
     for body in (deep, field):
-        assert taken(framed(body), ToServer) is None
+        assert taken(frame(body), ToServer) is None
 
 
 def test_who_comes_to_the_servers_socket_and_is_no_worker_of_its_own_is_sent_away(tmp_path: Path) -> None:
@@ -163,11 +159,11 @@ def test_who_comes_to_the_servers_socket_and_is_no_worker_of_its_own_is_sent_awa
         assert hosts.run_dir is not None
         path = hosts.run_dir / "server.sock"
         try:
-            for said in (b"GET / HTTP/1.1\r\n\r\n", b"", b"\0\0\1\0abc", framed(ENCODER.encode(hello))):
+            for said in (b"GET / HTTP/1.1\r\n\r\n", b"", b"\0\0\1\0abc", frame(ENCODER.encode(hello))):
                 reader, writer = await asyncio.open_unix_connection(path)
                 writer.write(said)
                 async with asyncio.timeout(5):
-                    assert await reader.read() in (b"", framed(ENCODER.encode(Shutdown())))
+                    assert await reader.read() in (b"", frame(ENCODER.encode(Shutdown())))
                 writer.close()
         finally:
             await hosts.close()
