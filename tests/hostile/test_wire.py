@@ -19,7 +19,7 @@ from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
 from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import MAX_FRAME_BYTES, READ_INTO, Link, frame
-from worldmove.worker.messages import Shutdown, ToServer, ToWorker
+from worldmove.worker.messages import Poll, Shutdown, ToServer, ToWorker
 
 WIRES = {"to the server": ToServer, "to a worker": ToWorker}
 """Each with the messages of a move."""
@@ -129,14 +129,21 @@ def test_a_frame_is_read_into_no_more_than_is_announced(message: Callable[[], di
 
 
 def test_a_frame_that_says_it_is_long_and_is_not_takes_no_memory() -> None:
+    head = struct.pack(">II8s", MAX_FRAME_BYTES, MAX_FRAME_BYTES ^ 0xFFFF_FFFF, bytes(8))
     with at_most(1 << 20):
-        assert taken(struct.pack(">I", MAX_FRAME_BYTES) + b"x" * 1000, ToServer) is None
+        assert taken(head + b"x" * 1000, ToServer) is None
+
+
+def test_what_a_worker_or_its_server_says_is_read_where_nothing_is_wrong_with_it() -> None:
+    said = ENCODER.encode({"type": "poll", "poll": 7})
+    assert taken(frame(said), ToWorker) == Poll(poll=7)
 
 
 def test_depth_is_refused_without_a_crash() -> None:
     deep = b"\x91" * 200_000 + b"\xc0"
     field = b"\x82\xa4type\xa4poll\xa4poll" + deep
-    for body in (deep, field):
+    before_the_type = b"\x82\xa1x" + deep + b"\xa4type\xa4poll"
+    for body in (deep, field, before_the_type):
         assert taken(frame(body), ToServer) is None
 
 

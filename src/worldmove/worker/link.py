@@ -88,7 +88,7 @@ class Link(Generic[SentT, TakenT]):
             return None
         try:
             message = self._decoder.decode(body)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise MessageError(f"not a message of ours: {error}") from error
         if not is_followed:
             return message
