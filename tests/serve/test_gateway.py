@@ -690,6 +690,17 @@ def test_a_session_whose_closing_takes_long_keeps_nobody_elses_keys_down(monkeyp
     in_house(work, silent_s=0.2, keep_s=0.1)
 
 
+def test_a_new_world_is_never_given_the_name_of_one_that_an_earlier_server_has_opened() -> None:
+    async def work(house: House) -> None:
+        session = (await house.desk.open(seed=7, on=None)).name
+        lives = house.gateway.lives[session]
+        house.desk._ids.num -= 1  # type: ignore[attr-defined]  # it is drawn again: this server knows of no such name
+        assert (await house.desk.open(seed=7, on=None)).name != session
+        assert house.gateway.lives[session] is lives
+
+    in_house(work)
+
+
 def test_where_every_place_is_taken_the_session_that_nobody_watches_for_longest_makes_room() -> None:
     async def work(house: House) -> None:
         house.fleet.num_places = 2

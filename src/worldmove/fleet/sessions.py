@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from worldmove.errors import UserError
 from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.behind import Ahead
+from worldmove.fleet.given_names import GivenNames
 from worldmove.fleet.notes import SessionNote
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.views import SessionState, SessionView
@@ -118,8 +119,8 @@ class SessionTable:
 
     def __init__(self) -> None:
         self._records: dict[str, SessionRecord] = {}
-        self._thrown_away: dict[str, None] = {}
-        """Every name that a throw-away copy has had."""
+        self.thrown_away = GivenNames()
+        """Names that throw-away copies have had."""
 
     def all(self) -> tuple[SessionRecord, ...]:
         return tuple(self._records.values())
@@ -169,10 +170,7 @@ class SessionTable:
         ``salt``: a short random text. A copy of an earlier server's may still be with a worker, and what it has sent on
         its way: its name says nothing of one of this server's.
         """
-        while (name := f"{session}~r{salt()}") in self._thrown_away:
-            continue
-        self._thrown_away[name] = None
-        return name
+        return self.thrown_away.new(lambda: f"{session}~r{salt()}")
 
 
 def view(

@@ -64,14 +64,20 @@ class Desk:
     async def _begin(
         self, start: Start, on: str | None, beginning: Beginning | None, protect: int | None = None
     ) -> SessionView:
-        session = self._ids.session()
         on = None if on is None else self._worker(on)
+        session = self._unused()
         self._gateway.begin(session, start)
         try:
             return await self._open(session, start.seed, on, beginning, protect)
         except BaseException:
             self._gateway.forget(session, "This world could not be opened.")
             raise
+
+    def _unused(self) -> str:
+        """Return a new name: no world's that an earlier server has opened and that is played here."""
+        while (session := self._ids.session()) in self._gateway.lives:
+            continue
+        return session
 
     async def _open(
         self, session: str, seed: int, on: str | None, beginning: Beginning | None, protect: int | None

@@ -2,6 +2,8 @@
 
 import secrets
 
+from worldmove.fleet.given_names import GivenNames
+
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Nothing that is read as something else."""
 NAME_LETTERS = 6
@@ -14,14 +16,11 @@ class RandomIds:
     """Names that nobody guesses and no second session gets: 30 bits in six letters."""
 
     def __init__(self) -> None:
-        self._given: dict[str, None] = {}
+        self.given = GivenNames()
 
     def session(self) -> str:
         """Return a session's name, like ``s-k3m9qa``."""
-        while (name := "s-" + salt()) in self._given:
-            pass
-        self._given[name] = None
-        return name
+        return self.given.new(lambda: "s-" + salt())
 
     def seed(self) -> int:
         """Return a world's seed."""
