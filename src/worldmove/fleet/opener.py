@@ -154,6 +154,8 @@ class Opener:
 
     def _failed(self, record: SessionRecord, worker: WorkerRecord, failed: Failed) -> None:
         """An engine has raised: a throw-away copy is over, and of any other session it is known why it has no owner."""
+        if record.throwaway and (record.worker, record.incarnation) != (worker.name, worker.incarnation):
+            return  # it is played elsewhere
         record.failed_why = f"{worker.name}: {failed.message}"
         if record.throwaway:
             self._sessions.drop(record.name)

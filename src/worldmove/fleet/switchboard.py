@@ -132,13 +132,24 @@ class Switchboard:
     def _played(
         self, worker: WorkerRecord, message: BlockDone | StateDone | CheckDone | Followed | Replayed | Left
     ) -> None:
+        if isinstance(message, Replayed) and self._is_anothers(worker, message.session, message.epoch):
+            self._log("message_dropped", worker=worker.name, claims=f"epoch {message.epoch} of {message.session}")
+            return  # a difference would end the copy that plays it
         if isinstance(message, BlockDone | CheckDone | Followed) and message.compute_s > 0:
             now = asyncio.get_running_loop().time()
             self._books.workers.paces.block(worker.device, worker.name, now, message.compute_s)
         if isinstance(message, BlockDone):
             self._fence(worker, message.session, message.epoch)
-            self._protection.computed(message.session, message.block)
+            if not self._is_anothers(worker, message.session, message.epoch):
+                self._protection.computed(message.session, message.block)
         self._books.gateway().take(worker.name, message)
+
+    def _is_anothers(self, worker: WorkerRecord, session: str, epoch: int) -> bool:
+        """Whether an epoch is, or may come to be, that of another: of what it has played, nobody else's word counts."""
+        row = self._books.desk.row(session)
+        if row is None or epoch < row.epoch:
+            return False  # a throw-away copy's; or one's that was replaced: whoever judges it has the row
+        return epoch > row.epoch or (row.owner, row.incarnation) != (worker.name, worker.incarnation)
 
     def _holds(self, worker: WorkerRecord, message: Copies) -> None:
         self._books.workers.report(message)
