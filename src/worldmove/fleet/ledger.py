@@ -17,6 +17,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
 
 from worldmove.errors import LedgerError
+from worldmove.fleet.ledger_check import checked
 from worldmove.fleet.ledger_driver import change
 from worldmove.fleet.ledger_edition import Edition
 from worldmove.fleet.ledger_faults import as_ledger_error, name_of
@@ -99,7 +100,7 @@ class SqlLedger:
     async def rows(self) -> tuple[Row, ...]:
         """Return every row, in the order of the sessions' names. Raises LedgerError."""
         with self._transaction() as connection:
-            return tuple(row_of(columns) for columns in connection.execute(READ_ALL).mappings())
+            return tuple(checked(row_of(columns), self._where) for columns in connection.execute(READ_ALL).mappings())
 
     async def forget(self, session: str) -> None:
         """Drop an ended session's row. Idempotent. Raises LedgerError."""

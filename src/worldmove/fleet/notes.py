@@ -7,14 +7,20 @@ Rules of this file:
 2. A note decides nothing. Who owns a session is the row's to say, and who is dead is its process's.
 """
 
-from typing import Protocol, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
 import msgspec
 
 from worldmove.errors import LedgerError
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.move.ledger_messages import Count, Name
 
 SERVER = "server"
+Pid = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
+ReceiptKey = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{64})?$")]
+Holding = tuple[tuple[Name, Count], ...]
+Instant = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
+"""Seconds of the wall clock: what a calendar can say."""
 
 
 class NoteStore(Protocol):
@@ -52,22 +58,22 @@ class _Note(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class ServerNote(_Note, frozen=True, kw_only=True):
     """The newest server of a state folder."""
 
-    life: int
+    life: Count
     """Its life number: each server's is greater than the one before it."""
     engine: str
     """What its workers were told to build."""
     speech: str
     """A digest of the messages that its workers understand."""
-    receipt_key: str = ""
+    receipt_key: ReceiptKey = ""
     """The secret of what it gives with a block, hexadecimal; empty where an older version lived here."""
 
 
 class WorkerNote(_Note, frozen=True, kw_only=True):
     """A worker's newest incarnation. ``pid`` is None from its start to its hello; it holds nothing until then."""
 
-    name: str
-    incarnation: int
-    pid: int | None = None
+    name: Name
+    incarnation: Count
+    pid: Pid | None = None
     birth: str = ""
     """What tells its process from a later one with the same pid."""
 
@@ -75,31 +81,31 @@ class WorkerNote(_Note, frozen=True, kw_only=True):
 class SessionNote(_Note, frozen=True, kw_only=True):
     """A session's facts, and who may hold lists of it: (worker, incarnation)."""
 
-    name: str
-    seed: int
-    num_bytes: int
-    num_leaves: int
+    name: Name
+    seed: Count
+    num_bytes: Count
+    num_leaves: Count
     state_digest: str
-    holders: tuple[tuple[str, int], ...] = ()
+    holders: Holding = ()
     closing: bool = False
-    protect_every: int = 0
+    protect_every: Count = 0
     """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
-    forks: tuple[int, ...] = ()
+    forks: tuple[Count, ...] = ()
     """The first block of each timeline after the first: see ``serve.receipts``."""
 
 
 class MoveNote(_Note, frozen=True, kw_only=True):
     """A move: under way while ``report`` is None."""
 
-    number: int
-    session: str
+    number: Count
+    session: Name
     attempt: str
-    source: str
-    destination: str
-    epoch: int
+    source: Name
+    destination: Name
+    epoch: Count
     transport: str
     strategy: str
-    started_at: float
+    started_at: Instant
     granted: bool = False
     """Whether the ledger has granted it, and its source has not got the session back. The row of a later epoch does
     not say so any more."""
