@@ -74,6 +74,22 @@ def test_a_worker_that_gets_on_may_take_any_time_to_start(engine: str) -> None:
     assert asyncio.run(run()) > COMPUTES_S > 2 * START_S
 
 
+def test_nothing_is_kept_of_workers_that_have_ended() -> None:
+    async def run() -> LocalHosts:
+        hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny"), start_s=0.01))
+        for incarnation in (1, 2, 3):
+            ended = asyncio.Event()
+            with pytest.raises(UserError):
+                await hosts.start("w", incarnation, lambda message: None, lambda status, ended=ended: ended.set())  # type: ignore[misc]
+            await ended.wait()
+        await asyncio.sleep(0)
+        assert (hosts._started, hosts._watches) == ({}, {})
+        await hosts.close()
+        return hosts
+
+    assert asyncio.run(run()).run_dir is None
+
+
 @pytest.mark.parametrize("name", ["server.sock", "worker-1-1.sock"])
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, os.mkfifo])
 def test_what_has_a_sockets_name_and_is_none_is_said_and_let_be(

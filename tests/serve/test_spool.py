@@ -2,7 +2,10 @@
 
 import asyncio
 import gc
+import os
 import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -123,4 +126,78 @@ def test_who_reads_too_slowly_keeps_no_place_that_another_wants(monkeypatch: pyt
     with pytest.raises(CutOffError):
         asyncio.run(read(sent[1], 1))
     assert asyncio.run(read(sent[0], 4)) == 4 << 20
+    spool.close()
+
+
+def _removed(place: Path) -> None:
+    shutil.rmtree(place)
+
+
+def _a_file(place: Path) -> None:
+    shutil.rmtree(place)
+    place.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [_removed, _a_file])
+def test_where_there_is_no_temporary_folder_that_is_said_each_time_and_every_place_is_given_back(
+    harm: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "tmp"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    spool = Spool(tmp_path / SAVED, most_files=1)
+    with spool.file():
+        harm(place)
+    for _ in range(3):
+        with pytest.raises(UserError, match="cannot be kept") as refused, spool.file():
+            pass
+        assert (refused.value.code, refused.value.status) == ("cannot_write", 507)
+    place.unlink(missing_ok=True)
+    place.mkdir()
+    with spool.file() as file:
+        file.path.write_bytes(b"world")
+    spool.close()
+    assert list(place.iterdir()) == []
+
+
+def test_a_world_that_is_cleaned_away_on_its_way_is_said_and_gives_its_place_back() -> None:
+    async def nothing() -> AsyncIterator[bytes]:
+        yield b""
+
+    spool = Spool(most_files=1)
+    for ask in (
+        lambda file: file.send(b"header"),
+        lambda file: file.open(),
+        lambda file: asyncio.run(spool.write(file.path, nothing(), 0)),
+    ):
+        with pytest.raises(UserError, match="cannot be kept") as refused, spool.file() as file:
+            _removed(file.path.parent)
+            ask(file)
+        assert refused.value.code == "cannot_write"
+    with spool.file():
+        pass
+    spool.close()
+
+
+def test_what_has_the_links_name_and_is_none_is_let_be_and_worlds_pass_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / SAVED).mkdir()
+    spool = Spool(tmp_path / SAVED)
+    with spool.file() as file:
+        file.path.write_bytes(b"world")
+    spool.close()
+    assert (tmp_path / SAVED).is_dir()
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"/".join([b"x" * 200] * 11)])
+def test_a_folder_whose_name_no_worker_can_be_told_ends_no_link(
+    name: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
+    place.mkdir(parents=True)
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    spool = Spool(most_files=1)
+    for _ in range(2):
+        with pytest.raises(UserError, match="TMPDIR") as refused, spool.file():
+            pass
+        assert refused.value.code == "cannot_write"
     spool.close()

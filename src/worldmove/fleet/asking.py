@@ -133,8 +133,8 @@ class Asking:
     ) -> AnswerT:
         question = _Question(worker=worker.name, incarnation=worker.incarnation, session=asked.session)
         self._waiting[asked.request] = question
-        self._workers.send(worker.name, asked)
         try:
+            self._workers.send(worker.name, asked)
             async with while_it_gets_on(lambda: worker.num_done, within_s):
                 answer = await question.answer
         except TimeoutError:

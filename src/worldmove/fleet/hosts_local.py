@@ -137,10 +137,11 @@ class LocalHosts:
         except TimeoutError:
             for process in left:
                 process.kill()
+        watches = tuple(self._watches.values())
         for key, started in self._started.items():
             if not started.has_come:
                 self._watches[key].cancel()
-        await asyncio.gather(*self._watches.values(), return_exceptions=True)
+        await asyncio.gather(*watches, return_exceptions=True)
         self._watches.clear()
         self._door.close()
 
@@ -210,7 +211,7 @@ class LocalHosts:
     async def _watch(self, key: tuple[str, int], started: _Started) -> None:
         """Wait for a process's end, which is the only proof of it."""
         status = await started.process.ended()
-        del self._started[key]
+        del self._started[key], self._watches[key]
         started.link.close()
         if not started.ready.done():
             why = f"{key[0]} ended with status {status} before it was ready; see its log"

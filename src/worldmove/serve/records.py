@@ -70,7 +70,7 @@ class Records:
         with self._spool.file() as file:
             path = file.path
             await self._spool.write(path, parts, num_bytes)
-            with path.open("rb") as written:
+            with file.open() as written:
                 header = read_header(written, num_bytes)
             self._require_engine(header)
             start = Start(seed=header.seed, first_block=header.block, number=header.number, down=header.down)

@@ -13,10 +13,10 @@ import tempfile
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Literal, Self
 
 from worldmove.errors import UserError
 from worldmove.serve.limits import LEAST_BYTES_PER_S
@@ -25,6 +25,8 @@ PIECE_BYTES = 1 << 20
 PREFIX = "worldmove-saved-"
 SETTLES_S = 10.0
 """How long a client is not judged by its rate."""
+MAX_PATH_CHARS = 2048
+"""Of a text in a message to a worker."""
 MOST_FILES = 8
 """At one time. Each may be as large as a slot, and is there, or set aside in a worker, until a client has it."""
 
@@ -68,11 +70,12 @@ class Spool:
         with _space():
             if self._folder is None or not Path(self._folder.name).is_dir():  # what is old is taken from there at times
                 self.close()
-                self._folder = tempfile.TemporaryDirectory(prefix=PREFIX)
+                self._folder = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
                 if self._link is not None:
-                    self._link.symlink_to(self._folder.name)
+                    with suppress(OSError):  # whatever is in its place: only who comes after a kill would want it
+                        self._link.symlink_to(self._folder.name)
             folder = Path(tempfile.mkdtemp(dir=self._folder.name))
-        return SpoolFile(folder / "world.saved", self._give_back, self._sending)
+        return SpoolFile(_sayable(folder / "world.saved"), self._give_back, self._sending)
 
     def _cut_slowest(self) -> None:
         """Cut whoever reads most slowly, if that is too slow: nobody keeps others waiting by that."""
@@ -86,7 +89,7 @@ class Spool:
     async def write(self, path: Path, parts: AsyncIterator[bytes], num_bytes: int) -> None:
         """Write what comes, which is to be so many bytes. Raises UserError: another number of them, no space."""
         written = 0
-        with path.open("xb") as file:
+        with _opened(path, "xb") as file:
             async for part in parts:
                 written += len(part)
                 if written > num_bytes:
@@ -104,8 +107,9 @@ class Spool:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
-        if self._link is not None:
-            self._link.unlink(missing_ok=True)
+        if self._link is not None and self._link.is_symlink():
+            with suppress(OSError):
+                self._link.unlink()
 
 
 class SpoolFile:
@@ -125,9 +129,16 @@ class SpoolFile:
         except FileNotFoundError:
             return 0
 
+    def open(self) -> BinaryIO:
+        """Return it as it is read. Raises UserError where somebody has cleaned it away."""
+        return _opened(self.path, "rb")
+
     def send(self, header: bytes) -> "Pieces":
-        """Return what is sent of it: a header, and all of it. It keeps its place until they are gone."""
-        pieces = Pieces(header, self.path.open("rb"), self._give_back)
+        """Return what is sent of it: a header, and all of it. It keeps its place until they are gone.
+
+        Raises UserError where somebody has cleaned it away.
+        """
+        pieces = Pieces(header, self.open(), self._give_back)
         self._sending.add(pieces)
         self.is_sent = True
         return pieces
@@ -181,19 +192,35 @@ def clear(link: Path) -> None:
     """Remove what a server that was killed has left of saved worlds. Does nothing where there is nothing."""
     if not link.is_symlink():
         return
-    folder = link.readlink()
-    if folder.name.startswith(PREFIX) and not folder.is_symlink():
-        shutil.rmtree(folder, ignore_errors=True)
-    link.unlink()
+    with suppress(OSError):
+        folder = link.readlink()
+        if folder.name.startswith(PREFIX) and not folder.is_symlink():
+            shutil.rmtree(folder, ignore_errors=True)
+        link.unlink()
+
+
+def _opened(path: Path, mode: Literal["rb", "xb"]) -> BinaryIO:
+    with _space():
+        return path.open(mode)
+
+
+def _sayable(path: Path) -> Path:
+    """Return a path that a worker can be told. Raises UserError for one that would end its link."""
+    if len(str(path)) > MAX_PATH_CHARS or str(path).encode(errors="replace") != os.fsencode(path):
+        why = "The server's TMPDIR has a name that is no text, or too long for a worker to be told; give it another."
+        raise UserError(why, code="cannot_write", status=507)
+    return path
 
 
 @contextmanager
 def _space() -> Iterator[None]:
+    """Say of a file or a folder that cannot be had what the server lacks for it."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
-        where = tempfile.gettempdir()
-        why = f"No space is left for the saved world in the server's {where} ({os.strerror(error.errno)})."
-        raise UserError(why, code="no_space", status=507) from error
+        where, what = tempfile.tempdir or "TMPDIR", error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            why = f"No space is left for the saved world in the server's {where} ({what})."
+            raise UserError(why, code="no_space", status=507) from error
+        why = f"The saved world cannot be kept in the server's {where} ({what})."
+        raise UserError(why, code="cannot_write", status=507) from error
