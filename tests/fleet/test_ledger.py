@@ -488,9 +488,12 @@ def test_an_older_file_is_gone_on_with_where_nothing_tells_of_a_newer_one(tmp_pa
     ledger.close()
 
 
-def test_where_it_cannot_be_told_how_often_a_file_was_written_it_is_written_all_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_where_it_cannot_be_told_how_often_a_file_was_written_it_is_written_all_the_same(
+    tmp_path: Path, make: Callable[[Path], Any]
+) -> None:
     path = tmp_path / "ledger.sqlite"
-    path.with_name("ledger.sqlite.edition").mkdir()
+    make(path.with_name("ledger.sqlite.edition"))
     ledger = open_ledger(LedgerConfig(path=path))
     ledger.keep("worker", "c", "1")
     ledger.close()

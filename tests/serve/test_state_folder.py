@@ -42,6 +42,18 @@ def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     assert refused.value.code == "state_unusable"
 
 
+def test_a_name_that_is_no_text_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    with pytest.raises(UserError, match="no text") as refused, state_folder(folder / "state"):
+        pass
+    assert (refused.value.code, folder.exists()) == ("state_unusable", False)
+    assert str(refused.value).isascii()
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with pytest.raises(UserError, match="TMPDIR"), temporary_folder():
+        pass
+
+
 def test_a_path_that_is_too_long_for_sockets_is_said(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="too long a path"), state_folder(tmp_path / ("x" * 100)):
         pass

@@ -1,5 +1,7 @@
 """What a probe has found of paths: kept for a while, by the devices' own identity; workers go by it."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,18 @@ def test_a_file_that_is_none_of_ours_is_as_good_as_none(tmp_path: Path, content:
     assert read_notes(file, 0.0) == ()
     file.write_bytes(content)
     assert read_notes(file, 0.0) == ()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_what_has_the_files_name_and_is_none_holds_nobody_up(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    make(tmp_path / "paths.json")
+    assert read_notes(tmp_path / "paths.json", 2.0) == ()
+
+
+@pytest.mark.parametrize("rate", [-1.0, 0.0])
+def test_a_rate_that_none_can_be_is_no_note(tmp_path: Path, rate: float) -> None:
+    write_notes(tmp_path / "paths.json", [note(rates={"4096": rate})], 2.0)
+    assert read_notes(tmp_path / "paths.json", 2.0) == ()
 
 
 def test_a_path_that_lied_is_none_that_a_worker_of_its_device_has_and_the_verified_one_is_taken() -> None:

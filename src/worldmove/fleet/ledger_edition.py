@@ -10,9 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from worldmove.errors import LedgerError
+from worldmove.state.small_file import read_small
 
 BESIDE = ".edition"
 """How the name of what is told goes on."""
+MAX_BYTES = 256
+FLAGS = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+"""A pipe in its place is not waited for."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -38,7 +42,7 @@ class Edition:
         self.number += 1
         with suppress(OSError):
             if self._file is None:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._file = os.open(self._path, FLAGS, 0o600)
             os.pwrite(self._file, f"{self._boot} {self.number:020d}\n".encode("ascii"), 0)
 
     def close(self) -> None:
@@ -49,7 +53,7 @@ class Edition:
 
     def _told(self) -> int:
         try:
-            boot, number = self._path.read_text(encoding="ascii").split()
+            boot, number = read_small(self._path, MAX_BYTES).decode("ascii").split()
         except (OSError, ValueError):
             return 0
         return int(number) if boot == self._boot and number.isdigit() else 0

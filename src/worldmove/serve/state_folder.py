@@ -39,6 +39,7 @@ def state_folder(path: Path | None) -> Iterator[Path]:
 def temporary_folder() -> Iterator[Path]:
     """Hold a folder that is removed at the end."""
     try:
+        _require_text(Path(tempfile.gettempdir()), "TMPDIR")
         folder = Path(tempfile.mkdtemp(prefix=TEMPORARY))  # mkdtemp makes it 0700
     except OSError as error:
         raise _unusable(Path(error.filename or tempfile.tempdir or "TMPDIR"), error) from error
@@ -105,7 +106,17 @@ def _state_home(variables: Mapping[str, str]) -> Path:
     return Path(variables.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")) / "worldmove"
 
 
+def _require_text(folder: Path, option: str) -> None:
+    """Raise UserError for a name that is no text: no worker could be told it."""
+    try:
+        str(folder).encode()
+    except UnicodeError as error:
+        why = f"{str(folder)!a} has a name that is no text (UTF-8); give another folder with {option}."
+        raise UserError(why, code="state_unusable") from error
+
+
 def _made(folder: Path) -> Path:
+    _require_text(folder, "--state")
     if len(os.fsencode(folder / LONGEST_NAME)) > MAX_SOCKET_PATH:
         longest = MAX_SOCKET_PATH - len(LONGEST_NAME) - 1
         raise UserError(f"{folder} is too long a path for sockets; give one of at most {longest} bytes with --state.")

@@ -7,8 +7,11 @@ that another may have after a restart, and count until their time is over.
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
+
+from worldmove.state.small_file import read_small
 
 MAX_FILE_BYTES = 1 << 20
 VERSION = 1
@@ -25,7 +28,7 @@ class PathNote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     destination_name: str
     measured_at: float
     until: float
-    rates: dict[str, float]
+    rates: dict[str, Annotated[float, msgspec.Meta(gt=0)]]
     """Bytes per second, by size in bytes."""
     why: str = ""
 
@@ -38,9 +41,8 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def read_notes(file: Path, now: float) -> tuple[PathNote, ...]:
     """Return what still counts; nothing where there is no such file, or it is none of ours."""
     try:
-        with file.open("rb") as opened:
-            found = msgspec.json.decode(opened.read(MAX_FILE_BYTES), type=_File)
-    except (OSError, msgspec.MsgspecError):
+        found = msgspec.json.decode(read_small(file, MAX_FILE_BYTES), type=_File)
+    except (OSError, msgspec.MsgspecError, RecursionError):
         return ()
     return tuple(note for note in found.paths if _counts(note, now)) if found.version == VERSION else ()
 
