@@ -148,3 +148,29 @@ def test_a_leftover_whose_ledger_cannot_be_read_is_removed_too(tmp_path: Path) -
     with locked(folder):
         (folder / LEDGER).write_bytes(b"no database" * 500)
     assert remove_leftovers(make_old(folder).stat().st_mtime + 3600, tmp_path) == [folder]
+
+
+def test_a_leftover_whose_notes_are_damaged_is_removed_too(tmp_path: Path) -> None:
+    folder = tmp_path / f"{TEMPORARY}damaged"
+    folder.mkdir()
+    with locked(folder):
+        ledger = open_ledger(LedgerConfig(path=folder / LEDGER))
+        ledger.keep("worker", "worker-1", '{"name": "worker-1", "incarnation": 1, "pid": 0}')
+        ledger.close()
+    assert remove_leftovers(make_old(folder).stat().st_mtime + 3600, tmp_path) == [folder]
+
+
+def test_a_link_that_has_a_leftovers_name_is_not_followed(tmp_path: Path) -> None:
+    """Anybody can make one in /tmp, to a state folder whose workers wait for their next server."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as worker:
+        state = tmp_path / "state"
+        state.mkdir()
+        with locked(state):
+            ledger = open_ledger(LedgerConfig(path=state / LEDGER))
+            note = WorkerNote(name="worker-1", incarnation=1, pid=worker.pid, birth=birth_of(worker.pid) or "")
+            Notes(ledger).keep_worker(note)
+            ledger.close()
+        (tmp_path / f"{TEMPORARY}link").symlink_to(state)
+        assert remove_leftovers(make_old(state).stat().st_mtime + 3600, tmp_path) == []
+        assert worker.poll() is None
+        worker.terminate()

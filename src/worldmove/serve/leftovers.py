@@ -2,9 +2,10 @@
 
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 
 from worldmove.errors import LedgerError, UserError
@@ -26,7 +27,8 @@ def remove_leftovers(now: float, folder: Path | None = None) -> list[Path]:
     removed = []
     for path in sorted((folder or Path(tempfile.gettempdir())).glob(f"{TEMPORARY}*")):
         with suppress(UserError, OSError):  # a server lives in it, or it is somebody else's, or just gone
-            if path.stat().st_uid == os.getuid() and now - path.stat().st_mtime >= AT_LEAST_S:
+            found = path.lstat()  # a link to a folder of this user's may be somebody else's
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and now - found.st_mtime >= AT_LEAST_S:
                 _remove(path)
                 removed.append(path)
     return removed
@@ -44,14 +46,12 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
 
 
-def _workers_of(ledger_path: Path) -> Iterator[WorkerNote]:
+def _workers_of(ledger_path: Path) -> Sequence[WorkerNote]:
+    """Return those that a ledger names; none where it cannot be read: they end by themselves."""
     if not ledger_path.exists():
-        return
+        return ()
     try:
-        ledger = open_ledger(LedgerConfig(path=ledger_path))
+        with closing(open_ledger(LedgerConfig(path=ledger_path))) as ledger:
+            return Notes(ledger).workers()
     except LedgerError:
-        return  # what it says cannot be read; its workers end by themselves
-    try:
-        yield from Notes(ledger).workers()
-    finally:
-        ledger.close()
+        return ()
