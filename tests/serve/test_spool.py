@@ -170,9 +170,10 @@ def test_a_world_that_is_cleaned_away_on_its_way_is_said_and_gives_its_place_bac
         lambda file: file.open(),
         lambda file: asyncio.run(spool.write(file.path, nothing(), 0)),
     ):
-        with pytest.raises(UserError, match="cannot be kept") as refused, spool.file() as file:
+        with spool.file() as file:
             _removed(file.path.parent)
-            ask(file)
+            with pytest.raises(UserError, match="cannot be kept") as refused:
+                ask(file)
         assert refused.value.code == "cannot_write"
     with spool.file():
         pass
