@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from worldmove.cli.answers import Begun, Move, said
 from worldmove.cli.client import Client, ServerError
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import BY_OUTCOME, ExitCode, epilog
@@ -78,6 +79,7 @@ def open_session(
             answer = client.post("sessions", answer["session"], "protect", body={"every": protect})
     else:
         raise UserError("A saved world has its seed; leave --seed or --from out.")
+    said(answer, Begun)
     output.document("session", answer)
     output.text(answer["session"])
     output.note(f"Play it at {client.server}/play/{answer['session']}")
@@ -102,8 +104,8 @@ def protect(
     output = output_of(context, as_json=as_json)
     answer = Client(server).post("sessions", session, "protect", body={"every": every})
     output.document("session", answer)
-    said = f"a snapshot every {every} blocks" if every else "no snapshot any more"
-    output.text(f"{session}: {said}")
+    how = f"a snapshot every {every} blocks" if every else "no snapshot any more"
+    output.text(f"{session}: {how}")
 
 
 def move(
@@ -131,7 +133,7 @@ def move(
     except ServerError as error:
         if "move" not in error.body:
             raise
-        answer = dict(error.body["move"])
+        answer = error.body["move"]
     tell(output, answer)
     return BY_OUTCOME[answer["outcome"]]
 
@@ -164,6 +166,7 @@ def close(context: typer.Context, session: Session, *, server: Server = DEFAULT_
 
 def tell(output: Output, answer: dict[str, Any]) -> None:
     """Write how a move ended: the line of data where it was done, the sentence where it was not."""
+    said(answer, Move)
     output.document("move", answer)
     if answer["outcome"] != "committed":
         output.text(f"{answer['session']} not moved: {answer['outcome']} ({answer['reason']})")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPException
+from math import isfinite
 from types import MappingProxyType
 from typing import Any, BinaryIO
 from urllib.error import HTTPError, URLError
@@ -18,6 +19,7 @@ MOVE_TIMEOUT_S = 3600.0 + TIMEOUT_S
 PIECE_BYTES = 64 << 10
 MAX_ANSWER_BYTES = 64 << 20
 """Of what comes as JSON."""
+MAX_DIGITS = 20
 NO_CONTENT = 204
 NO_QUERY: Mapping[str, object] = MappingProxyType({})
 
@@ -167,10 +169,26 @@ def _object(content: bytes, url: str) -> dict[str, Any]:
     if len(content) > MAX_ANSWER_BYTES:
         raise _no_server(url)
     try:
-        found = json.loads(content or b"{}", object_hook=_Said)
+        found = json.loads(
+            content or b"{}", object_hook=_Said, parse_constant=_number, parse_float=_number, parse_int=_whole
+        )
     except (ValueError, RecursionError) as error:
         raise _no_server(url) from error
     return found if isinstance(found, _Said) else _Said()
+
+
+def _number(text: str) -> float:
+    """Raises ValueError for what is none: nothing is reckoned with it."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text} is no number")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
 
 
 def _no_server(url: str) -> UserError:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from worldmove.cli.answers import Environment, said
 from worldmove.cli.client import Client
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import ExitCode, epilog
@@ -38,7 +39,7 @@ def doctor(
     """
     output = output_of(context, as_json=as_json)
     if server is not None:
-        return _of_server(Client(server).get("environment"), output)
+        return _of_server(said(Client(server).get("environment"), Environment), output)
     # torch takes seconds to import: only the commands that compute pay for it.
     from worldmove.cli.local_checks import examine  # noqa: PLC0415
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from worldmove.cli.answers import Leaves, said
 from worldmove.cli.client import Client
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import ExitCode, epilog
@@ -42,7 +43,7 @@ def inspect(context: typer.Context, target: Target, *, server: Server = DEFAULT_
             output.text("")
             output.table(header, rows, nothing="Nothing.")
         return
-    answer = Client(server).get("sessions", target, "leaves")
+    answer = said(Client(server).get("sessions", target, "leaves"), Leaves)
     output.document("inspect", {"kind": "session", **answer})
     total = bytes_text(answer["num_bytes"])
     output.text(f"{target}: before block {answer['block']}, {total} in {len(answer['leaves'])} leaves")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import typer
 
+from worldmove.cli.answers import said
 from worldmove.cli.client import Client
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import ExitCode, epilog
@@ -114,6 +115,7 @@ def failovers(context: typer.Context, *, server: Server = DEFAULT_SERVER, as_jso
 def _list(what: str, columns: Mapping[str, str], output: Output, server: str, *, nothing: str) -> None:
     """Say what the server has of something: as it answers, or as a table with these columns."""
     answer = Client(server).get(what)
+    said({"rows": answer[what]}, dict[str, list[dict[str, object]]])
     output.document(what, answer)
     rows = [[row[key] for key in columns.values()] for row in answer[what]]
     output.table(tuple(columns), rows, nothing=nothing)

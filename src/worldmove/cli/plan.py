@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from worldmove.cli.answers import Plan, said
 from worldmove.cli.client import Client
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import ExitCode, epilog
@@ -39,7 +40,7 @@ def plan(
     """
     output = output_of(context, as_json=as_json)
     query = {"to": to, "strategy": strategy, "link": link}
-    answer = Client(server).get("sessions", session, "plan", query=query)
+    answer = said(Client(server).get("sessions", session, "plan", query=query), Plan)
     output.document("plan", answer)
     output.rich(sheet(answer))
     return ExitCode.DONE if answer["admitted"] else ExitCode.REFUSED

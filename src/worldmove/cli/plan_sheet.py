@@ -48,7 +48,8 @@ def _overview(plan: Fields) -> Table:
         chosen = found["strategy"] == plan["strategy"] and plan["admitted"]
         mark = Text("✓", style="green") if found["admitted"] else Text("✕", style="red")
         times = (_time(found[name]) for name in ("pause_ms", "before_ms", "slack_ms"))
-        said = Text("chosen", style="green") if chosen else Text(found["reason"].replace("_", " "), style="dim")
+        why = printable(found["reason"]).replace("_", " ")
+        said = Text("chosen", style="green") if chosen else Text(why, style="dim")
         table.add_row(mark, Text(_name(found), style="bold" if chosen else ""), *times, said)
     return table
 
@@ -79,7 +80,7 @@ def _terms(found: Fields) -> Table:
         for term in terms:
             cells = Text(_bar(term["ms"], most_ms), style=bar)
             how = Text(printable(term["how"]), style="dim")
-            table.add_row(Text(term["name"], style=style), Text(_time(term["ms"]), style=style), cells, how)
+            table.add_row(Text(printable(term["name"]), style=style), Text(_time(term["ms"]), style=style), cells, how)
         table.add_row(*_sum(terms, "played on" if terms is before else "pause"))
     if found.get("spread_ms"):
         how = Text("by as much one in ten of its last moves took longer: it has to fit, too", style="dim")
@@ -108,7 +109,7 @@ def _time(ms: float | None) -> str:
 def _name(found: Fields) -> str:
     """Name a strategy, and say where the destination computes a part of the state itself."""
     is_followed = any(term["name"] == "follow" for term in found["before"])
-    return f"{found['strategy']}, decoder followed" if is_followed else str(found["strategy"])
+    return printable(f"{found['strategy']}, decoder followed" if is_followed else found["strategy"])
 
 
 def _of(plan: Fields, strategy: str) -> Fields:
