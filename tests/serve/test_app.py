@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,10 @@ from worldmove.serve.page import PageFile
 from worldmove.serve.player import CloseCode
 from worldmove.serve.record_entries import BlockEntry
 from worldmove.serve.record_file import RecordReader
+from worldmove.serve.spool import MOST_FILES
 from worldmove.serve.tempo import NO_KEY
 from worldmove.serve.wording import engine_info
-from worldmove.worker.messages import Saved
+from worldmove.worker.messages import Copy, Saved
 
 PAGE = {
     "index.html": PageFile(content=b"<p>page</p>", media_type="text/html"),
@@ -428,6 +429,28 @@ def test_leaves_are_listed_and_what_cannot_be_saved_says_why() -> None:
         saved = await site.http.get(f"/api/sessions/{session}/saved")
         assert (saved.status_code, saved.json()["error"]["code"]) == (409, "moving")
         assert (await site.http.get("/api/sessions/s-none/record")).status_code == 404
+
+    on_site(work)
+
+
+def test_saves_of_a_world_whose_engine_does_not_return_keep_no_place_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def never(_session: str, _path: str) -> Saved:
+        raise await asyncio.get_running_loop().create_future()
+
+    async def work(site: Site) -> None:
+        session = await site.open()
+        copy = Copy(session=session, phase="live", epoch=1, block=3)
+        views = tuple(replace(view, copies=(copy,)) for view in site.fleet.workers())
+        monkeypatch.setattr(site.fleet, "save", never)
+        monkeypatch.setattr(site.fleet, "workers", lambda: views)
+        monkeypatch.setattr(site.gateway.stalls, "stalled_s", lambda session: 7.0)
+        async with asyncio.timeout(10):
+            asked = (site.http.get(f"/api/sessions/{session}/saved") for _ in range(MOST_FILES))
+            answers = [*await asyncio.gather(*asked), await site.http.get(f"/api/sessions/{session}/saved")]
+        said = [(answer.status_code, answer.json()["error"]["code"]) for answer in answers]
+        assert said == [(503, "silent")] * (MOST_FILES + 1)
 
     on_site(work)
 

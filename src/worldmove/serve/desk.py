@@ -218,6 +218,12 @@ class Desk:
         workers = self._fleet.workers()
         return whither([each for each in workers if not self._plays_stalled(each)] or workers, view.owner)
 
+    def is_held_up(self, session: str) -> bool:
+        """Whether a session waits at a worker whose engine does not return from a step, its own or another's."""
+        owner = self._fleet.owner(session)
+        workers = self._fleet.workers()
+        return owner is not None and any(each.name == owner.worker and self._plays_stalled(each) for each in workers)
+
     def _plays_stalled(self, worker: WorkerView) -> bool:
         """Whether its engine does not return from a step: what else it is asked for waits for that."""
         stalled_s = self._gateway.stalls.stalled_s

@@ -1,7 +1,10 @@
 """What HTTP asks about a session's past and its state: its record, its leaves, its saved copy; and the way back."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from worldmove import __version__
 from worldmove.errors import FileRefused, UserError
@@ -18,6 +21,8 @@ from worldmove.state.checked_frame import MAX_HEADER_BYTES
 from worldmove.state.manifest import MAX_MANIFEST_BYTES
 from worldmove.state.saved import SavedHeader, pack_header, read_header
 from worldmove.worker.messages import Described, Saved
+
+LOOK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,7 @@ class Records:
         """Have a session's state written as it is at a boundary."""
         live = self._gateway.live(session)
         with self._spool.file() as file:
-            saved = await self._fleet.save(session, str(file.path))
+            saved = await self._unless_held_up(session, self._fleet.save(session, str(file.path)))
             if file.num_bytes() != saved.manifest_bytes + saved.num_bytes:
                 raise bad_answer(self._owner(session), f"its file of {session} has not as many bytes as it says")
             header = pack_header(self._header(live, saved))
@@ -76,6 +81,21 @@ class Records:
             start = Start(seed=header.seed, first_block=header.block, number=header.number, down=header.down)
             beginning = Beginning(path=str(path), environment=header.environment)
             return await self._desk.go_on(start, beginning, on=on)
+
+    async def _unless_held_up(self, session: str, asked: Coroutine[Any, Any, Saved]) -> Saved:
+        """Wait for a save, but not for an engine that does not return: others want the place that this one keeps."""
+        saving = asyncio.ensure_future(asked)
+        try:
+            while not saving.done():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        return await asyncio.shield(saving)
+                if self._desk.is_held_up(session):
+                    why = f"{self._owner(session)} does not return from a block, so {session} comes to no boundary."
+                    raise UserError(why, code="silent", status=503)
+            return saving.result()
+        finally:
+            saving.cancel()
 
     def _owner(self, session: str) -> str:
         owner = self._fleet.owner(session)
