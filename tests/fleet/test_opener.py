@@ -2,9 +2,10 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
-from tests.fleet.fakes import server_of
+from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.asking import Asking
@@ -16,18 +17,22 @@ from worldmove.fleet.sessions import SessionTable
 from worldmove.worker.messages import Alive, Close, Open, Opened
 
 
+def opener_of(server: Server, sessions: SessionTable) -> Opener:
+    return Opener(
+        config=FleetConfig(close_s=0.01),
+        workers=server.workers,
+        sessions=sessions,
+        desk=server.desk,
+        notes=Notes(MemoryNotes()),
+        gateway=lambda: server.gateway,
+        salt=lambda: "x",
+    )
+
+
 def test_what_is_being_opened_is_not_closed_nor_said_to_be_lost_and_its_opening_ends_as_it_would_have() -> None:
     async def main() -> None:
         server, sessions = await server_of("a"), SessionTable()
-        opener = Opener(
-            config=FleetConfig(close_s=0.01),
-            workers=server.workers,
-            sessions=sessions,
-            desk=server.desk,
-            notes=Notes(MemoryNotes()),
-            gateway=lambda: server.gateway,
-            salt=lambda: "x",
-        )
+        opener = opener_of(server, sessions)
         opening = asyncio.create_task(opener.open("s-1", 5, "a"))
         await asyncio.sleep(0)
         assert len(server.wires["a"].of(Open)) == 1
@@ -78,6 +83,35 @@ def test_openings_behind_each_other_are_waited_for_as_long_as_their_worker_gets_
         assert 30.0 <= asyncio.get_running_loop().time() - begun <= 35.0
 
     virtual.run(main())
+
+
+@pytest.mark.parametrize(("phase", "goes_on"), [("shadow", True), ("live", False), (None, False)])
+def test_an_opening_that_was_lost_with_a_link_is_told_to_be_as_soon_as_there_is_another(
+    phase: str | None, *, goes_on: bool
+) -> None:
+    async def main() -> None:
+        server, sessions = await server_of("a", "b"), SessionTable()
+        opener = opener_of(server, sessions)
+        opening = asyncio.create_task(opener.open("s-1", 5, "a"))
+        await asyncio.sleep(0)
+        other, hello = server.workers.get("b").hello, server.workers.get("a").hello
+        assert hello is not None
+        assert other is not None
+        opener.linked_again(other)
+        held = () if phase is None else (copy_of("s-1", phase),)
+        opener.linked_again(msgspec.structs.replace(hello, copies=held))
+        await asyncio.sleep(0)
+        if goes_on:
+            done = Opened(session="s-1", epoch=1, num_bytes=1, num_leaves=1, state_digest="d")
+            opener.heard(server.workers.get("a"), done)
+            assert (await opening).name == "s-1"
+            return
+        with pytest.raises(UserError, match="a has made a new link") as refused:
+            await opening
+        assert (refused.value.code, sessions.find("s-1")) == ("link_lost", None)
+        assert server.wires["a"].of(Close) == [Close(session="s-1")]
+
+    asyncio.run(main())
 
 
 def test_a_throw_away_copy_has_a_name_that_no_other_had_not_even_under_an_earlier_server() -> None:

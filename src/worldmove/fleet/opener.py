@@ -17,7 +17,7 @@ from worldmove.fleet.worker_table import WorkerTable
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.state.environment import Environment
-from worldmove.worker.messages import Close, Failed, Freed, Open, Opened
+from worldmove.worker.messages import Close, Failed, Freed, Hello, Open, Opened
 
 FIRST_EPOCH = 1
 
@@ -151,6 +151,15 @@ class Opener:
             elif record.throwaway:
                 self._sessions.drop(record.name)
                 self._gateway().lost(record.name, f"{worker} ended")
+
+    def linked_again(self, hello: Hello) -> None:
+        """A worker has made a new link: an opening that it is not at was lost with the old one, or the word of it."""
+        at_it = [copy.session for copy in hello.copies if copy.phase != "live"]
+        for record in self._sessions.all():
+            here = (record.worker, record.incarnation) == (hello.worker, hello.incarnation)
+            if here and not record.answer.done() and record.name not in at_it:
+                why = f"{hello.worker} has made a new link before it had answered; try again"
+                record.answer.set_result(Failed(session=record.name, code="link_lost", message=why))
 
     def _failed(self, record: SessionRecord, worker: WorkerRecord, failed: Failed) -> None:
         """An engine has raised: a throw-away copy is over, and of any other session it is known why it has no owner."""

@@ -192,6 +192,7 @@ class Switchboard:
         for copy in hello.copies:
             self._books.gateway().linked_again(copy.session, hello.worker, copy.block)
         self._services.mover.linked_again(hello.worker)
+        self._services.opener.linked_again(hello)
         self._protection.linked_again(hello.worker)
 
     def _relay(self, worker: WorkerRecord, message: AnyMoveMessage) -> None:
