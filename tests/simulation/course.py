@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.asker import Asker
 from tests.simulation.case import Plan
+from tests.simulation.deeds import Deeds
 from tests.simulation.hosts import SimHosts
 from tests.simulation.house import House
 from tests.simulation.loop import SimLoop
@@ -149,15 +150,22 @@ def _asker(stage: Stage, session: str) -> Asker:
 
 def _pairs(stage: Stage) -> Pairs:
     stage.watch.is_strict = True
-    return Pairs(
+    deeds = Deeds(
         server=stage.server,
         hosts=stage.hosts,
         loop=stage.loop,
         weather=stage.weather,
         watch=stage.watch,
-        trace=stage.trace,
         asker_of=lambda session: _asker(stage, session),
         tabs=stage.tabs,
+    )
+    return Pairs(
+        deeds=deeds,
+        server=stage.server,
+        loop=stage.loop,
+        weather=stage.weather,
+        watch=stage.watch,
+        trace=stage.trace,
         protect_every=stage.plan.protect_every,
     )
 
