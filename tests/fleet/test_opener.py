@@ -85,7 +85,7 @@ def test_openings_behind_each_other_are_waited_for_as_long_as_their_worker_gets_
     virtual.run(main())
 
 
-@pytest.mark.parametrize(("phase", "goes_on"), [("shadow", True), ("live", False), (None, False)])
+@pytest.mark.parametrize(("phase", "goes_on"), [("shadow", True), ("live", False), ("throwaway", False), (None, False)])
 def test_an_opening_that_was_lost_with_a_link_is_told_to_be_as_soon_as_there_is_another(
     phase: str | None, *, goes_on: bool
 ) -> None:

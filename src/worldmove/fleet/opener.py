@@ -154,7 +154,7 @@ class Opener:
 
     def linked_again(self, hello: Hello) -> None:
         """A worker has made a new link: an opening that it is not at was lost with the old one, or the word of it."""
-        at_it = [copy.session for copy in hello.copies if copy.phase != "live"]
+        at_it = [copy.session for copy in hello.copies if copy.phase not in ("live", "throwaway")]
         for record in self._sessions.all():
             here = (record.worker, record.incarnation) == (hello.worker, hello.incarnation)
             if here and not record.answer.done() and record.name not in at_it:
