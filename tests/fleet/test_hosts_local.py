@@ -76,7 +76,7 @@ def test_a_worker_that_gets_on_may_take_any_time_to_start(engine: str) -> None:
 
 def test_nothing_is_kept_of_workers_that_have_ended() -> None:
     async def run() -> LocalHosts:
-        hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="reference:tiny"), start_s=0.01))
+        hosts = LocalHosts(LocalHostsConfig(worker=WorkerConfig(engine="python:no_such_engine:build")))
         for incarnation in (1, 2, 3):
             ended = asyncio.Event()
             with pytest.raises(UserError):

@@ -59,10 +59,11 @@ def test_a_device_whose_blocks_have_become_slower_is_known_as_such_after_a_while
     assert pace_of([*played("a", 0.0, 0.15), *slower]).block_s() == pytest.approx(0.2)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=12),
-    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=12),
-)
+FEW = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=10)
+"""With twenty in all, the high quantile is the longest one."""
+
+
+@given(FEW, FEW)
 def test_what_is_known_was_measured_of_a_block_beside_which_nobody_computed(
     here: list[tuple[int, int]], there: list[tuple[int, int]]
 ) -> None:
