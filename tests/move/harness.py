@@ -125,6 +125,9 @@ class Copy:
         assert self.toy is not None
         return self.toy
 
+    def stay(self, *, stays: bool) -> None:
+        """It stays as it is told by ``passed``."""
+
     async def layout(self) -> Layout:
         captured = self.world.capture()
         places = foreseen(captured, self.arena)

@@ -174,3 +174,63 @@ def test_with_two_workers_of_two_slots_a_moved_session_is_never_without_a_second
 
     assert directed(course).trace.counts["lost"] == 0
     assert min(least) >= 1
+
+
+@pytest.mark.parametrize("goes", ["told to end", "killed"])
+def test_one_that_comes_to_its_keeper_from_a_worker_that_has_given_no_snapshot_has_a_second_copy_all_the_while(
+    goes: str,
+) -> None:
+    """Whoever it leaves stays for it, however it had got there: who gave the newest snapshot may be gone by then."""
+    least: list[int] = []
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        to = keeper(stage)
+        assert (await move(stage, third(stage))).outcome is Outcome.COMMITTED
+        await goes_on(stage, 4)
+        first = stage.hosts.nodes["worker-1"]
+        if goes == "killed":
+            kill(stage, "worker-1")
+        else:
+            first.terminate()
+            await until(stage, lambda: not first.has_power, "it ends")
+        await asyncio.sleep(1.0)
+        assert (await move(stage, to)).outcome is Outcome.COMMITTED
+        stage.weather.rates["path_stalls"] = 1.0  # the next snapshot is on its way for long
+        watching = asyncio.ensure_future(watched(stage, least))
+        await goes_on(stage)
+        watching.cancel()
+        stage.weather.rates["path_stalls"] = 0.0
+        kill(stage, owner(stage))
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+    assert min(least) >= 1
+
+
+def test_a_worker_that_is_told_to_end_with_all_that_there_is_beside_the_owner_waits_for_a_newer_snapshot() -> None:
+    """What the owner itself has kept, before it was moved there, is no second copy."""
+    least: list[int] = []
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        to = keeper(stage)
+        assert (await move(stage, to)).outcome is Outcome.COMMITTED
+        stage.weather.rates["path_stalls"] = 1.0  # the next snapshot is on its way for long
+        watching = asyncio.ensure_future(watched(stage, least))
+        await asyncio.sleep(1.0)
+        assert keeper(stage) != to
+        first = stage.hosts.nodes["worker-1"]
+        first.terminate()
+        await goes_on(stage, 4)
+        stage.weather.rates["path_stalls"] = 0.0
+        await until(stage, lambda: not first.has_power, "it ends")
+        await goes_on(stage, 2)
+        watching.cancel()
+        kill(stage, to)
+        await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+    assert min(least) >= 1

@@ -13,13 +13,14 @@ from tests.simulation.house import House
 from tests.simulation.path import CONNECT_S
 from tests.simulation.run import directed
 from tests.simulation.tab import Tab
+from worldmove.errors import UserError
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.views import SessionState
 from worldmove.move.strategy import Strategy
 from worldmove.worker import inputs
-from worldmove.worker.messages import LetGo
+from worldmove.worker.messages import KEPT, LetGo
 
 SESSION = "s-1"
 
@@ -47,6 +48,20 @@ async def opened(stage: Stage, *, every: int = 4) -> Tab:
     stage.tabs.append(tab)
     tab.press("up", down=True)
     return tab
+
+
+async def another(stage: Stage, on: str) -> str:
+    """Open one more, which is not protected, with a player; return its name once it is played."""
+
+    async def begin(house: House) -> Any:
+        return await house.desk.open(seed=house.ids.next_seed(), on=on, protect=0)
+
+    name: str = (await stage.server.ask(begin)).name
+    tab = Tab(name, server=stage.server, loop=stage.loop, weather=stage.weather, watch=stage.watch, trace=stage.trace)
+    stage.tabs.append(tab)
+    tab.press("up", down=True)
+    await until(stage, lambda: stage.watch.played[name].next_block >= 4, "the other is played")
+    return name
 
 
 def shown(stage: Stage) -> int:
@@ -230,6 +245,65 @@ def test_a_session_that_is_moved_to_its_keeper_outlives_that_worker_at_once(bloc
     assert stage.trace.counts["lost"] == 0
 
 
+def test_one_whose_keeper_plays_another_that_never_returns_is_kept_elsewhere_and_outlives_its_owner() -> None:
+    """That engine could make no session of the snapshot, whoever asks it to."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        stuck = (kept(stage) or ("", 0))[0]
+        assert stage.server.house is not None
+        other = await another(stage, stuck)
+        stage.hosts.nodes[stuck]._threads[0].slowness = 2e4
+        stalls = stage.server.house.gateway.stalls
+        await until(stage, lambda: stalls.stalled_s(other) is not None, "it is said to be stalled")
+        await until(stage, lambda: (kept(stage) or (stuck, 0))[0] != stuck, "another keeps the first")
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        kill(stage, stuck)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 1  # that other one
+
+
+def test_an_opening_at_an_engine_that_never_returns_is_answered_though_snapshots_go_on_coming_there() -> None:
+    """Bytes of others say nothing of an engine."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        stuck = (kept(stage) or ("", 0))[0]
+        stage.hosts.nodes[stuck]._threads[0].slowness = 2e4
+        begun = stage.loop.time()
+        with pytest.raises(UserError, match=f"{stuck} has got nothing done for"):
+            await another(stage, stuck)
+        assert stage.loop.time() - begun < 3 * 5.0
+        assert kept(stage) is not None
+        kill(stage, stuck)
+        await ended(stage, tab)
+
+    directed(course)
+
+
+def test_one_whose_retired_copy_is_where_another_never_returns_goes_on_from_its_snapshot_elsewhere() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=64)
+        keeper = (kept(stage) or ("", 0))[0]
+        to = next(name for name in ("worker-2", "worker-3") if name != keeper)
+        other = await another(stage, "worker-1")
+        await stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False))
+        stage.hosts.nodes["worker-1"]._threads[0].slowness = 2e4
+        assert stage.server.house is not None
+        stalls = stage.server.house.gateway.stalls
+        await until(stage, lambda: stalls.stalled_s(other) is not None, "it is said to be stalled")
+        assert holds(stage, "worker-1")
+        kill(stage, to)
+        await goes_on(stage)
+        assert owner(stage) == keeper
+        kill(stage, "worker-1")
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 1  # that other one
+
+
 def test_a_server_that_is_started_again_goes_on_from_a_snapshot_where_the_owner_died_with_the_old_one() -> None:
     async def course(stage: Stage) -> None:
         tab = await protected(stage)
@@ -323,7 +397,7 @@ def test_nothing_that_others_keep_is_let_go_for_a_snapshot_of_who_plays_the_sess
         await stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False))
         assert owner(stage) == to
         kill(stage, "worker-1")
-        await until(stage, lambda: (kept(stage) or ("", 0))[0] == to, "who plays it has what it was to keep")
+        await until(stage, lambda: keeps(stage, to), "who plays it has what it was to keep")
         await asyncio.sleep(0.05)
         kill(stage, to)
         await goes_on(stage)
@@ -478,10 +552,20 @@ def test_an_owner_that_hangs_while_its_session_is_made_ready_elsewhere_is_replac
     assert told[0].detail == "worker-1 does not answer, and the move was closed"
 
 
-def holds(stage: Stage, worker: str) -> bool:
+def phases(stage: Stage, worker: str) -> list[str]:
+    """Return what a worker holds of the session, as it has reported."""
     house = stage.server.house
     views = () if house is None else house.controller.workers()
-    return any(copy.session == SESSION for view in views if view.name == worker for copy in view.copies)
+    return [copy.phase for view in views if view.name == worker for copy in view.copies if copy.session == SESSION]
+
+
+def holds(stage: Stage, worker: str) -> bool:
+    return bool(phases(stage, worker))
+
+
+def keeps(stage: Stage, worker: str) -> bool:
+    """Whether it keeps a snapshot; also who plays it by now, of which the session's listing says nothing."""
+    return KEPT in phases(stage, worker)
 
 
 def test_a_keeper_that_does_not_hear_that_a_session_is_protected_no_more_gives_its_slot_back_when_it_does() -> None:

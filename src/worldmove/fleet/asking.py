@@ -135,7 +135,7 @@ class Asking:
         self._waiting[asked.request] = question
         try:
             self._workers.send(worker.name, asked)
-            async with while_it_gets_on(lambda: worker.num_done, within_s):
+            async with while_it_gets_on(lambda: _how_far(worker, asked), within_s):
                 answer = await question.answer
         except TimeoutError:
             why = f"{worker.name} has not answered, and got nothing done for {within_s:.0f} s; try again."
@@ -158,3 +158,8 @@ class Asking:
         if owner is None:
             raise UserError(f"The session {session} is lost: no copy of it is left.", code="lost", status=410)
         return self._workers.get(owner.worker)
+
+
+def _how_far(worker: WorkerRecord, asked: Describe | Save | TakeSnapshot | Keep) -> int:
+    """Return how far a worker has got with what it is asked for: a snapshot is kept without its engine."""
+    return worker.num_pulled if isinstance(asked, Keep) else worker.num_done

@@ -194,7 +194,7 @@ class Drain:
     def _how_far(self, to: str) -> int:
         """Return how far a worker says that it has got with what is on its way to it."""
         found = self._books.workers.find(to)
-        return 0 if found is None else found.num_done
+        return 0 if found is None else found.num_done + found.num_pulled
 
     async def _cancelled(self, session: str) -> None:
         with suppress(UserError):  # it has ended by itself
@@ -249,6 +249,6 @@ class Drain:
         return self._is_kept_elsewhere(record.name)
 
     def _is_kept_elsewhere(self, session: str) -> bool:
-        """Whether another worker that answers keeps a snapshot of a session, however old."""
-        kept = self._books.workers.holders(session, (KEPT,), answering=True)
-        return any(worker is not self._worker for worker, _ in kept)
+        """Whether another worker that answers keeps a snapshot of a session, however old; its owner's own is none."""
+        kept, row = self._books.workers.holders(session, (KEPT,), answering=True), self._books.desk.row(session)
+        return any(worker is not self._worker and (row is None or worker.name != row.owner) for worker, _ in kept)

@@ -19,7 +19,7 @@ class Ends:
 
     def prepare(self) -> None:
         """Have the source say what it would move."""
-        self._tell(self._plan.source, Prepare, transport=self._plan.transport)
+        self._tell(self._plan.source, Prepare, transport=self._plan.transport, stays=self._plan.is_protected)
 
     def offer(self, prepared: Prepared, most: Affordable | None) -> None:
         """Have the destination make room for what the source has said. ``most``: what it may leave for the end."""

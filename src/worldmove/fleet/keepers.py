@@ -22,17 +22,26 @@ class Keepers:
 
     def kept(self, record: SessionRecord, worker: str) -> int | None:
         """Return the boundary of what a worker keeps of a session; None where it has said nothing of one."""
-        kept = self._kept_by(record, worker)
+        kept = self._kept_by(record.name, worker)
         return None if kept is None else kept.block
 
     def is_good(self, keeper: tuple[str, int], row: Row) -> bool:
         """Whether a keeper is still one: it answers, is not about to end, and is not who plays the session.
 
-        What a silent one keeps it may never give: it stays there until another keeps a newer one.
+        What a silent one keeps it may never give, and one whose engine does not return can make no session of it: it
+        stays there until another keeps a newer one. Where no other can, that engine may yet return.
         """
         worker = self._books.workers.find(keeper[0])
         there = self._books.workers.is_there(*keeper)
-        return there and worker is not None and not (worker.leaving or worker.suspected) and worker.name != row.owner
+        if not there or worker is None or worker.leaving or worker.suspected or worker.name == row.owner:
+            return False
+        return not self._books.workers.plays_stalled(worker) or not self._has_sound(row)
+
+    def _has_sound(self, row: Row) -> bool:
+        """Whether there is a worker that could keep a session, and whose engine is not known to be stuck."""
+        owner = self._books.workers.find(row.owner)
+        best = None if owner is None else self._best(row.session, self._able(owner))
+        return best is not None and not self._books.workers.plays_stalled(best)
 
     def is_in_the_way(self, record: SessionRecord, row: Row) -> bool:
         """Whether a move waits for what only goes for a newer snapshot: a retired copy, or what a full worker keeps.
@@ -40,7 +49,7 @@ class Keepers:
         The copy stays until one is kept that was taken after it had retired: in the row's epoch.
         """
         there = None if record.waits_for is None else self._books.workers.find(record.waits_for)
-        kept = None if record.keeper is None else self._kept_by(record, record.keeper[0])
+        kept = None if record.keeper is None else self._kept_by(record.name, record.keeper[0])
         if there is None or kept is None:
             return False
         is_held = any((copy.session, copy.phase) == (record.name, "retired") for copy in there.copies)
@@ -96,10 +105,10 @@ class Keepers:
         else:
             self._let_pass(record, but=row.owner)
 
-    def _kept_by(self, record: SessionRecord, worker: str) -> Copy | None:
+    def _kept_by(self, session: str, worker: str) -> Copy | None:
         found = self._books.workers.find(worker)
         copies = () if found is None else found.copies
-        return next((copy for copy in copies if (copy.session, copy.phase) == (record.name, KEPT)), None)
+        return next((copy for copy in copies if (copy.session, copy.phase) == (session, KEPT)), None)
 
     def _is_full(self, record: SessionRecord) -> bool:
         """Whether a session's keeper has no room for a newer snapshot beside the older: another may have some."""
@@ -120,15 +129,28 @@ class Keepers:
 
         It has to hold the newer one beside the older: of those without room one is asked only where nobody has any.
         """
-        others = [worker for worker in self._books.workers.takers() if worker.name != owner.name]
-        able = alike(others, owner.environment)
-        keeping = [worker for worker in able if self.kept(record, worker.name) is not None]
-        roomy = [worker for worker in able if worker.slots_free > 0]
-        if not keeping and not roomy:
+        able = self._able(owner)
+        chosen = self._best(record.name, able)
+        if chosen is None:
             why = f"No other worker has room for a snapshot of {record.name}, and computes as {owner.name} does."
             raise UserError(why, code="no_slot" if able else "no_keeper", status=409)
-        best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
-        return max(best, key=lambda worker: worker.slots_free)
+        return chosen
+
+    def _able(self, owner: WorkerRecord) -> list[WorkerRecord]:
+        """Return the other workers that compute as a session's owner does."""
+        others = [worker for worker in self._books.workers.answering() if worker.name != owner.name]
+        return alike(others, owner.environment)
+
+    def _best(self, session: str, able: list[WorkerRecord]) -> WorkerRecord | None:
+        """Return which of them is to keep a session, one whose engine does not return only where there is no other."""
+        sound = [worker for worker in able if not self._books.workers.plays_stalled(worker)]
+        for some in (sound, able):
+            keeping = [worker for worker in some if self._kept_by(session, worker.name) is not None]
+            roomy = [worker for worker in some if worker.slots_free > 0]
+            best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
+            if best:
+                return max(best, key=lambda worker: worker.slots_free)
+        return None
 
     def _let_pass(self, record: SessionRecord, but: str = "") -> None:
         """Let retired copies go that were to stay until a newer snapshot is kept; the owner's own is to, later."""

@@ -221,6 +221,7 @@ class Mover:
             strategy=forecast.choice.strategy,
             source=source,
             destination=destination,
+            is_protected=record.protect_every > 0,
         )
 
     def _ended_try(self, plan: Plan, ending: Ending) -> None:

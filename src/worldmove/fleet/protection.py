@@ -75,7 +75,8 @@ class Protection:
         """Something has changed: guard every protected session, and have every guard look again."""
         for record in self._books.sessions.all():
             self._relieve(record)
-            is_kept = record.protect_every or record.keeper or self.newest(record.name)  # perhaps nobody let it go
+            held = self._books.workers.holders(record.name, (KEPT,))
+            is_kept = record.protect_every or record.keeper or held  # perhaps nobody let it go
             if is_kept and record.name not in self._guards:
                 self._changed[record.name] = asyncio.Event()
                 self._guards[record.name] = self._background.start(f"guard {record.name}", self._guard(record))
@@ -83,8 +84,13 @@ class Protection:
             changed.set()
 
     def newest(self, session: str) -> tuple[str, int] | None:
-        """Return who keeps a session's newest snapshot, and its boundary; None where nobody does."""
-        held = self._books.workers.holders(session, (KEPT,))
+        """Return who keeps a session's newest snapshot, and its boundary; None where nobody does but its owner."""
+        row = self._books.desk.row(session)
+        held = [
+            (worker, copy)
+            for worker, copy in self._books.workers.holders(session, (KEPT,))
+            if row is None or worker.name != row.owner
+        ]
         return max(((worker.name, copy.block) for worker, copy in held), key=lambda kept: kept[1], default=None)
 
     def computed(self, session: str, block: int) -> None:

@@ -136,10 +136,18 @@ class Recovery:
         return self._has_lists(copy) if copy.phase == KEPT else not self._lacks_lists(copy)
 
     def _held(self, row: Row) -> Sequence[tuple[WorkerRecord, Copy]]:
-        """Return the copies of workers that answer, but for those that nobody will grant the session."""
+        """Return the copies of workers that answer, but for those that nobody will grant the session.
+
+        And those that go on with nothing as long as their engine does not return, where others can.
+        """
         held = self._workers.holders(row.session, CURRENT, answering=True)
         may_be_granted = row.attempt is not None or self._desk.owner_is_gone(row)
-        return that_may_go_on(held, may_be_granted=may_be_granted)
+        able = that_may_go_on(held, may_be_granted=may_be_granted)
+        sound = [(worker, copy) for worker, copy in able if not self._workers.plays_stalled(worker)]
+        return sound if any(self._may_take_over(copy) for _, copy in sound) else able
+
+    def _may_take_over(self, copy: Copy) -> bool:
+        return copy.phase in ("retired", KEPT) and not self._lacks_lists(copy)
 
     def _may_fail_over(self, row: Row) -> bool:
         """Whether it would not be denied; else the owner may be alive, and its frames are not refused for nothing."""

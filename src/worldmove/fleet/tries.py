@@ -54,6 +54,8 @@ class Plan:
     strategy: Strategy
     source: WorkerRecord
     destination: WorkerRecord
+    is_protected: bool = False
+    """Whether a snapshot of the session is to be kept."""
 
     def message(self, to: str, kind: type[AnyMoveMessage], **fields: Any) -> AnyMoveMessage:
         """Return a message of the controller's about this try."""

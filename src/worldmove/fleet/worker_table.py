@@ -171,10 +171,15 @@ class WorkerTable:
 
         Nor one whose engine does not return, if there are others.
         """
-        able = tuple(record for record in self.ready() if not record.suspected and not record.leaving)
-        return tuple(record for record in able if not self._plays_stalled(record)) or able
+        able = self.answering()
+        return tuple(record for record in able if not self.plays_stalled(record)) or able
 
-    def _plays_stalled(self, record: WorkerRecord) -> bool:
+    def answering(self) -> tuple[WorkerRecord, ...]:
+        """Return the workers that are neither suspected nor leaving."""
+        return tuple(record for record in self.ready() if not record.suspected and not record.leaving)
+
+    def plays_stalled(self, record: WorkerRecord) -> bool:
+        """Whether a worker's engine does not return from a step, as far as that shows."""
         return any(copy.phase == "live" and self.is_stalled(copy.session) for copy in record.copies)
 
     def _with_room(self) -> tuple[WorkerRecord, ...]:

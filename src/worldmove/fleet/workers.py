@@ -42,6 +42,8 @@ class WorkerRecord:
     """How old the newest list of each session that it plays was, when it last said so."""
     num_done: int = 0
     """What it has got done of what it was asked for, as it last said (``worker.progress``)."""
+    num_pulled: int = 0
+    """How much of other workers' states has come there, in the same way."""
     suspected: bool = False
     """Its lease has lapsed."""
     beat_sent: int = 0
@@ -94,7 +96,7 @@ class WorkerRecord:
         """It lives, and says how it fares."""
         self.block_s = alive.block_s or self.block_s
         self.turn_s, self.spare_s, self.ages_s = alive.turn_s, alive.spare_s, alive.ages_s
-        self.num_done = alive.num_done
+        self.num_done, self.num_pulled = alive.num_done, alive.num_pulled
 
     def _state(self) -> WorkerState:
         if self.state is WorkerState.READY and self.leaving and not self.suspected:

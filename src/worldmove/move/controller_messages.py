@@ -12,6 +12,10 @@ class Prepare(MoveMessage, frozen=True, kw_only=True, tag="prepare"):
     """Describe the session and export its slot."""
 
     transport: Name = "shm"
+    stays: bool = False
+    """Once it has retired, its copy stays until it is let pass: the session is protected, and whoever keeps a snapshot
+    of it may be who it goes to.
+    """
 
 
 class Prepared(MoveMessage, frozen=True, kw_only=True, tag="prepared"):

@@ -94,6 +94,10 @@ class SourceCopy(Protocol):
         """(acknowledged, computed): the first block that the gateway has not taken, and the next to compute."""
         ...
 
+    def stay(self, *, stays: bool) -> None:
+        """Whether it stays, once it has retired, until it is let pass."""
+        ...
+
     async def layout(self) -> Layout:
         """Describe the state while it goes on being played. Raises StateRefused."""
         ...

@@ -62,6 +62,7 @@ class Undertaking:
         """Lay out what an attempt needs to know and to read."""
         if self._ground is not None and self._ground.attempt.id != asked.attempt:
             self._leave_ground()
+        self._copy.stay(stays=asked.stays)
         await self._exports.prepare(asked)
 
     def begin(self, begin: Begin) -> None:

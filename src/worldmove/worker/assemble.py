@@ -183,6 +183,6 @@ def _host(config: WorkerConfig, warm: WarmUp, edges: Edges, ledger: LinkLedger, 
         digester=DIGESTER,
         transports=edges.transports,
         clock=asyncio.get_running_loop().time,
-        gets_on=progress.one_more,
+        gets_on=progress.one_more_pulled,
         log=edges.log,
     )

@@ -2,20 +2,28 @@
 
 No time is right for all of it: a state is of some KB or some GB, a path or a disk fast or slow, and what waits for one
 engine waits for whatever was asked for before. So whoever waits counts from the last piece that was done.
+
+Bytes of other workers' states come also where the engine returns from nothing: who waits for the engine is told
+nothing by them, so they have a number of their own.
 """
 
 
 class Progress:
-    """One worker's: openings, files, and bytes of other workers' states, in pieces of no set size."""
+    """One worker's, in pieces of no set size. What a number is says nothing; that it has changed since does.
+
+    Any thread may count: where two do at once, one of them may go uncounted.
+    """
 
     def __init__(self) -> None:
-        self._num_done = 0
-
-    @property
-    def num_done(self) -> int:
-        """How many pieces were done. What it is says nothing; that it has changed since does."""
-        return self._num_done
+        self.num_done = 0
+        """What was done for who waits for the engine, or for a file: openings, answers, blocks that a copy follows."""
+        self.num_pulled = 0
+        """Pieces of other workers' states."""
 
     def one_more(self) -> None:
-        """Another piece is done. Any thread may say so: where two do at once, one of them may go uncounted."""
-        self._num_done += 1
+        """Another piece is done."""
+        self.num_done += 1
+
+    def one_more_pulled(self) -> None:
+        """Another piece of a state has come."""
+        self.num_pulled += 1

@@ -208,6 +208,8 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     """How long ago the newest list came of each session that is played here and does not rest."""
     num_done: Count = 0
     """Of what takes long (``worker.progress``): while it changes, the worker gets on with what it was asked for."""
+    num_pulled: Count = 0
+    """Of other workers' states, in the same way."""
 
 
 class Leaving(Message, frozen=True, kw_only=True, tag="leaving"):

@@ -65,6 +65,9 @@ class SourceOfMove:
     def reach(self) -> tuple[int, int]:
         return self._copy.outbox.first_kept(self._copy.next_block), self._copy.next_block
 
+    def stay(self, *, stays: bool) -> None:
+        self._copy.stays = stays
+
     async def layout(self) -> Layout:
         """Describe the state while it goes on being played. Raises StateRefused."""
         async with self._engine.turn(Turn.OPEN) as engine_thread:

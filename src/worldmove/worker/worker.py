@@ -207,6 +207,7 @@ class Worker:
             spare_s=meter.spare_s,
             ages_s=ages[:MAX_COPIES],
             num_done=self.tools.progress.num_done,
+            num_pulled=self.tools.progress.num_pulled,
         )
 
     def _inputs(self, message: Inputs) -> None:
