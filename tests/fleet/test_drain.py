@@ -240,6 +240,21 @@ def test_one_whose_bytes_keep_coming_and_that_never_goes_does_not_keep_its_worke
     assert took_s < (LONG_TRIES + 1) * (fetch_s + MOVE_S) + CONFIG.leave_s
 
 
+@pytest.mark.parametrize("why", ["resuming", "copy_held", "not_measured"])
+def test_tries_that_did_not_begin_are_none_for_which_bytes_have_come_in_vain(why: str) -> None:
+    """For some seconds it is refused; then it takes longer than all of the time."""
+    begun = list[float]()
+
+    def refuses(session: str, to: str) -> str:
+        begun.append(asyncio.get_running_loop().time())
+        return why if begun[-1] < begun[0] + 4.0 else ""
+
+    left, took_s, said = drained(1, Moves(refuses, fetch_s=30.0), {"b": 12})
+    assert len(begun) > LONG_TRIES
+    assert (left, said) == (set(), [f"{why}: "])
+    assert took_s < 4.0 + 30.0 + MOVE_S + 4.0
+
+
 def test_a_move_that_somebody_else_has_asked_for_holds_nobody_up_and_is_given_up_in_half_of_the_time() -> None:
     moves = Moves()
     moves.begin_for_ever("s-0")
@@ -279,22 +294,36 @@ def test_where_moves_wait_for_one_engine_so_long_that_they_come_to_nothing_fewer
 
 @pytest.mark.parametrize("is_missing", [False, True])
 @pytest.mark.parametrize(
-    ("why", "is_waited_for"),
+    ("why", "room", "num_held", "is_waited_for"),
     [
-        ("", True),
-        ("silent: a did not answer", True),
-        ("transport: the path has lied", True),
-        ("no_keeper: none", False),
+        ("", 1, 1, True),
+        ("silent: a did not answer", 1, 1, True),
+        ("transport: the path has lied", 1, 1, True),
+        ("no_slot: another's snapshot was just copied aside", 1, 2, True),
+        ("no_keeper: none was there", 1, 1, True),
+        ("", 0, 1, False),
+        ("", 1, 3, False),
+        ("state_too_large: of no slot", 1, 1, False),
     ],
 )
-def test_the_only_snapshot_is_waited_for_until_another_is_kept_whatever_has_failed_by_now(
-    why: str, *, is_waited_for: bool, is_missing: bool
+def test_the_only_snapshot_is_waited_for_while_another_can_be_kept_whatever_has_failed_by_now(
+    why: str, room: int, num_held: int, *, is_waited_for: bool, is_missing: bool
 ) -> None:
-    """It is let go where no other can be kept as things are; and never while its session's owner is missing."""
+    """It is let go where no other can be kept as things are; and never while its session's owner is missing.
+
+    ``room``: free slots of who could keep it; ``num_held``: copies in its owner's three slots.
+    """
 
     async def run() -> float:
-        server = await server_of("a", "b")
+        server = await server_of("a", "b", "c")
+        server.workers.get("b").leaving = True
+        server.holds("a", *(copy_of(f"s-{number}", "live") for number in range(num_held)))
         server.holds("b", copy_of("s", KEPT))
+        server.holds("c", *(copy_of(f"c-{number}", "live") for number in range(3 - room)))
+        for name, slots in {"a": 0, "c": room}.items():
+            record = server.workers.get(name)
+            assert record.hello is not None
+            record.hello, record.slots_free = msgspec.structs.replace(record.hello, num_slots=3), slots
         sessions, clock = SessionTable(), asyncio.get_running_loop().time
         sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False)).unprotected_why = why
         row = Row(session="s", owner="a", incarnation=1, epoch=1)

@@ -10,7 +10,19 @@ import pytest
 from tests.simulation import run
 from tests.simulation.course import Stage, close
 from tests.simulation.run import directed
-from tests.simulation.test_protection import SESSION, ended, fill, goes_on, holds, kept, kill, owner, protected, until
+from tests.simulation.test_protection import (
+    SESSION,
+    another,
+    ended,
+    fill,
+    goes_on,
+    holds,
+    kept,
+    kill,
+    owner,
+    protected,
+    until,
+)
 from worldmove.fleet.reports import MoveReport, Outcome
 
 EVERY = 64
@@ -230,6 +242,29 @@ def test_a_worker_that_is_told_to_end_with_all_that_there_is_beside_the_owner_wa
         watching.cancel()
         kill(stage, to)
         await goes_on(stage)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
+    assert min(least) >= 1
+
+
+@pytest.mark.parametrize("every", [3, 5])
+def test_a_renewal_that_finds_no_room_for_a_moment_lets_nothing_go(every: int) -> None:
+    """Its owner copies another session aside, all the time: there is no room there now, and in a moment there is."""
+    least: list[int] = []
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        to = keeper(stage)
+        other = await another(stage, to, every=every)
+        assert (await move(stage, to)).outcome is Outcome.COMMITTED
+        watching = asyncio.ensure_future(watched(stage, least))
+        await goes_on(stage, 40)
+        watching.cancel()
+        kill(stage, to)
+        await goes_on(stage)
+        stage.watch.is_ending = True
+        await close(stage, other)
         await ended(stage, tab)
 
     assert directed(course).trace.counts["lost"] == 0

@@ -50,11 +50,11 @@ async def opened(stage: Stage, *, every: int = 4) -> Tab:
     return tab
 
 
-async def another(stage: Stage, on: str) -> str:
-    """Open one more, which is not protected, with a player; return its name once it is played."""
+async def another(stage: Stage, on: str, *, every: int = 0) -> str:
+    """Open one more with a player; return its name once it is played. ``every``: 0, it is not protected."""
 
     async def begin(house: House) -> Any:
-        return await house.desk.open(seed=house.ids.next_seed(), on=on, protect=0)
+        return await house.desk.open(seed=house.ids.next_seed(), on=on, protect=every)
 
     name: str = (await stage.server.ask(begin)).name
     tab = Tab(name, server=stage.server, loop=stage.loop, weather=stage.weather, watch=stage.watch, trace=stage.trace)
@@ -263,6 +263,32 @@ def test_one_whose_keeper_plays_another_that_never_returns_is_kept_elsewhere_and
         await ended(stage, tab)
 
     assert directed(course).trace.counts["lost"] == 1  # that other one
+
+
+@pytest.mark.parametrize("hangs_in", ["its rehearsal", "its installing"])
+def test_one_whose_move_hangs_at_its_destinations_engine_outlives_its_owner_by_the_snapshot_of_a_third(
+    hangs_in: str,
+) -> None:
+    """What that engine is at holds a shadow for ever, which can be granted nothing."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        keeper = (kept(stage) or ("", 0))[0]
+        to = next(name for name in ("worker-2", "worker-3") if name != keeper)
+        engine = stage.hosts.nodes[to]._threads[0]
+        if hangs_in == "its rehearsal":
+            engine.slowness = 2e4
+        moving = asyncio.ensure_future(stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False)))
+        await until(stage, lambda: holds(stage, to), "there is a shadow")
+        engine.slowness = 2e4
+        assert (await moving).outcome is not Outcome.COMMITTED
+        kill(stage, "worker-1")
+        await goes_on(stage)
+        assert owner(stage) == keeper
+        kill(stage, to)
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["lost"] == 0
 
 
 def test_an_opening_at_an_engine_that_never_returns_is_answered_though_snapshots_go_on_coming_there() -> None:

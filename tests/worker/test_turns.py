@@ -181,3 +181,17 @@ def test_what_is_overdue_is_asked_for_once_though_it_was_given_before() -> None:
         return order
 
     assert virtual.run(play()) == ["open", "SPARE", "OWNER"]
+
+
+def test_an_engine_says_for_how_long_it_has_been_at_one_thing() -> None:
+    async def run() -> None:
+        turns = Turns(inline)
+        assert turns.taken_s == 0
+        async with turns.take(Turn.OWNER):
+            next_one = asyncio.create_task(take(turns, Turn.OPEN, "next", []))
+            await asyncio.sleep(2.0)
+            assert turns.taken_s == 2.0
+        await next_one
+        assert turns.taken_s == 0
+
+    virtual.run(run())

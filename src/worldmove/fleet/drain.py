@@ -18,8 +18,9 @@ from worldmove.errors import UserError
 from worldmove.fleet.alike import alike
 from worldmove.fleet.books import Books
 from worldmove.fleet.getting_on import while_it_gets_on
+from worldmove.fleet.keeper_choice import KeeperChoice
 from worldmove.fleet.mover import Mover
-from worldmove.fleet.renewal import HOPELESS
+from worldmove.fleet.renewal import TOO_LARGE
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.workers import WorkerRecord
@@ -34,7 +35,7 @@ AT_ONCE = 4
 Fewer where moves come to nothing by that: what they wait for may be one engine, which takes its time for each.
 """
 LONG_TRIES = 3
-"""So often a session may be on its way for as long as its bytes go on coming: later tries come to nothing as well."""
+"""So often a session's bytes may come for nothing: then a later try does not count as getting on."""
 MOST_DOUBLINGS = 4
 """How often the time is doubled after which a session is tried again: what was given up may still keep an engine."""
 NO_ROOM = "No other worker that computes as this one does has a free slot."
@@ -49,6 +50,7 @@ class Drain:
         self._books = books
         self._mover = mover
         self._background = background
+        self._choice = KeeperChoice(books)
         self._worker = worker
         self._log = log
         self._under_way: dict[str, str] = {}
@@ -62,6 +64,8 @@ class Drain:
         """What was in the way of one may pass: it is not tried again before."""
         self._refused = Counter[tuple[str, str]]()
         """How often a session did not come to a worker."""
+        self._in_vain = Counter[str]()
+        """How often a session's bytes have come to where it was to go, and it has not."""
         self._num_done: dict[str, int] = {}
         """How far each worker to which something is on its way had got at the last look."""
         self._at_once = AT_ONCE
@@ -103,8 +107,8 @@ class Drain:
         return (row.owner, row.incarnation) == (self._worker.name, self._worker.incarnation)
 
     def _gets_on(self) -> bool:
-        """Whether something has come, since the last look, to where one is on its way that was not tried often."""
-        goals = {to for session, to in self._under_way.items() if to and self._tries[session] <= LONG_TRIES}
+        """Whether something has come, since the last look, to where one is on its way that may get there."""
+        goals = {to for session, to in self._under_way.items() if to and self._in_vain[session] < LONG_TRIES}
         before = self._num_done
         self._num_done = {to: self._how_far(to) for to in sorted(goals)}
         return any(before.get(to, num_done) != num_done for to, num_done in self._num_done.items())
@@ -145,13 +149,14 @@ class Drain:
         """Try once; what is in the way may pass."""
         to, is_plain = self._under_way[record.name], self._is_plain(record.name)
         self._was_plain[record.name] = is_plain
-        record.urgent = True
+        record.urgent, come = True, self._how_far(to)
         try:
             said = await self._moved(record.name, to, is_plain=is_plain) if to else NO_ROOM
         finally:
             record.urgent = False
             del self._under_way[record.name]
         if said:
+            self._in_vain[record.name] += self._how_far(to) != come
             self._refused[record.name, to] += 1
             if is_plain or not self._is_plain(record.name):  # one that was given up for a plain one goes on at once
                 rests_s = self._books.config.recover_every_s * 2 ** min(self._tries[record.name] - 1, MOST_DOUBLINGS)
@@ -239,8 +244,8 @@ class Drain:
         row = self._books.desk.row(record.name)
         if row is None or row.lost:
             return False
-        code = record.unprotected_why.partition(":")[0]
-        return self._books.desk.owner_is_missing(row) or code not in HOPELESS
+        is_too_large = record.unprotected_why.partition(":")[0] == TOO_LARGE
+        return self._books.desk.owner_is_missing(row) or (self._choice.may_renew(row) and not is_too_large)
 
     def _goes_on_without(self, record: SessionRecord) -> bool:
         """Whether a session comes to no boundary here, and goes on elsewhere as soon as this worker has ended."""
@@ -249,6 +254,5 @@ class Drain:
         return self._is_kept_elsewhere(record.name)
 
     def _is_kept_elsewhere(self, session: str) -> bool:
-        """Whether another worker that answers keeps a snapshot of a session, however old; its owner's own is none."""
-        kept, row = self._books.workers.holders(session, (KEPT,), answering=True), self._books.desk.row(session)
-        return any(worker is not self._worker and (row is None or worker.name != row.owner) for worker, _ in kept)
+        row = self._books.desk.row(session)
+        return row is not None and self._choice.is_kept_elsewhere(row, but=self._worker.name)

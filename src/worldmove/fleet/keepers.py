@@ -4,13 +4,13 @@ What is said here of each is in the session's record; what each has come to keep
 """
 
 from worldmove.errors import UserError
-from worldmove.fleet.alike import alike
 from worldmove.fleet.books import Books
 from worldmove.fleet.holders import Holders
+from worldmove.fleet.keeper_choice import KeeperChoice
 from worldmove.fleet.sessions import EarlierKeeper, SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
-from worldmove.worker.messages import KEPT, Copy, Expect, LetGo, Pass
+from worldmove.worker.messages import KEPT, Expect, LetGo, Pass
 
 
 class Keepers:
@@ -19,29 +19,12 @@ class Keepers:
     def __init__(self, books: Books, holders: Holders) -> None:
         self._books = books
         self._holders = holders
+        self._choice = KeeperChoice(books)
 
     def kept(self, record: SessionRecord, worker: str) -> int | None:
         """Return the boundary of what a worker keeps of a session; None where it has said nothing of one."""
-        kept = self._kept_by(record.name, worker)
+        kept = self._choice.kept_by(record.name, worker)
         return None if kept is None else kept.block
-
-    def is_good(self, keeper: tuple[str, int], row: Row) -> bool:
-        """Whether a keeper is still one: it answers, is not about to end, and is not who plays the session.
-
-        What a silent one keeps it may never give, and one whose engine does not return can make no session of it: it
-        stays there until another keeps a newer one. Where no other can, that engine may yet return.
-        """
-        worker = self._books.workers.find(keeper[0])
-        there = self._books.workers.is_there(*keeper)
-        if not there or worker is None or worker.leaving or worker.suspected or worker.name == row.owner:
-            return False
-        return not self._books.workers.plays_stalled(worker) or not self._has_sound(row)
-
-    def _has_sound(self, row: Row) -> bool:
-        """Whether there is a worker that could keep a session, and whose engine is not known to be stuck."""
-        owner = self._books.workers.find(row.owner)
-        best = None if owner is None else self._best(row.session, self._able(owner))
-        return best is not None and not self._books.workers.plays_stalled(best)
 
     def is_in_the_way(self, record: SessionRecord, row: Row) -> bool:
         """Whether a move waits for what only goes for a newer snapshot: a retired copy, or what a full worker keeps.
@@ -49,7 +32,7 @@ class Keepers:
         The copy stays until one is kept that was taken after it had retired: in the row's epoch.
         """
         there = None if record.waits_for is None else self._books.workers.find(record.waits_for)
-        kept = None if record.keeper is None else self._kept_by(record.name, record.keeper[0])
+        kept = None if record.keeper is None else self._choice.kept_by(record.name, record.keeper[0])
         if there is None or kept is None:
             return False
         is_held = any((copy.session, copy.phase) == (record.name, "retired") for copy in there.copies)
@@ -59,12 +42,12 @@ class Keepers:
 
     def expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
         """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
-        row = self._books.desk.row(record.name)
-        if record.keeper is None or row is None or not self.is_good(record.keeper, row) or self._is_full(record):
+        row, before = self._books.desk.row(record.name), record.keeper
+        if before is not None and row is not None and self._choice.is_good(before, row) and not self._is_full(record):
+            keeper = self._books.workers.get(before[0])
+        else:
             keeper = self._chosen(record, owner)
             self._keep_instead(record, (keeper.name, keeper.incarnation))
-        else:
-            keeper = self._books.workers.get(record.keeper[0])
         is_new = self.kept(record, keeper.name) is None  # also one whose snapshot has become a copy
         if is_new:
             self._books.workers.send(keeper.name, Expect(session=record.name))
@@ -95,20 +78,21 @@ class Keepers:
 
     def make_room(self, record: SessionRecord) -> None:
         """Let go of what takes room and saves the session from nothing, its owner's own snapshot, or else from little:
-        its retired copies. Of these the last may be all that there is beside the owner, until there is room elsewhere.
+        its retired copies, where no other worker has room. Of these the last may be all that there is beside the owner,
+        until there is room elsewhere.
         """
         row = self._books.desk.row(record.name)
-        if row is None:
+        owner = None if row is None else self._books.workers.find(row.owner)
+        if owner is None:
             return
-        if self.kept(record, row.owner) is not None:
-            self._books.workers.send(row.owner, LetGo(session=record.name))
-        else:
-            self._let_pass(record, but=row.owner)
+        if self.kept(record, owner.name) is not None:
+            self._books.workers.send(owner.name, LetGo(session=record.name))
+        elif self._choice.best(record.name, self._choice.able(owner)) is None:
+            self._let_pass(record, but=owner.name)
 
-    def _kept_by(self, session: str, worker: str) -> Copy | None:
-        found = self._books.workers.find(worker)
-        copies = () if found is None else found.copies
-        return next((copy for copy in copies if (copy.session, copy.phase) == (session, KEPT)), None)
+    def give_up(self, record: SessionRecord) -> None:
+        """No newer snapshot will ever be kept: nothing waits for it."""
+        self._let_pass(record)
 
     def _is_full(self, record: SessionRecord) -> bool:
         """Whether a session's keeper has no room for a newer snapshot beside the older: another may have some."""
@@ -125,32 +109,13 @@ class Keepers:
         record.keeper = keeper
 
     def _chosen(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
-        """Return the worker with most room that computes as the owner does: first of all one that keeps it already.
-
-        It has to hold the newer one beside the older: of those without room one is asked only where nobody has any.
-        """
-        able = self._able(owner)
-        chosen = self._best(record.name, able)
+        """Return a worker that can keep it. Raises UserError where there is none."""
+        able = self._choice.able(owner)
+        chosen = self._choice.best(record.name, able)
         if chosen is None:
             why = f"No other worker has room for a snapshot of {record.name}, and computes as {owner.name} does."
             raise UserError(why, code="no_slot" if able else "no_keeper", status=409)
         return chosen
-
-    def _able(self, owner: WorkerRecord) -> list[WorkerRecord]:
-        """Return the other workers that compute as a session's owner does."""
-        others = [worker for worker in self._books.workers.answering() if worker.name != owner.name]
-        return alike(others, owner.environment)
-
-    def _best(self, session: str, able: list[WorkerRecord]) -> WorkerRecord | None:
-        """Return which of them is to keep a session, one whose engine does not return only where there is no other."""
-        sound = [worker for worker in able if not self._books.workers.plays_stalled(worker)]
-        for some in (sound, able):
-            keeping = [worker for worker in some if self._kept_by(session, worker.name) is not None]
-            roomy = [worker for worker in some if worker.slots_free > 0]
-            best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
-            if best:
-                return max(best, key=lambda worker: worker.slots_free)
-        return None
 
     def _let_pass(self, record: SessionRecord, but: str = "") -> None:
         """Let retired copies go that were to stay until a newer snapshot is kept; the owner's own is to, later."""

@@ -20,6 +20,7 @@ from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.asking import Asking
 from worldmove.fleet.books import Books
 from worldmove.fleet.holders import Holders
+from worldmove.fleet.keeper_choice import KeeperChoice
 from worldmove.fleet.keepers import Keepers
 from worldmove.fleet.relief import Relief
 from worldmove.fleet.renewal import Log, Renewal
@@ -50,6 +51,7 @@ class Protection:
         self._background = background
         self._log = log
         self._keepers = Keepers(books, holders)
+        self._choice = KeeperChoice(books)
         self._relief = Relief(books)
         self._renewal = Renewal(books, asking, self._keepers, self._relief, nonce=nonce, log=log)
         self._guards: dict[str, asyncio.Task[None]] = {}
@@ -160,7 +162,7 @@ class Protection:
         if self._books.desk.owner_is_missing(row) or not self._owned_in(record, row, ("live", "frozen")):
             return False
         kept = None if record.keeper is None else self._keepers.kept(record, record.keeper[0])
-        if kept is None or record.keeper is None or not self._keepers.is_good(record.keeper, row):
+        if kept is None or record.keeper is None or not self._choice.is_good(record.keeper, row):
             return True
         return record.computed >= kept + record.protect_every or self._keepers.is_in_the_way(record, row)
 
@@ -179,7 +181,7 @@ class Protection:
         if record.keeper is None or not (record.confirmed or record.earlier_keepers):
             return
         row = self._books.desk.row(record.name)
-        if row is not None and self._keepers.is_good(record.keeper, row):
+        if row is not None and self._choice.is_good(record.keeper, row):
             self._relief.look(record, row.owner)
 
 

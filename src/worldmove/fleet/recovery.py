@@ -143,7 +143,7 @@ class Recovery:
         held = self._workers.holders(row.session, CURRENT, answering=True)
         may_be_granted = row.attempt is not None or self._desk.owner_is_gone(row)
         able = that_may_go_on(held, may_be_granted=may_be_granted)
-        sound = [(worker, copy) for worker, copy in able if not self._workers.plays_stalled(worker)]
+        sound = [(worker, copy) for worker, copy in able if not self._workers.is_stuck(worker)]
         return sound if any(self._may_take_over(copy) for _, copy in sound) else able
 
     def _may_take_over(self, copy: Copy) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from worldmove.errors import UserError
 from worldmove.fleet.asking import Asking
 from worldmove.fleet.books import Books
+from worldmove.fleet.keeper_choice import KeeperChoice
 from worldmove.fleet.keepers import Keepers
 from worldmove.fleet.path_health import PathHealth, available, measured
 from worldmove.fleet.relief import Relief
@@ -13,8 +14,8 @@ from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.messages import DropSnapshot, Keep, Kept, SnapshotTaken, TakeSnapshot
 
-HOPELESS = ("no_keeper", "no_slot", "state_too_large")
-"""Codes of failures that go on for as long as nothing else changes: a retired copy does not wait for their end."""
+TOO_LARGE = "state_too_large"
+"""The code of what is so whatever room there is."""
 
 Log = Callable[[str, dict[str, object]], None]
 
@@ -35,6 +36,7 @@ class Renewal:
         self._books = books
         self._asking = asking
         self._keepers = keepers
+        self._choice = KeeperChoice(books)
         self._relief = relief
         self._nonce = nonce
         self._log = log
@@ -47,7 +49,10 @@ class Renewal:
             said = ""
         except UserError as error:
             said = f"{error.code}: {error}"
-            if error.code in HOPELESS:
+            row = self._books.desk.row(record.name)
+            if error.code == TOO_LARGE:
+                self._keepers.give_up(record)
+            elif row is not None and not self._choice.may_renew(row):
                 self._keepers.make_room(record)
             if said != record.unprotected_why:
                 self._log("not_protected", {"session": record.name, "code": error.code, "why": str(error)})

@@ -9,6 +9,9 @@ from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
 
+STUCK_S = 5.0
+"""An engine that is at one thing for longer is asked for nothing where another can do it. It may return yet."""
+
 
 class WorkerTable:
     """All workers, by name, in the order of the configuration."""
@@ -172,15 +175,17 @@ class WorkerTable:
         Nor one whose engine does not return, if there are others.
         """
         able = self.answering()
-        return tuple(record for record in able if not self.plays_stalled(record)) or able
+        return tuple(record for record in able if not self.is_stuck(record)) or able
 
     def answering(self) -> tuple[WorkerRecord, ...]:
         """Return the workers that are neither suspected nor leaving."""
         return tuple(record for record in self.ready() if not record.suspected and not record.leaving)
 
-    def plays_stalled(self, record: WorkerRecord) -> bool:
-        """Whether a worker's engine does not return from a step, as far as that shows."""
-        return any(copy.phase == "live" and self.is_stalled(copy.session) for copy in record.copies)
+    def is_stuck(self, record: WorkerRecord) -> bool:
+        """Whether a worker's engine does not return, as far as that shows: from a step, or from whatever it is at."""
+        return record.taken_s > STUCK_S or any(
+            copy.phase == "live" and self.is_stalled(copy.session) for copy in record.copies
+        )
 
     def _with_room(self) -> tuple[WorkerRecord, ...]:
         takers = self.takers()

@@ -44,6 +44,8 @@ class WorkerRecord:
     """What it has got done of what it was asked for, as it last said (``worker.progress``)."""
     num_pulled: int = 0
     """How much of other workers' states has come there, in the same way."""
+    taken_s: float = 0.0
+    """For how long its engine had been at what it was at, as it last said."""
     suspected: bool = False
     """Its lease has lapsed."""
     beat_sent: int = 0
@@ -96,7 +98,7 @@ class WorkerRecord:
         """It lives, and says how it fares."""
         self.block_s = alive.block_s or self.block_s
         self.turn_s, self.spare_s, self.ages_s = alive.turn_s, alive.spare_s, alive.ages_s
-        self.num_done, self.num_pulled = alive.num_done, alive.num_pulled
+        self.num_done, self.num_pulled, self.taken_s = alive.num_done, alive.num_pulled, alive.taken_s
 
     def _state(self) -> WorkerState:
         if self.state is WorkerState.READY and self.leaving and not self.suspected:

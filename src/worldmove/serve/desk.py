@@ -216,15 +216,15 @@ class Desk:
         if to is not None:
             return self._worker(to)
         workers = self._fleet.workers()
-        return whither([each for each in workers if not self._plays_stalled(each)] or workers, view.owner)
+        return whither([each for each in workers if not self._is_stuck(each)] or workers, view.owner)
 
     def is_held_up(self, session: str) -> bool:
         """Whether a session waits at a worker whose engine does not return from a step, its own or another's."""
         owner = self._fleet.owner(session)
         workers = self._fleet.workers()
-        return owner is not None and any(each.name == owner.worker and self._plays_stalled(each) for each in workers)
+        return owner is not None and any(each.name == owner.worker and self._is_stuck(each) for each in workers)
 
-    def _plays_stalled(self, worker: WorkerView) -> bool:
+    def _is_stuck(self, worker: WorkerView) -> bool:
         """Whether its engine does not return from a step: what else it is asked for waits for that."""
         stalled_s = self._gateway.stalls.stalled_s
         return any(copy.phase == "live" and stalled_s(copy.session) is not None for copy in worker.copies)

@@ -210,6 +210,8 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     """Of what takes long (``worker.progress``): while it changes, the worker gets on with what it was asked for."""
     num_pulled: Count = 0
     """Of other workers' states, in the same way."""
+    taken_s: Seconds = 0.0
+    """For how long its engine has been at what it is at; 0: it is free."""
 
 
 class Leaving(Message, frozen=True, kw_only=True, tag="leaving"):

@@ -70,6 +70,7 @@ class Turns:
         self._waiting: list[tuple[Turn, int, asyncio.Future[None]]] = []
         self._asked = 0
         self._busy = False
+        self._begun_at = 0.0
         self._num_holds = 0
         self.free_since = float("-inf")
         """When the newest call, or the newest hold, that is over ended, by the event loop's clock."""
@@ -90,6 +91,11 @@ class Turns:
         return Hold(self._unhold, *then)
 
     @property
+    def taken_s(self) -> float:
+        """For how long whoever has the engine has had it; 0 where nobody has."""
+        return asyncio.get_running_loop().time() - self._begun_at if self._busy else 0.0
+
+    @property
     def is_held(self) -> bool:
         """Whether no call begins but those of a pause."""
         return self._num_holds > 0
@@ -102,7 +108,7 @@ class Turns:
 
     async def _begin(self, turn: Turn) -> None:
         if not self._busy and self._may_begin(turn):
-            self._busy = True
+            self._give()
             return
         go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._ask(turn, go)
@@ -133,6 +139,9 @@ class Turns:
             _, _, go = heapq.heappop(self._waiting)
             if not go.done():
                 go.set_result(None)
-                self._busy = True
+                self._give()
                 return
         self._busy = False
+
+    def _give(self) -> None:
+        self._busy, self._begun_at = True, asyncio.get_running_loop().time()

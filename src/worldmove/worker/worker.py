@@ -208,6 +208,7 @@ class Worker:
             ages_s=ages[:MAX_COPIES],
             num_done=self.tools.progress.num_done,
             num_pulled=self.tools.progress.num_pulled,
+            taken_s=self.tools.turns.taken_s,
         )
 
     def _inputs(self, message: Inputs) -> None:

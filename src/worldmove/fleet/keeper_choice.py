@@ -1,0 +1,83 @@
+"""Which worker may keep a session's snapshots: by what is so now, and never by how an earlier try has ended."""
+
+from worldmove.fleet.alike import alike
+from worldmove.fleet.books import Books
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.ledger_row import Row
+from worldmove.worker.messages import KEPT, Copy
+
+
+class KeeperChoice:
+    """For all sessions of one server. It changes nothing."""
+
+    def __init__(self, books: Books) -> None:
+        self._books = books
+
+    def kept_by(self, session: str, worker: str) -> Copy | None:
+        """Return what a worker keeps of a session; None where it has said nothing of it."""
+        found = self._books.workers.find(worker)
+        copies = () if found is None else found.copies
+        return next((copy for copy in copies if (copy.session, copy.phase) == (session, KEPT)), None)
+
+    def is_good(self, keeper: tuple[str, int], row: Row) -> bool:
+        """Whether a keeper is still one: it answers, is not about to end, and is not who plays the session.
+
+        What a silent one keeps it may never give, and one whose engine does not return can make no session of it: it
+        stays there until another keeps a newer one. Where no other can, that engine may yet return.
+        """
+        worker = self._books.workers.find(keeper[0])
+        there = self._books.workers.is_there(*keeper)
+        if not there or worker is None or worker.leaving or worker.suspected or worker.name == row.owner:
+            return False
+        return self._is_sound(worker) or not self._has_sound(row)
+
+    def is_kept_elsewhere(self, row: Row, but: str) -> bool:
+        """Whether a worker that counts keeps a session, however old: neither ``but``, nor who plays it."""
+        keeping = self._books.workers.holders(row.session, (KEPT,), answering=True)
+        return any(worker.name not in (but, row.owner) and self._is_sound(worker) for worker, _ in keeping)
+
+    def may_renew(self, row: Row) -> bool:
+        """Whether a newer snapshot can be had soon, as things are: its owner has room for one, and another worker.
+
+        What is copied aside goes in a moment, the copies that fill a worker do not; one that is silent or starts may be
+        there in a moment too.
+        """
+        owner = self._books.workers.find(row.owner)
+        if owner is None or _is_full(owner):
+            return False
+        others = [worker for worker in self._books.workers.all() if worker is not owner and not worker.leaving]
+        known = alike([worker for worker in others if worker.hello is not None], owner.environment)
+        return any(worker.hello is None or (worker in known and not _is_full(worker)) for worker in others)
+
+    def able(self, owner: WorkerRecord) -> list[WorkerRecord]:
+        """Return the other workers that compute as a session's owner does, and neither end nor are silent."""
+        others = [worker for worker in self._books.workers.answering() if worker.name != owner.name]
+        return alike(others, owner.environment)
+
+    def best(self, session: str, able: list[WorkerRecord]) -> WorkerRecord | None:
+        """Return the one with most room: first of all one that keeps it already. None where there is no room.
+
+        It has to hold the newer one beside the older: of those without room one is asked only where nobody has any. One
+        whose engine does not return is asked only where there is no other.
+        """
+        for some in ([worker for worker in able if self._is_sound(worker)], able):
+            keeping = [worker for worker in some if self.kept_by(session, worker.name) is not None]
+            roomy = [worker for worker in some if worker.slots_free > 0]
+            best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
+            if best:
+                return max(best, key=lambda worker: worker.slots_free)
+        return None
+
+    def _has_sound(self, row: Row) -> bool:
+        """Whether there is a worker that could keep a session, and whose engine is not known to be stuck."""
+        owner = self._books.workers.find(row.owner)
+        best = None if owner is None else self.best(row.session, self.able(owner))
+        return best is not None and self._is_sound(best)
+
+    def _is_sound(self, worker: WorkerRecord) -> bool:
+        return not self._books.workers.is_stuck(worker)
+
+
+def _is_full(worker: WorkerRecord) -> bool:
+    """Whether each of its slots has a copy, or a snapshot that is kept."""
+    return worker.hello is not None and len(worker.copies) >= worker.hello.num_slots
