@@ -21,21 +21,29 @@ def test_a_check_is_made_once_when_both_sides_are_there(owner_first: bool) -> No
     assert book.shown(6, GOOD) == ()
 
 
+NO_STATE = Digests(state_digest="", frames=("a", "b"))
+
+
 @pytest.mark.parametrize(
-    ("owner", "retired"),
+    ("owner", "retired", "equal"),
     [
-        (GOOD, Digests(state_digest="t", frames=("a", "b"))),
-        (GOOD, Digests(state_digest="s", frames=("a", "c"))),
-        (GOOD, Digests(state_digest="s", frames=("a",))),
-        (GOOD, Digests(state_digest="", frames=("a", "b"))),
-        (Digests(state_digest="", frames=("a", "b")), Digests(state_digest="", frames=("a", "b"))),
+        (GOOD, Digests(state_digest="t", frames=("a", "b")), False),
+        (GOOD, Digests(state_digest="s", frames=("a", "c")), False),
+        (GOOD, Digests(state_digest="s", frames=("a",)), False),
+        (GOOD, Digests(state_digest="", frames=("a", "c")), False),
+        (NO_STATE, Digests(state_digest="", frames=("a", "c")), False),
+        (GOOD, NO_STATE, None),
+        (NO_STATE, GOOD, None),
+        (NO_STATE, NO_STATE, None),
     ],
 )
-def test_what_differs_or_was_not_compared_is_not_called_equal(owner: Digests, retired: Digests) -> None:
+def test_what_differs_is_not_called_equal_and_what_was_not_compared_neither(
+    owner: Digests, retired: Digests, equal: bool | None
+) -> None:
     book = CheckBook()
     book.shown(5, owner)
     (check,) = book.stepped(5, "m-1", retired)
-    assert not check.equal
+    assert check.equal is equal
 
 
 def test_a_block_that_no_side_asks_for_again_is_forgotten() -> None:

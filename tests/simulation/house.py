@@ -84,7 +84,7 @@ class TallyMetrics(Metrics):
     def block_dropped(self, why: ShowVerdict) -> None:
         self._trace.count(f"not shown: {why.value}")
 
-    def checked(self, *, equal: bool) -> None:
+    def checked(self, *, equal: bool | None) -> None:
         self._trace.count("checks")
         if not equal:
             self._trace.fail("a retired copy and the owner made different blocks of the same lists")

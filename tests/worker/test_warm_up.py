@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ import torch
 
 from tests.worker.counting import CountingEngine, World
 from worldmove.errors import UserError
+from worldmove.fleet.warmed_up import warmed_up
+from worldmove.move.admission import admit
+from worldmove.move.strategy import Strategy
 from worldmove.worker.engines import build_engine
 from worldmove.worker.warm_up import warm_up
 
@@ -54,6 +58,28 @@ def test_every_rate_is_measured() -> None:
     timed = ["block_s", "copy_bytes_per_s", "freeze_s", "hash_bytes_per_s", "install_s", "period_s", "row_bytes_per_s"]
     assert sorted(rates) == sorted([*timed, "dirty_bytes", "new_bytes"])
     assert all(rate > 0 for rate in rates.values())
+
+
+class OfNumbersAlone(CountingEngine):
+    """Nothing of its state is memory."""
+
+    def state(self, session: World) -> dict[str, object]:
+        return {"block": session.block, "number": session.block * 7, "empty": torch.empty(0)}
+
+    def install(self, state: Any, into: World | None = None) -> World:
+        return self.open(state["number"])
+
+
+def test_a_state_without_bytes_is_moved_by_what_is_known_of_others() -> None:
+    """No rate was measured over nothing."""
+    rates = warm_up(OfNumbersAlone(), clock).rates
+    assert rates["hash_bytes_per_s"] > 0
+    known = warmed_up(rates, rates)
+    assert known.row_rate is None
+    measured = replace(known, path_rate=1e9, horizon_s=0.1)
+    assert admit(measured, Strategy.BOUNDARY_COPY).admitted
+    for strategy in Strategy:
+        assert admit(measured, strategy).reason in ("", "not_measured", "no_slot"), strategy
 
 
 class NoSpec(CountingEngine):

@@ -13,12 +13,12 @@ def warmed_up(here: Rates, there: Rates) -> Measured:
     """Return what is known of a source and a destination before any move: of no session, no path and no load."""
     return Measured(
         num_bytes=0,
-        source_hash_rate=here.get("hash_bytes_per_s"),
+        source_hash_rate=_rate(here, "hash_bytes_per_s"),
         path_rate=None,
-        destination_hash_rate=there.get("hash_bytes_per_s"),
+        destination_hash_rate=_rate(there, "hash_bytes_per_s"),
         horizon_s=None,
-        row_rate=_lesser(here.get("row_bytes_per_s"), there.get("row_bytes_per_s")),
-        copy_rate=_lesser(here.get("copy_bytes_per_s"), there.get("copy_bytes_per_s")),
+        row_rate=_lesser(_rate(here, "row_bytes_per_s"), _rate(there, "row_bytes_per_s")),
+        copy_rate=_lesser(_rate(here, "copy_bytes_per_s"), _rate(there, "copy_bytes_per_s")),
         dirty_bytes=_count(here.get("dirty_bytes")),
         new_bytes=_count(here.get("new_bytes")),
         final=_final(here, there),
@@ -40,6 +40,11 @@ def _fixed(here: Rates, there: Rates) -> Fixed:
         is_measured=True,
         of="to start with: as it took in the workers' warm-ups",
     )
+
+
+def _rate(rates: Rates, name: str) -> float | None:
+    """Return a rate; one that was measured over no bytes, of a state that has none, is not known."""
+    return rates.get(name) or None
 
 
 def _lesser(here: float | None, there: float | None) -> float | None:

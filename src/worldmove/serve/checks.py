@@ -14,8 +14,8 @@ KEPT = 64
 class CheckBook:
     """Matches the two sides of a block, whichever comes first.
 
-    Equal means: the same state digest and the same frames. A side without a state digest is equal to nothing:
-    what was not compared is not called equal.
+    Equal means: the same state digest and the same frames. Of a block whose frames are the same, and of whose state one
+    side could give no digest, it is not known: what was not compared is called neither equal nor another.
     """
 
     def __init__(self) -> None:
@@ -38,8 +38,13 @@ class CheckBook:
     def _check(self, key: tuple[int, str], retired: Digests) -> Check:
         block, attempt = key
         owner = self._shown[block]
-        equal = bool(owner.state_digest) and owner == retired
-        return Check(block=block, attempt=attempt, owner=owner, retired=retired, equal=equal)
+        return Check(block=block, attempt=attempt, owner=owner, retired=retired, equal=_are_equal(owner, retired))
+
+
+def _are_equal(owner: Digests, retired: Digests) -> bool | None:
+    if owner.frames == retired.frames and not (owner.state_digest and retired.state_digest):
+        return None
+    return owner == retired
 
 
 def digests_of(message: BlockDone | CheckDone) -> Digests:

@@ -11,6 +11,9 @@ from worldmove.serve.show import Verdict
 
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 
+EQUAL = {True: "true", False: "false", None: "unknown"}
+"""What a check has found, as a label."""
+
 
 class Metrics:
     """The gateway's counters, and the registry that the server's other counters share."""
@@ -45,7 +48,7 @@ class Metrics:
             ["task"],
             registry=registry,
         )
-        for equal in ("true", "false"):
+        for equal in EQUAL.values():
             self._checks.labels(equal=equal)
 
     def _times(self, name: str, text: str) -> Histogram:
@@ -68,9 +71,9 @@ class Metrics:
         """Count a block that was not shown."""
         self._dropped.labels(why=why.value).inc()
 
-    def checked(self, *, equal: bool) -> None:
-        """Count a check of the future."""
-        self._checks.labels(equal=str(equal).lower()).inc()
+    def checked(self, *, equal: bool | None) -> None:
+        """Count a check of the future; None: it could not be made."""
+        self._checks.labels(equal=EQUAL[equal]).inc()
 
     def failed(self, task: str) -> None:
         """Count a failure that nobody foresaw."""

@@ -109,7 +109,8 @@ class Check(ToClient, frozen=True, kw_only=True, tag="check"):
     attempt: str
     owner: Digests
     retired: Digests
-    equal: bool
+    equal: bool | None
+    """None: the frames are, and one side could give no digest of its state."""
 
 
 class Counts(ToClient, frozen=True, kw_only=True, tag="counts"):

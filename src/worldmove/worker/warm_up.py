@@ -99,7 +99,7 @@ def _beside(engine: Engine[Any], session: Any, arena_bytes: int, clock: Callable
         copy_aside_in(engine, session, aside)
         begin = clock()
         manifest, _ = copy_aside_in(engine, session, aside)
-        copying = {"copy_bytes_per_s": manifest.num_bytes / max(clock() - begin, 1e-9)}
+        copying = _rate("copy_bytes_per_s", manifest.num_bytes, max(clock() - begin, 1e-9))
         found = copying | habits(engine, session, aside, clock)
         return found | _move(engine, session, aside, clock)
     finally:
@@ -142,11 +142,13 @@ def _moved(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[
     again_at = clock()
     _pass(captured).joined()
     took_s = max(clock() - again_at, 1e-9)
-    return {
-        "freeze_s": frozen_at - begin,
-        "install_s": installed_at - copied_at,
-        "hash_bytes_per_s": captured.num_bytes / took_s,
-    }
+    found = {"freeze_s": frozen_at - begin, "install_s": installed_at - copied_at}
+    return found | _rate("hash_bytes_per_s", captured.num_bytes, took_s)
+
+
+def _rate(name: str, num_bytes: int, took_s: float) -> dict[str, float]:
+    """Return what was measured; nothing of a state without bytes."""
+    return {name: num_bytes / took_s} if num_bytes else {}
 
 
 def _pass(captured: Capture) -> Pass:

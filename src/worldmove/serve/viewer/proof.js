@@ -8,6 +8,7 @@ import { HEADER_BYTES } from "./wire.js";
 import { count, megabytes, plural, short } from "./words.js";
 
 const KEPT_BLOCKS = 64;
+const SIGNS = new Map([[true, "="], [false, "≠"], [null, "?"]]);
 
 export class Proof {
   #session = "";
@@ -64,10 +65,10 @@ export class Proof {
   checked(check) {
     if (this.#equal?.attempt !== check.attempt) this.#equal = { attempt: check.attempt, equal: 0, of: 0 };
     this.#check = check;
-    this.#equal.of++;
+    if (check.equal !== null) this.#equal.of++;
     if (check.equal) this.#equal.equal++;
     say(byId("check-label"), `The copy left behind, block ${count(check.block)}`);
-    say(byId("check-digest"), `${short(check.owner.state_digest)} ${check.equal ? "=" : "≠"} ${short(check.retired.state_digest)}`);
+    say(byId("check-digest"), `${short(check.owner.state_digest)} ${SIGNS.get(check.equal)} ${short(check.retired.state_digest)}`);
     badge(byId("check-badge"), this.#checkBadge(check));
     say(byId("equal-blocks"), `${count(this.#equal.equal)} of ${count(this.#equal.of)}`);
   }
@@ -81,6 +82,7 @@ export class Proof {
 
   // The pictures of the copy left behind against the digests that this page took of the pictures it was sent.
   #checkBadge(check) {
+    if (check.equal === null) return ["not compared: there is no digest of the state", "plain"];
     if (!check.equal) return ["not equal", "bad"];
     const mine = this.#digests.get(check.block);
     const theirs = check.retired.frames ?? [];
