@@ -20,6 +20,8 @@ from worldmove.state.environment import Environment
 from worldmove.worker.messages import Close, Failed, Freed, Hello, Open, Opened
 
 FIRST_EPOCH = 1
+STATUSES = {"bad_file": 422}
+"""Of answers that are no."""
 
 
 class Opener:
@@ -192,7 +194,11 @@ class Opener:
             self._workers.send(record.worker, Close(session=record.name))
         if isinstance(answer, Failed):
             self._sessions.drop(record.name)
-            raise UserError(f"The session {record.name} was not opened: {answer.message}", code=answer.code, status=409)
+            raise UserError(
+                f"The session {record.name} was not opened: {answer.message}",
+                code=answer.code,
+                status=STATUSES.get(answer.code, 409),
+            )
         record.opened = answer
 
 
