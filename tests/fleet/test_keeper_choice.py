@@ -53,7 +53,9 @@ def test_a_newer_one_can_be_had_where_its_owner_and_another_have_room(
 
 
 @pytest.mark.parametrize("how", ["suspected", "starting", "leaving", "of another environment"])
-def test_who_is_silent_or_starts_may_keep_one_in_a_moment_and_who_ends_or_computes_otherwise_never(how: str) -> None:
+def test_who_is_silent_starts_or_is_started_anew_may_keep_one_in_a_moment_and_who_computes_otherwise_never(
+    how: str,
+) -> None:
     async def run() -> bool:
         server, choice = await fleet({"a": 1, "b": 1})
         record = server.workers.get("b")
@@ -63,9 +65,10 @@ def test_who_is_silent_or_starts_may_keep_one_in_a_moment_and_who_ends_or_comput
             record.hello = None
         elif how == "of another environment":
             record.hello = msgspec.structs.replace(record.hello, environment={"torch": "another"})
+        assert not choice.may_renew(ROW, but="b")
         return choice.may_renew(ROW)
 
-    assert virtual.run(run()) is (how in ("suspected", "starting"))
+    assert virtual.run(run()) is (how != "of another environment")
 
 
 def test_who_plays_it_and_who_is_stuck_keep_it_for_nobody() -> None:

@@ -245,7 +245,9 @@ class Drain:
         if row is None or row.lost:
             return False
         is_too_large = record.unprotected_why.partition(":")[0] == TOO_LARGE
-        return self._books.desk.owner_is_missing(row) or (self._choice.may_renew(row) and not is_too_large)
+        return self._books.desk.owner_is_missing(row) or (
+            self._choice.may_renew(row, but=self._worker.name) and not is_too_large
+        )
 
     def _goes_on_without(self, record: SessionRecord) -> bool:
         """Whether a session comes to no boundary here, and goes on elsewhere as soon as this worker has ended."""

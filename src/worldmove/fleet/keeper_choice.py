@@ -36,18 +36,19 @@ class KeeperChoice:
         keeping = self._books.workers.holders(row.session, (KEPT,), answering=True)
         return any(worker.name not in (but, row.owner) and self._is_sound(worker) for worker, _ in keeping)
 
-    def may_renew(self, row: Row) -> bool:
+    def may_renew(self, row: Row, but: str = "") -> bool:
         """Whether a newer snapshot can be had soon, as things are: its owner has room for one, and another worker.
 
-        What is copied aside goes in a moment, the copies that fill a worker do not; one that is silent or starts may be
-        there in a moment too.
+        What is copied aside goes in a moment, the copies that fill a worker do not; one that is silent, starts, or ends
+        to be started anew may be there in a moment too. ``but``: a worker that ends once this is no more so.
         """
         owner = self._books.workers.find(row.owner)
         if owner is None or _is_full(owner):
             return False
-        others = [worker for worker in self._books.workers.all() if worker is not owner and not worker.leaving]
-        known = alike([worker for worker in others if worker.hello is not None], owner.environment)
-        return any(worker.hello is None or (worker in known and not _is_full(worker)) for worker in others)
+        others = [worker for worker in self._books.workers.all() if worker is not owner and worker.name != but]
+        coming = [worker for worker in others if worker.hello is None or worker.leaving]
+        known = alike([worker for worker in others if worker not in coming], owner.environment)
+        return bool(coming) or not all(_is_full(worker) for worker in known)
 
     def able(self, owner: WorkerRecord) -> list[WorkerRecord]:
         """Return the other workers that compute as a session's owner does, and neither end nor are silent."""
