@@ -27,7 +27,9 @@ from worldmove.state.environment import Environment
 from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import first_difference
 from worldmove.state.saved_state import load
+from worldmove.worker.block_made import frames_of
 from worldmove.worker.engines import build_engine
+from worldmove.worker.foreign import engine_trusted
 from worldmove.worker.installing import install_in, open_in
 from worldmove.worker.states import DIGESTER, account_of, digest_of
 from worldmove.worker.warm_up import WarmUp, warm_up
@@ -142,10 +144,11 @@ def _compare_block(replay: Replay, entry: BlockEntry, verdict: Verdict) -> None:
     if unknown is not None:
         raise FileRefused(f"The record's block {entry.block} has the key {unknown!r}, which the engine does not have.")
     changes = [KeyChange(number=number, key=key, down=down) for number, key, down in entry.changes]
-    block = replay.engine.step(replay.session, changes)
+    with engine_trusted("step a block"):
+        frames = frames_of(replay.engine.step(replay.session, changes), replay.engine.spec)
     if verdict.difference is not None:
         return
-    for index, (frame, sha256) in enumerate(zip(block.frames, entry.frame_sha256, strict=True)):
+    for index, (frame, sha256) in enumerate(zip(frames, entry.frame_sha256, strict=True)):
         if hashlib.sha256(frame.data).digest() != sha256:
             verdict.difference = Difference(block=entry.block, what="frame", frame=index)
             return
@@ -216,7 +219,8 @@ def _arena(warm: WarmUp, engine: Engine[Any]) -> Iterator[AnyArena]:
 def _begin(engine: Engine[Any], header: RecordHeader, saved: Path | None, arena: AnyArena) -> Any:
     """Make the session that the record begins with. Raises UserError where it went on from one that is not given."""
     if header.first_block == 0:
-        return open_in(engine, engine.open(header.seed), arena)[0]
+        with engine_trusted("open a session"):
+            return open_in(engine, engine.open(header.seed), arena)[0]
     if saved is None:
         raise UserError(
             f"The recorded world went on from a saved one at block {header.first_block}; name that file with --from."

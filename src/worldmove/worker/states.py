@@ -41,8 +41,10 @@ def known_in(engine: Engine[Any], session: Any) -> Known:
 
 
 def digest_of(engine: Engine[Any], session: Any) -> str:
-    """Return the state digest of a session at a boundary."""
-    return state_digest(capture_still(engine, session), DIGESTER).text
+    """Return the state digest of a session at a boundary. Raises StateRefused."""
+    with engine_asked("account for its state"):
+        captured = capture_still(engine, session)
+    return state_digest(captured, DIGESTER).text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +84,9 @@ def component_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tu
 
     Raises ArenaFull, or StateRefused where there is nothing such.
     """
-    if not isinstance(engine, Follows) or not engine.followed:
-        raise StateRefused("", "the engine says of nothing that it could be stepped by itself")
     with engine_asked("give a part of its state away"):
+        if not isinstance(engine, Follows) or not engine.followed:
+            raise StateRefused("", "the engine says of nothing that it could be stepped by itself")
         engine.quiesce(session)
         part = part_of(engine.state(session), engine.followed)
         captured = capture(part, engine.state_types, kit_of(engine.spec.device))
@@ -92,8 +94,12 @@ def component_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tu
 
 
 def followed_paths(engine: Engine[Any]) -> tuple[str, ...]:
-    """Return the paths of what of a session could be stepped elsewhere by itself; () where nothing can."""
-    if not isinstance(engine, Follows):
-        return ()
-    paths = tuple(key_path("", key) for key in engine.followed)
-    return paths if all(map(can_be_said, paths)) else ()
+    """Return the paths of what of a session could be stepped elsewhere by itself; () where nothing can.
+
+    Raises StateRefused.
+    """
+    with engine_asked("say what of it could be stepped by itself"):
+        if not isinstance(engine, Follows):
+            return ()
+        paths = tuple(key_path("", key) for key in engine.followed)
+        return paths if all(map(can_be_said, paths)) else ()

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from worldmove.engine.base import Block, Engine, Follows, KeyChange, Streams
-from worldmove.errors import EngineFailed, StateRefused
-from worldmove.move.message import MAX_BLOB_BYTES
-from worldmove.worker.foreign import engine_asked, engine_trusted
+from worldmove.engine.base import Block, Engine, EngineSpec, Follows, KeyChange, Streams
+from worldmove.errors import WorldMoveError
+from worldmove.worker.block_made import frames_of, notes_of
+from worldmove.worker.foreign import engine_trusted
 from worldmove.worker.message import Notes
 from worldmove.worker.messages import Note
 from worldmove.worker.pictures import Pictures, Taking, taken
@@ -58,11 +58,10 @@ def step(
         else:
             block = engine.step(session, changes)
         compute_s = clock() - begin
-        if block.frames.nbytes > MAX_BLOB_BYTES:
-            raise EngineFailed(f"a block has {block.frames.nbytes:,} bytes of pictures, more than {MAX_BLOB_BYTES:,}")
+        spec = engine.spec
         return Stepped(
-            notes=_notes_of(block),
-            pictures=taking(block.frames),
+            notes=_notes_of(block, spec),
+            pictures=taking(frames_of(block, spec)),
             compute_s=compute_s,
             state_digest=_digest(engine, session) if wants_digest else "",
         )
@@ -71,18 +70,17 @@ def step(
 def _digest(engine: Engine[Any], session: Any) -> str:
     """Return the state's digest; empty, and so equal to nothing, where the state cannot be carried."""
     try:
-        with engine_asked("account for its state"):
-            return digest_of(engine, session)
-    except StateRefused:
+        return digest_of(engine, session)
+    except WorldMoveError:
         return ""
 
 
-def _notes_of(block: Block) -> tuple[Note, ...]:
+def _notes_of(block: Block, spec: EngineSpec) -> tuple[Note, ...]:
     """Return what an engine says of its frames as it travels. Raises an error where no message can say it.
 
     A world that was made up may count as far as it likes: sent, that would end the link of all the worker's worlds.
     """
-    notes = [Note(y=n.pose[0], x=n.pose[1], action=n.action, number=n.number) for n in block.notes]
+    notes = [Note(y=n.pose[0], x=n.pose[1], action=n.action, number=n.number) for n in notes_of(block, spec)]
     return _NOTES.decode(msgspec.msgpack.encode(notes))
 
 

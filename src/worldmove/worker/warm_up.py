@@ -19,8 +19,11 @@ from worldmove.state.digest import Pass
 from worldmove.state.environment import NO_FIELDS, collect
 from worldmove.state.kits import kit_of
 from worldmove.state.layout import Layout
+from worldmove.state.shortage import shortage_told
 from worldmove.units import MIB, PAGE_BYTES, round_up
+from worldmove.worker.block_made import frames_of
 from worldmove.worker.device_rates import device_rates
+from worldmove.worker.foreign import engine_trusted
 from worldmove.worker.freezing import freeze_in, layout_in
 from worldmove.worker.habits import habits
 from worldmove.worker.installing import Built, install_landing, install_tree, open_in, rehearse_in
@@ -44,7 +47,15 @@ class WarmUp:
 
 
 def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
-    """Make ready. Runs in the thread that will compute, so that its settings are the ones that are compared."""
+    """Make ready. Runs in the thread that will compute, so that its settings are the ones that are compared.
+
+    Raises EngineFailed, NoMemory.
+    """
+    with engine_trusted("warm up"), shortage_told():
+        return _warmed_up(engine, clock)
+
+
+def _warmed_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
     engine.warm_up()
     session = engine.open(CANARY_SEED)
     arena_bytes = _needed(engine, session)
@@ -60,7 +71,7 @@ def warm_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
         "weights_sha256": spec.weights_sha256,
         "geometry": f"{spec.height}x{spec.width}, {spec.frames_per_block} frames a block",
         "num_threads": str(spec.num_threads),
-        "canary.frames": hashlib.sha256(block.frames.tobytes()).hexdigest(),
+        "canary.frames": hashlib.sha256(frames_of(block, spec).tobytes()).hexdigest(),
         "canary.state": digest_of(engine, session),
     }
     kit = kit_of(spec.device)
