@@ -10,6 +10,7 @@ from typing import NoReturn, TypeVar
 import msgspec
 
 from worldmove.audit.findings import Fault
+from worldmove.engine.raised import is_a_persons, said
 from worldmove.errors import WorldMoveError
 
 T = TypeVar("T")
@@ -72,20 +73,14 @@ def _work(job: Callable[[], object], file: int, limit_s: float) -> NoReturn:
         answer = _Answer(result=msgspec.msgpack.encode(job()))
     except WorldMoveError as error:
         answer = _Answer(fault=Fault(message=_text(str(error)), code=error.code))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (the process ends with it)
-        answer = _Answer(fault=Fault(message=_words(error), code="engine_failed"))
+    except BaseException as error:
+        if is_a_persons(error):
+            raise
+        answer = _Answer(fault=Fault(message=_text(said(error)), code="engine_failed"))
     finally:
         with open(file, "wb") as written:
             written.write(msgspec.msgpack.encode(answer))
         os._exit(0)
-
-
-def _words(error: BaseException) -> str:
-    """Say what an engine has raised, also where that has no words, or some that cannot be sent."""
-    try:
-        return _text(f"{type(error).__name__}: {error}")
-    except Exception:  # noqa: BLE001  (it raises when it is asked)
-        return type(error).__name__
 
 
 def _text(words: str) -> str:

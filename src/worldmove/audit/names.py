@@ -6,7 +6,8 @@ from importlib import import_module
 from typing import Any
 
 from worldmove.engine.base import Engine
-from worldmove.engine.made import MEMBERS, required, said
+from worldmove.engine.made import MEMBERS, required
+from worldmove.engine.raised import is_a_persons, said
 from worldmove.errors import UserError, WorldMoveError
 
 PREFIX = "python:"
@@ -44,7 +45,9 @@ def _module(name: str, module: str) -> Any:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
             raise UserError(f"{name} cannot be audited: there is no module {error.name}.") from error
         raise UserError(f"{name} cannot be audited: {module} needs {error.name}, which is not there.") from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_a_persons(error):
+            raise
         raise UserError(f"{name} cannot be audited: importing {module} raised {said(error)}.") from error
 
 
@@ -67,7 +70,9 @@ def _made(name: str, maker: Callable[..., Any]) -> Any:
         return maker(*arguments, **options)
     except WorldMoveError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_a_persons(error):
+            raise
         raise UserError(f"{name} cannot be audited: making the engine raised {said(error)}.") from error
 
 

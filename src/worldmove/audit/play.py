@@ -21,7 +21,7 @@ from worldmove.audit.moments import moment_of
 from worldmove.audit.names import NUM_THREADS, find_engine
 from worldmove.audit.trail import Moment
 from worldmove.engine.base import Block, Engine, KeyChange
-from worldmove.engine.made import said
+from worldmove.engine.raised import is_a_persons, said
 from worldmove.errors import UserError, WorldMoveError
 from worldmove.state.capture import Capture, capture
 
@@ -144,5 +144,7 @@ def asked(what: str) -> Iterator[None]:
         yield
     except WorldMoveError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_a_persons(error):
+            raise
         raise UserError(f"The engine could not {what}: {said(error)}.", code="engine_failed") from error

@@ -3,6 +3,7 @@
 from typing import Any
 
 from worldmove.engine.base import Engine, EngineSpec
+from worldmove.engine.raised import is_a_persons, said
 from worldmove.errors import UserError
 
 MEMBERS = ("spec", "state_types", "warm_up", "open", "step", "quiesce", "state", "install")
@@ -17,15 +18,11 @@ def required(name: str, made: Any) -> Engine[Any]:
         )
     try:
         spec = made.spec
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_a_persons(error):
+            raise
         raise UserError(f"{name} is no engine: its spec raised {said(error)}.") from error
     if not isinstance(spec, EngineSpec):
         raise UserError(f"{name} is no engine: its spec is no EngineSpec, and of type {type(spec).__name__}.")
     engine: Engine[Any] = made
     return engine
-
-
-def said(error: BaseException) -> str:
-    """Return an exception as a part of a sentence."""
-    text = " ".join(str(error).split()).rstrip(".")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

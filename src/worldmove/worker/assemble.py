@@ -29,7 +29,7 @@ from worldmove.worker.progress import Progress
 from worldmove.worker.protecting import Protecting
 from worldmove.worker.requests import Requests
 from worldmove.worker.slots import SlotPool
-from worldmove.worker.states import DIGESTER
+from worldmove.worker.states import DIGESTER, followed_paths
 from worldmove.worker.taking import Snapshots
 from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turns
@@ -129,10 +129,13 @@ def _arenas(config: WorkerConfig, size: int, kit: MemoryKit | None) -> tuple[Any
 
 def _tools(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Tools:
     """Return what the copies share."""
+    spec = engine.spec
     return Tools(
         engine=engine,
+        spec=spec,
+        followed=followed_paths(engine),
         turns=Turns(edges.engine_thread, spare_thread=edges.spare_thread),
-        courtesy=Courtesy(engine.spec.period_s),
+        courtesy=Courtesy(spec.period_s),
         copying=edges.copy_thread,
         filing=edges.file_thread,
         send=edges.send,

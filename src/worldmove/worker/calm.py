@@ -93,7 +93,7 @@ class Calm:
 
     @property
     def _period_s(self) -> float:
-        return self._tools.engine.spec.period_s
+        return self._tools.spec.period_s
 
     def _nobody_waits(self) -> bool:
         copy = self._copy

@@ -34,13 +34,14 @@ class ShadowComponent:
     """One attempt's."""
 
     def __init__(self, tools: Tools, into: AnyArena, num_bytes: int) -> None:
-        """``into``: the slot where the whole session will lie. Raises MoveRefused, ArenaFull, NoMemory."""
+        """``into``: the slot where the whole will lie. Raises MoveRefused, StateRefused, ArenaFull, NoMemory."""
         engine = tools.engine
-        if not isinstance(engine, Follows):
-            raise MoveRefused("no_component", "this engine cannot step a part of a session by itself")
+        with engine_asked("step a part of a session by itself"):
+            if not isinstance(engine, Follows):
+                raise MoveRefused("no_component", "this engine cannot step a part of a session by itself")
         if num_bytes > into.size:
             raise MoveRefused("state_too_large", "the part would be larger than the whole")
-        self._arena = new_arena(num_bytes, "worldmove-component", kit_of(engine.spec.device))
+        self._arena = new_arena(num_bytes, "worldmove-component", kit_of(tools.spec.device))
         self._engine: Follows[Any] = engine
         self._tools = tools
         self._into = into

@@ -22,8 +22,16 @@ class EarlyWord:
 
     @property
     def final(self) -> Callable[[str], None] | None:
-        """Who is to be told of a leaf that is final; None where nobody wants to know."""
-        return None if self._finals is None else self._finals.append
+        """Who is to be told of a leaf that is final; None where nobody wants to know. What is no path is dropped."""
+        finals = self._finals
+        if finals is None:
+            return None
+
+        def final(path: str) -> None:
+            if type(path) is str:
+                finals.append(path)
+
+        return final
 
     def handing(self, block: int) -> Callable[[bytes], None] | None:
         """Return who takes what a block hands on, where somebody wants it. What no message can carry is dropped."""

@@ -4,8 +4,9 @@ from importlib import import_module
 from typing import Any
 
 from worldmove.engine.base import Engine
-from worldmove.engine.made import required, said
+from worldmove.engine.made import required
 from worldmove.engine.named import ENGINES
+from worldmove.engine.raised import is_a_persons, said
 from worldmove.engine.scattered import ScatteredEngine
 from worldmove.errors import UserError, WorldMoveError
 
@@ -32,7 +33,9 @@ def _imported(name: str, module: str, factory: str) -> Any:
         return getattr(import_module(module), factory)
     except (ImportError, AttributeError) as error:
         raise UserError(f"the engine {name} cannot be imported: {error}") from error
-    except (Exception, SystemExit) as error:  # it is somebody else's module: it may raise what it likes
+    except BaseException as error:  # it is somebody else's module: it may raise what it likes
+        if is_a_persons(error):
+            raise
         raise UserError(f"the engine {name} cannot be imported: importing {module} raised {said(error)}") from error
 
 
@@ -45,5 +48,7 @@ def _made(name: str, factory: Any, num_threads: int) -> Any:
         return factory(num_threads)
     except WorldMoveError:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if is_a_persons(error):
+            raise
         raise UserError(f"the engine {name} cannot be made: calling it raised {said(error)}") from error

@@ -1,25 +1,29 @@
-"""An engine is foreign code: whatever it raises ends what it was asked for, and nothing beside that."""
+"""An engine is foreign code: whatever it raises ends what it was asked for, and nothing beside that.
 
-from asyncio import CancelledError
-from collections.abc import Iterator
+Whatever: an exit, a cancel, an interrupt, a kind of its own. In its thread nobody else raises one, and each of them,
+let through, would mean something to whoever waits: a cancel ends them without a word, an interrupt ends the worker.
+Only in the main thread an interrupt is somebody's (``engine.raised``). So nothing is awaited while an engine is called.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from worldmove.errors import EngineFailed, StateRefused, WorldMoveError
+from worldmove import errors
+from worldmove.engine.raised import is_a_persons, shown
+from worldmove.errors import EngineFailed, StateRefused, TransportError, WorldMoveError
 
-RAISED = (Exception, SystemExit, CancelledError)
-"""What an engine may raise. A cancel is its own: in its thread nobody else's is raised, and taken for that of whoever
-waits it would end them without a word, with the session's slot taken for ever."""
+MAX_WORDS = 2000
+OURS = tuple(kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, WorldMoveError))
 
 
 @contextmanager
 def engine_asked(what: str) -> Iterator[None]:
-    """Call a foreign engine: whatever it raises ends this attempt, and neither the worker nor its other sessions."""
-    try:
+    """Call a foreign engine: whatever it raises ends this attempt, and neither the worker nor its other sessions.
+
+    Raises StateRefused.
+    """
+    with _called(lambda words: StateRefused("", f"the engine could not {what}: {words}"[:MAX_WORDS])):
         yield
-    except WorldMoveError:
-        raise
-    except RAISED as error:
-        raise StateRefused("", f"the engine could not {what}: {_text_of(error)}") from error
 
 
 @contextmanager
@@ -28,17 +32,37 @@ def engine_trusted(what: str) -> Iterator[None]:
 
     Raises EngineFailed.
     """
+    with _called(lambda words: EngineFailed(f"the engine failed to {what}: {words}"[:MAX_WORDS])):
+        yield
+
+
+@contextmanager
+def failures_only() -> Iterator[None]:
+    """Do what a thread was given: failures get out of it and nothing else, also where an engine was called unawares.
+
+    An event loop takes the rest for its own, and waits for ever for what StopIteration has ended. Raises EngineFailed.
+    """
     try:
         yield
-    except WorldMoveError:
-        raise
-    except RAISED as error:
-        raise EngineFailed(f"the engine failed to {what}: {_text_of(error)}"[:2000]) from error
+    except BaseException as error:
+        if issubclass(type(error), Exception) and not issubclass(type(error), StopIteration):
+            raise
+        raise EngineFailed(f"an engine's code raised {shown(error)}"[:MAX_WORDS]) from error
 
 
-def _text_of(error: BaseException) -> str:
-    """Return what an engine raised in words, also where that raises in its turn."""
+@contextmanager
+def _called(told: Callable[[str], WorldMoveError]) -> Iterator[None]:
     try:
-        return repr(error)
-    except RAISED:
-        return type(error).__name__
+        yield
+    except BaseException as error:
+        if _is_ours(error) or is_a_persons(error):
+            raise
+        words = shown(error)
+        if issubclass(type(error), TransportError):  # of a device's driver, beneath an engine
+            raise TransportError(words[:MAX_WORDS]) from error
+        raise told(words) from error
+
+
+def _is_ours(error: BaseException) -> bool:
+    """Whether it is one of ours, in words of ours. A kind that an engine derives from one is its own."""
+    return type(error) in OURS and all(type(arg) in (str, int) for arg in error.args)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from worldmove.engine.base import Engine, Rolls
-from worldmove.errors import StateRefused
+from worldmove.errors import WorldMoveError
 from worldmove.move.message import MAX_COUNT, MAX_ROLLED
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
@@ -49,7 +49,7 @@ def resolved_anew(engine: Engine[Any], session: Any, known: Known) -> Capture:
 
 def quiesced_in(engine: Engine[Any], session: Any) -> bool:
     """Let a session come to rest, and say whether it has: where its engine raises, the freeze will say so."""
-    with suppress(StateRefused), engine_asked("come to rest"):
+    with suppress(WorldMoveError), engine_asked("come to rest"):
         engine.quiesce(session)
         return True
     return False
@@ -142,9 +142,12 @@ def rolled_in(engine: Engine[Any], session: Any) -> Mapping[str, tuple[int, int,
 
     What no message can say is left out: an axis that is counted from the end, say. It would end the link.
     """
-    if not isinstance(engine, Rolls):
+    try:
+        with engine_asked("say what it has rolled"):
+            if not isinstance(engine, Rolls):
+                return {}
+            said = {path: (int(by.axis), int(by.block), int(by.sink)) for path, by in engine.rolled(session).items()}
+    except WorldMoveError:  # without its word what was moved is searched for
         return {}
-    with engine_asked("say what it has rolled"):
-        said = {path: (int(by.axis), int(by.block), int(by.sink)) for path, by in engine.rolled(session).items()}
     told = (path for path, by in said.items() if can_be_said(path) and min(by) >= 0 and max(by) < MAX_COUNT)
     return {path: said[path] for path in islice(told, MAX_ROLLED)}

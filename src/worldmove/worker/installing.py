@@ -86,7 +86,8 @@ def practise(engine: Engine[Any], rehearsal: Rehearsal) -> None:
 
 def installs_ahead(engine: Engine[Any], built: Built) -> bool:
     """Say whether a tree may be installed while its bytes are landing: nobody reads one of them until they have."""
-    return _reads_nothing(engine, built.landing)
+    with engine_asked("say whether it reads what it installs"):
+        return _reads_nothing(engine, built.landing)
 
 
 def _reads_nothing(engine: Engine[Any], landing: Landing) -> bool:

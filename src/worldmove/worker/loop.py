@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 
 from worldmove.engine.base import KeyChange
-from worldmove.errors import MessageError, StateRefused
+from worldmove.errors import WorldMoveError
 from worldmove.worker.leeway import MARGIN
 from worldmove.worker.line import Line
 from worldmove.worker.messages import Replayed
@@ -119,7 +119,7 @@ async def _give_account(copy: SessionCopy, tools: Tools) -> None:
     """Send the digests of the state as it is now, unless a list came while this waited for the engine.
 
     A copy that owns nothing any more gives none. A state that cannot be carried has none, nor has one whose paths are
-    longer than a message may be.
+    longer than a message may be: whatever an engine raises where it is only looked at, its world goes on.
     """
     copy.step.begin()
     try:
@@ -130,7 +130,7 @@ async def _give_account(copy: SessionCopy, tools: Tools) -> None:
             if copy.phase is CopyPhase.LIVE:
                 account = await engine_thread(partial(account_of, tools.engine, copy.engine_session))
                 tools.send(state_done(copy, account))
-    except (StateRefused, MessageError):
+    except WorldMoveError:
         return
     finally:
         copy.step.end()

@@ -59,9 +59,8 @@ async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
     """
     header, manifest, placement = await tools.filing(partial(_load, asked.saved, copy.slot.arena, tools.progress))
     async with tools.turns.take(Turn.OPEN) as engine_thread:
-        with engine_asked("take up the saved state"):  # whoever wrote it, it ends nothing but this opening
-            job = partial(install_in, tools.engine, manifest, placement, copy.slot.arena)
-            copy.engine_session, captured = await engine_thread(job)
+        job = partial(_take_up, tools.engine, manifest, placement, copy.slot.arena)
+        copy.engine_session, captured = await engine_thread(job)
         digest = await engine_thread(partial(state_digest, captured, DIGESTER))
     if digest.text != header.state_digest:
         raise StateRefused("", f"installed it is {digest.text}, and {header.state_digest} was saved")
@@ -76,6 +75,11 @@ def _load(path: str, arena: AnyArena, progress: Progress) -> tuple[SavedHeader, 
             return load(file, arena, DIGESTER, gets_on=progress.one_more)
     except OSError as error:
         raise FileRefused(f"The saved world cannot be read here ({error.strerror}).") from error
+
+
+def _take_up(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: AnyArena) -> tuple[Any, Capture]:
+    with engine_asked("take up the saved state"):  # whoever wrote it, it ends nothing but this opening
+        return install_in(engine, manifest, placement, arena)
 
 
 def _open(asked: Open, copy: SessionCopy, engine: Engine[Any]) -> Opened:

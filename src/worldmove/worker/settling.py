@@ -31,7 +31,7 @@ class Settling:
 
     async def meet(self, tell: Callable[[int], None]) -> None:
         """See ``SourceCopy.meet``."""
-        copy, period_s = self._copy, self._tools.engine.spec.period_s
+        copy, period_s = self._copy, self._tools.spec.period_s
         await self._until_its_own()
         await next_boundary(copy, period_s)
         self._stop_before(copy.next_block + num_ahead(copy, period_s), tell)
@@ -89,7 +89,7 @@ class Settling:
         when its follower stands there too, or its list is here; and so is the last one where what differs comes over
         before it: asked with the engine taken, the other end would begin with that anew.
         """
-        copy, period_s = self._copy, self._tools.engine.spec.period_s
+        copy, period_s = self._copy, self._tools.spec.period_s
         now = asyncio.get_running_loop().time
         try_until, over_at = now() + min(PATIENCE * period_s, PATIENCE_S), now() + PATIENCE_S
         is_met = copy.stops_before is not None

@@ -68,7 +68,7 @@ class Shadow:
                 self._rehearsal = await engine_thread(job)
 
     async def clear(self, block: int, ready: Callable[[], None]) -> None:
-        period_s = self._tools.engine.spec.period_s
+        period_s = self._tools.spec.period_s
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
             self._end_hold()
             self._hold = self._tools.turns.hold()
@@ -147,7 +147,7 @@ class Shadow:
         async with self._tools.turns.take(Turn.BOUNDARY) as engine_thread:
             self._require_held()
             self._hold = self._tools.turns.hold()
-            self._hold.lapse_in(STANDS * self._tools.engine.spec.period_s)
+            self._hold.lapse_in(STANDS * self._tools.spec.period_s)
             known, self._known = self._known, None
             session, arena = self._copy.engine_session, self.arena
             job = partial(freeze_in, self._tools.engine, session, arena, known, is_pulled=False, begin=begin)

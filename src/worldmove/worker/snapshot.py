@@ -72,7 +72,7 @@ async def take_snapshot(copy: SessionCopy, pool: SlotPool, tools: Tools, of: Cop
 async def _copied(copy: SessionCopy, slot: Slot, tools: Tools, of: CopyAside) -> Snapshot:
     while copy.replays and copy.phase is CopyPhase.LIVE:  # its state is of a block that was shown already
         await copy.turned()
-    await next_boundary(copy, tools.engine.spec.period_s)
+    await next_boundary(copy, tools.spec.period_s)
     async with tools.turns.take(Turn.BOUNDARY) as engine_thread:
         if copy.phase is not CopyPhase.LIVE:
             raise MoveRefused("not_played", f"{copy.name} is {copy.phase.value} here, and is not played any more")

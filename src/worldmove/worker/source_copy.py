@@ -25,7 +25,7 @@ from worldmove.worker.messages import Replayed
 from worldmove.worker.meter import HIGH
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.settling import Settling
-from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in, followed_paths
+from worldmove.worker.states import CopyAside, component_aside_in, copy_aside_in
 from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
 
@@ -90,7 +90,7 @@ class SourceOfMove:
 
     @property
     def followed(self) -> tuple[str, ...]:
-        return followed_paths(self._tools.engine)
+        return self._tools.followed
 
     def handed(self) -> tuple[tuple[int, bytes], ...]:
         return self._copy.early.take_handed()

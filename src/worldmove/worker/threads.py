@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from worldmove.state.shortage import shortage_told
+from worldmove.worker.foreign import failures_only
 from worldmove.worker.profile import Profile
 
 T = TypeVar("T")
@@ -20,7 +21,7 @@ class OneThread:
 
     A caller that is cancelled waits until its function is done: otherwise the function would go on writing
     a session's memory after whoever cancelled believes that it is still. Where a function finds no memory, that is
-    raised as NoMemory.
+    raised as NoMemory; where it raises what is no failure, an interrupt say, as EngineFailed.
     """
 
     def __init__(self, name: str, *, niceness: int = 0, profile: Profile | None = None) -> None:
@@ -47,7 +48,7 @@ class OneThread:
             self._profile.job(self._name, function, spent)
 
     async def _run(self, function: Callable[[], T]) -> T:
-        future = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        future = asyncio.get_running_loop().run_in_executor(self._executor, partial(_contained, function))
         ended = asyncio.Event()
         future.add_done_callback(lambda _: ended.set())
         cancelled: asyncio.CancelledError | None = None
@@ -65,6 +66,11 @@ class OneThread:
     def close(self) -> None:
         """Wait for the function in hand and end the thread."""
         self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _contained(function: Callable[[], T]) -> T:
+    with failures_only():
+        return function()
 
 
 def _timed(function: Callable[[], T], spent: dict[str, float]) -> T:

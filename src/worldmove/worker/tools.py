@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from worldmove.engine.base import Engine
+from worldmove.engine.base import Engine, EngineSpec
 from worldmove.transport.base import Blocking
 from worldmove.worker.courtesy import Courtesy
 from worldmove.worker.messages import ToServer
@@ -20,6 +20,10 @@ class Tools:
     """What every copy of a worker shares."""
 
     engine: Engine[Any]
+    spec: EngineSpec
+    """The engine's, asked for once: it is foreign code, and the event loop calls none."""
+    followed: tuple[str, ...]
+    """What of a session could be stepped elsewhere by itself, likewise (``states.followed_paths``)."""
     turns: Turns
     courtesy: Courtesy
     copying: Blocking

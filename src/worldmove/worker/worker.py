@@ -111,7 +111,7 @@ class Worker:
             copies=self.copies.held(),
             rates=self._identity.rates,
             birth=self._identity.birth,
-            device=kit.device_id if (kit := kit_of(self.tools.engine.spec.device)) else "",
+            device=kit.device_id if (kit := kit_of(self.tools.spec.device)) else "",
         )
 
     def joined(self) -> None:
