@@ -94,6 +94,21 @@ async def cancelled(fleet: Fleet) -> None:
     assert ends in ((Outcome.ABORTED, "cancelled", "worker-1"), (Outcome.COMMITTED, "done", "worker-2"))
 
 
+async def disowned(fleet: Fleet) -> None:
+    """A world whose owner sends what can never be shown is lost in words where there is no other copy, and alone."""
+    await fleet.controller.open("odd", 3, on="worker-1")
+    await fleet.gateway.play("odd", 2)
+    before = session(fleet, "damaged")
+    fleet.controller.malformed("odd", 7, "of another epoch")
+    fleet.controller.malformed("odd", 1, "its block 2 has 3 bytes of pictures")
+    await eventually(lambda: bool(fleet.gateway.plays["odd"].lost_why))
+    why = "worker-1: its block 2 has 3 bytes of pictures and no other worker holds a copy"
+    assert fleet.gateway.plays["odd"].lost_why == why
+    assert fleet.gateway.plays["odd"].closed_epoch == 1
+    await fleet.controller.close("odd")
+    assert session(fleet, "damaged") == before
+
+
 async def full(fleet: Fleet) -> None:
     """When every slot is taken, a session is refused; a closed one makes room again."""
     names: list[str] = []
@@ -112,7 +127,7 @@ async def full(fleet: Fleet) -> None:
 def test_requests_of_every_kind_on_one_fleet(nursed: Nursed) -> None:
     async def run() -> None:
         async with fleet_of_two(nursery=nursed.nursery) as fleet:
-            for trial in (damaged, thrown_away, mistaken, too_late, cancelled, full):
+            for trial in (damaged, thrown_away, mistaken, too_late, cancelled, disowned, full):
                 await trial(fleet)
 
     nursed.run(run())

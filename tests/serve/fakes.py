@@ -128,6 +128,8 @@ class FakeFleet:
         """After how many blocks a snapshot of each session is kept."""
         self.comparisons: list[tuple[str, int, int, bool]] = []
         """Of replayed blocks: session, epoch, block, whether it was equal."""
+        self.disowned: list[tuple[str, int, str]] = []
+        """Owners whose blocks can never be shown: session, epoch, why."""
         self.failed_over: list[FailoverReport] = []
         self.on_block: Callable[[str, BlockDone], BlockDone | None] = lambda _worker, block: block
         self._gateway: Gateway | None = None
@@ -367,6 +369,9 @@ class FakeFleet:
 
     def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
         self.comparisons.append((session, epoch, block, equal))
+
+    def malformed(self, session: str, epoch: int, why: str) -> None:
+        self.disowned.append((session, epoch, why))
 
     def failovers(self) -> tuple[FailoverReport, ...]:
         return tuple(self.failed_over)

@@ -101,8 +101,8 @@ class Caretaker:
             self._books.desk.owner_says_gone(message.session, message.owned_epoch)
             self.look()
 
-    def diverged(self, session: str, epoch: int, block: int) -> None:
-        """A copy that took over has replayed other frames than were shown: nothing of it is shown, and it is let go.
+    def disown(self, session: str, epoch: int, why: str) -> None:
+        """What an epoch's owner has made is none of this world's blocks: nothing of it is shown, and it is let go.
 
         It says itself that it holds none any more; then the next snapshot takes over, or the session is lost.
         """
@@ -110,7 +110,6 @@ class Caretaker:
         if owner is None or owner.epoch != epoch:
             return
         self._books.gateway().close_epoch(session, epoch)
-        why = f"it has replayed block {block} differently than it was shown"
         self._books.workers.send(owner.worker, GiveUp(session=session, epoch=epoch, why=why))
 
     def note_empty_owner(self, worker: WorkerRecord) -> None:

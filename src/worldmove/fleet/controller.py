@@ -145,7 +145,10 @@ class Controller:
     def compared(self, session: str, epoch: int, block: int, *, equal: bool) -> None:
         self._failovers.compared(session, epoch, block, equal=equal)
         if not equal:
-            self._caretaker.diverged(session, epoch, block)
+            self._caretaker.disown(session, epoch, f"it has replayed block {block} differently than it was shown")
+
+    def malformed(self, session: str, epoch: int, why: str) -> None:
+        self._caretaker.disown(session, epoch, why)
 
     def failovers(self) -> tuple[FailoverReport, ...]:
         return self._failovers.reports()

@@ -224,6 +224,10 @@ class Fleet(Protocol):
         """A replayed block was compared with what was shown. One that differs: its copy must not go on."""
         ...
 
+    def malformed(self, session: str, epoch: int, why: str) -> None:
+        """What an epoch's owner sends can never be shown: its copy must not go on."""
+        ...
+
     def failovers(self) -> tuple[FailoverReport, ...]:
         """The last failovers, oldest first (a bounded history)."""
         ...

@@ -15,7 +15,7 @@ from worldmove.serve.frames import Kind
 from worldmove.serve.live import Live
 from worldmove.serve.play_messages import Error, Recover
 from worldmove.serve.receipts import NO_RECEIPT
-from worldmove.serve.screen import pack_block
+from worldmove.serve.screen import malformed, pack_block
 from worldmove.worker.messages import Acknowledge, BlockDone, Change, Inputs
 
 OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
@@ -93,6 +93,8 @@ class Recovery:
                 block = await self._blocks.get()
             if block is None:
                 raise ConnectionError("its worker is gone")
+            if (why := malformed(block, self._live.spec)) is not None:
+                raise ConnectionError(why)
             begin = max(shown_until, loop.time())
             await self._show(block, begin - loop.time())
             shown_until = begin + self._live.spec.period_s

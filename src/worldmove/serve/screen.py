@@ -33,6 +33,9 @@ WALK_STEPS = 10
 MAX_MISSED = 32
 """Frames that are sent at once to a client that has come back: half of what may wait for it."""
 
+_OF_THE_OWNER = (Verdict.SHOW, Verdict.RECORD_FIRST, Verdict.CLOSED_EPOCH)
+"""Verdicts on what comes from whom the row names."""
+
 log = structlog.get_logger()
 
 
@@ -99,7 +102,9 @@ class Screen:
 
     def recall(self, block: BlockDone) -> None:
         """Know of a block that an earlier server has shown; one from the next block on is shown anew when it comes."""
-        if block.block < self._next_block and well_formed(block, self._spec):
+        if (why := malformed(block, self._spec)) is not None:
+            log.warning("block not recalled", session=self._session, block=block.block, why=why)
+        elif block.block < self._next_block:
             self._recent.put(block)
 
     def missed(self, received: int | None) -> list[bytes]:
@@ -132,11 +137,11 @@ class Screen:
 
     async def take(self, worker: str, block: BlockDone, arrived: float) -> Shown | Verdict:
         """Show a block, or say why not. ``arrived``: when it came, by the loop's clock."""
-        if not well_formed(block, self._spec):
-            return Verdict.MALFORMED
         verdict = await self._admitted(worker, block)
         if verdict is Verdict.REPEATED:
             self._acknowledge(block.epoch, block.block)
+        elif verdict is Verdict.MALFORMED:
+            self._disown(worker, block)
         if verdict is not Verdict.SHOW:
             return verdict
         self._next_block = block.block + 1
@@ -163,9 +168,20 @@ class Screen:
             fence = Fence(next_block=self._next_block, closed_epoch=self._closed_epoch, shown_epoch=self._shown_epoch)
             row = self._fleet.owner(self._session)
             verdict = judge(fence, row, worker=worker, epoch=block.epoch, block=block.block)
+            if verdict in _OF_THE_OWNER and malformed(block, self._spec) is not None:
+                return Verdict.MALFORMED
             if verdict is not Verdict.RECORD_FIRST:
                 return verdict
             await self._record_shown(block.epoch)
+
+    def _disown(self, worker: str, block: BlockDone) -> None:
+        """Say it, and have this owner replaced: it would wait for ever for what can never be shown.
+
+        Sent again, it is said again: the word may have been lost with a link.
+        """
+        why = malformed(block, self._spec) or ""
+        log.warning("block malformed", session=self._session, worker=worker, epoch=block.epoch, why=why)
+        self._fleet.malformed(self._session, block.epoch, why)
 
     async def _record_shown(self, epoch: int) -> None:
         answer = await self._ask(MarkShown(session=self._session, epoch=epoch))
@@ -185,11 +201,15 @@ class Screen:
             return None
 
 
-def well_formed(block: BlockDone, spec: EngineSpec) -> bool:
-    """Whether a block has the frames that the engine says it has."""
-    num_bytes = spec.frames_per_block * spec.height * spec.width * 3
-    counts = (len(block.notes), len(block.frame_sha256))
-    return len(block.frames) == num_bytes and counts == (spec.frames_per_block, spec.frames_per_block)
+def malformed(block: BlockDone, spec: EngineSpec) -> str | None:
+    """Say in which way a block has not the frames that the engine of this server has; None where it has them."""
+    num_bytes, num_frames = spec.frames_per_block * spec.height * spec.width * 3, spec.frames_per_block
+    if len(block.frames) != num_bytes:
+        return f"its block {block.block} has {len(block.frames):,} bytes of pictures, not the engine's {num_bytes:,}"
+    if (len(block.notes), len(block.frame_sha256)) != (num_frames, num_frames):
+        found = f"{len(block.notes)} notes and {len(block.frame_sha256)} digests"
+        return f"its block {block.block} has {found} of the engine's {num_frames} frames"
+    return None
 
 
 def pack_block(

@@ -25,7 +25,7 @@ class Verdict(Enum):
     CLOSED_EPOCH = "closed_epoch"
     AHEAD = "ahead"
     MALFORMED = "malformed"
-    """Its frames are not of the engine's shape."""
+    """Of its owner, and its frames are not of the engine's shape."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

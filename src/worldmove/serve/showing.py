@@ -55,7 +55,7 @@ class Showing:
         return tuple(self._compute_s)
 
     def has_come(self, epoch: int, block: int) -> bool:
-        """Whether an epoch's owner has sent a block, or a later one; it may be shown later, if at all."""
+        """Whether an epoch's owner has sent a block, or a later one, that may yet be shown."""
         return self._came is not None and self._came[0] == epoch and self._came[1] >= block
 
     def take(self, worker: str, message: BlockDone | StateDone) -> None:
@@ -77,6 +77,8 @@ class Showing:
                     self._journal.block(worker, block, self._sequencer.closed(block.block))
                 self._after(shown)
             else:
+                if self._came == (block.epoch, block.block):
+                    self._came = None  # it is still to come
                 self._metrics.block_dropped(shown)
                 log.info("block not shown", session=self._session, worker=worker, block=block.block, why=shown.value)
 

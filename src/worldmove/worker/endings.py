@@ -28,7 +28,7 @@ class Endings:
         containment.end_part = self._end_part
 
     def give_up(self, message: GiveUp) -> None:
-        """This copy has replayed other frames than were shown: it is freed, as one whose engine has raised."""
+        """What this copy has made is none of its world's blocks: it is freed, as one whose engine has raised."""
         copy = self._copies.get(message.session)
         if copy is None or copy.epoch != message.epoch or copy.phase not in (CopyPhase.LIVE, CopyPhase.FROZEN):
             return
