@@ -9,6 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.serve.test_gateway import House, Watcher, in_house
+from tests.serve.test_resumed import SESSION, Restart, Returning, restarted
 from worldmove.serve.show import Verdict
 from worldmove.serve.stalls import LEAST_S
 from worldmove.worker.messages import BlockDone
@@ -118,3 +119,21 @@ def test_a_throw_away_copy_whose_blocks_cannot_be_shown_ends_with_a_reason(monke
         assert "its block 0 has 0 bytes of pictures" in told["message"]
 
     in_house(work)
+
+
+def test_a_world_that_an_earlier_server_has_shown_is_kept_for_one_that_can_and_is_said_to_stand() -> None:
+    async def work(restart: Restart) -> None:
+        restart.owner_reports(8)
+        restart.gateway.may_close(SESSION)
+        sent: list[BlockDone] = []
+        restart.house.fleet.on_block = lambda _, block: sent.append(OTHER["more bytes"](block)) or sent[-1]  # type: ignore[func-returns-value]
+        watcher = Returning(restart.house, 7)
+        watcher.press(("up", True))
+        await watcher.until(lambda: sent)
+        await asyncio.sleep(1.0)
+        assert restart.gateway.next_block(SESSION) == sent[0].block
+        assert restart.house.fleet.disowned == []
+
+    with capture_logs() as logs:
+        restarted(work)
+    assert "warning" in [line["log_level"] for line in logs if line["event"] == "block malformed"]

@@ -75,6 +75,7 @@ class Screen:
         self._acknowledge = acknowledge
         self._next_block = first_block
         self._shown_before = 0
+        self._is_resumed = False
         self._closed_epoch: int | None = None
         self._shown_epoch: int | None = None
         self._recent = Recent()
@@ -97,6 +98,7 @@ class Screen:
         It may have shown more, all before ``shown_before``, of which their owner has not heard that they have left.
         """
         self._next_block, self._shown_before = next_block, shown_before
+        self._is_resumed = True
         for block in recalled:
             self.recall(block)
 
@@ -177,11 +179,13 @@ class Screen:
     def _disown(self, worker: str, block: BlockDone) -> None:
         """Say it, and have this owner replaced: it would wait for ever for what can never be shown.
 
-        Sent again, it is said again: the word may have been lost with a link.
+        Sent again, it is said again: the word may have been lost with a link. A world that an earlier server has shown
+        stands, and is kept: it is this server that has another engine, and one with the right one can go on with it.
         """
         why = malformed(block, self._spec) or ""
         log.warning("block malformed", session=self._session, worker=worker, epoch=block.epoch, why=why)
-        self._fleet.malformed(self._session, block.epoch, why)
+        if not self._is_resumed:
+            self._fleet.malformed(self._session, block.epoch, why)
 
     async def _record_shown(self, epoch: int) -> None:
         answer = await self._ask(MarkShown(session=self._session, epoch=epoch))
