@@ -13,13 +13,13 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.movable import require_movable
 from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.opener import Opener
-from worldmove.fleet.sessions import SessionTable
+from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.worker.messages import Alive, Close, Open, Opened
 
 
-def opener_of(server: Server, sessions: SessionTable) -> Opener:
+def opener_of(server: Server, sessions: SessionTable, **engine: str) -> Opener:
     return Opener(
-        config=FleetConfig(close_s=0.01),
+        config=FleetConfig(close_s=0.01, engine={f"engine.{name}": value for name, value in engine.items()}),
         workers=server.workers,
         sessions=sessions,
         desk=server.desk,
@@ -120,3 +120,47 @@ def test_a_throw_away_copy_has_a_name_that_no_other_had_not_even_under_an_earlie
     names = [first.next_throwaway("s", lambda: next(salts)) for _ in range(3)]
     assert names == ["s~raa", "s~rbb", "s~rcc"]
     assert next_server.next_throwaway("s", lambda: next(salts)) not in names
+
+
+@pytest.mark.parametrize("throwaway", [False, True])
+def test_no_world_is_opened_at_a_worker_with_another_engine_than_the_servers_and_that_is_said_by_name(
+    *, throwaway: bool
+) -> None:
+    async def main() -> None:
+        server, sessions = await server_of("a", "b"), SessionTable()
+        opener = opener_of(server, sessions, name="none", geometry="8x8, 2 frames a block")
+        for name, geometry in (("a", "8x8, 2 frames a block"), ("b", "16x8, 2 frames a block")):
+            record = server.workers.get(name)
+            assert record.hello is not None
+            fields = {**record.hello.environment, "engine.geometry": geometry, "weather": name}
+            record.hello = msgspec.structs.replace(record.hello, environment=fields)
+        if throwaway:
+            sessions.add(SessionRecord(name="s-0", seed=1, worker="a", incarnation=1, throwaway=False))
+            server.holds("a", *(copy_of(f"s-{number}", "live") for number in range(2)))
+            opening = asyncio.create_task(opener.open_throwaway("s-0", b"", 1))
+        else:
+            with pytest.raises(UserError, match=r"engine\.geometry is 8x8, 2 frames a block here and 16x8") as refused:
+                await opener.open("s-1", 5, "b")
+            assert (refused.value.code, refused.value.status) == ("environment", 409)
+            server.holds("a", *(copy_of(f"s-{number}", "live") for number in range(2)))
+            opening = asyncio.create_task(opener.open("s-1", 5, None))
+        await asyncio.sleep(0)
+        assert len(server.wires["a"].of(Open)) == 1  # though the other one has more room
+        assert server.wires["b"].of(Open) == []
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_where_every_worker_has_another_engine_none_is_asked() -> None:
+    async def main() -> None:
+        server, sessions = await server_of("a"), SessionTable()
+        opener = opener_of(server, sessions, name="another")
+        sessions.add(SessionRecord(name="s-0", seed=1, worker="a", incarnation=1, throwaway=False))
+        for opening in (opener.open("s-1", 5, None), opener.open_throwaway("s-0", b"", 1)):
+            with pytest.raises(UserError, match=r"engine\.name is another here and none there"):
+                await opening
+        assert server.wires["a"].of(Open) == []
+
+    asyncio.run(main())

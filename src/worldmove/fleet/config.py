@@ -1,6 +1,7 @@
 """The controller's configuration."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from worldmove.move.patience import PATIENCE_S, STILL_S
 
@@ -10,6 +11,8 @@ class FleetConfig:
     """How many workers there are, and how long the controller waits for what. Times in seconds."""
 
     workers: tuple[str, ...] = ("worker-1", "worker-2")
+    engine: Mapping[str, str] = field(default_factory=dict)
+    """What the server's engine is, as fields of an environment: no world is opened at a worker that has another."""
     transport: str = "shm"
     """The path of every move: ``shm`` between workers of one host, ``tcp`` between any that reach each other."""
     quarantine_s: float = 600.0

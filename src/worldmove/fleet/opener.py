@@ -11,6 +11,7 @@ from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.getting_on import while_it_gets_on
 from worldmove.fleet.notes import Notes
 from worldmove.fleet.ports import Beginning, Gateway, Owner
+from worldmove.fleet.served import require_served, served
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.views import SessionView
 from worldmove.fleet.worker_table import WorkerTable
@@ -58,6 +59,7 @@ class Opener:
     ) -> SessionView:
         """Begin a world, or go on with a saved one; return once it is open and its row is written."""
         worker = self._roomiest(beginning) if on is None else self._workers.to_fill(on)
+        require_served(worker, self._config.engine)
         if beginning is not None:
             require_equal(beginning, worker)
         record = self._begin(session, seed, worker, throwaway=False)
@@ -81,20 +83,24 @@ class Opener:
         return view(record, row)
 
     def _roomiest(self, beginning: Beginning | None) -> WorkerRecord:
-        """Return the worker with most room: of those that go on as a saved world would have, where any has room.
+        """Return the worker with most room: of those with this server's engine, and alike to a saved world's, if any.
 
         Raises UserError if none has any.
         """
         roomiest = self._workers.with_most_room()
-        if beginning is None:
-            return roomiest
-        able = [worker for worker in alike(self._workers.takers(), beginning.environment) if worker.slots_free > 0]
-        return max(able, key=lambda worker: worker.slots_free, default=roomiest)
+        takers = served(self._workers.takers(), self._config.engine)
+        able = takers if beginning is None else alike(takers, beginning.environment)
+        return max(
+            (worker for worker in able if worker.slots_free > 0),
+            key=lambda worker: worker.slots_free,
+            default=roomiest,
+        )
 
     async def open_throwaway(self, session: str, picture: bytes, seed: int) -> SessionView:
         """Begin a world from one picture beside a session."""
         self._sessions.get(session)
-        worker = self._workers.with_fewest_players()
+        worker = self._workers.with_fewest_players(lambda record: bool(served([record], self._config.engine)))
+        require_served(worker, self._config.engine)
         record = self._begin(self._sessions.next_throwaway(session, self._salt), seed, worker, throwaway=True)
         await self._opened(record, worker, Open(session=record.name, epoch=0, seed=seed, picture=picture))
         owner = Owner(worker=worker.name, incarnation=worker.incarnation, epoch=0)

@@ -165,9 +165,12 @@ class WorkerTable:
         """Return the worker with most free slots. Raises UserError if none has any."""
         return max(self._with_room(), key=lambda record: record.slots_free)
 
-    def with_fewest_players(self) -> WorkerRecord:
-        """Return the worker with a free slot that plays the fewest sessions. Raises UserError if none has any."""
-        return min(self._with_room(), key=lambda record: (record.num_live, -record.slots_free))
+    def with_fewest_players(self, best: Callable[[WorkerRecord], bool] = lambda record: True) -> WorkerRecord:
+        """Return the worker with a free slot that plays the fewest sessions: one of the best, if any is.
+
+        Raises UserError if none has any.
+        """
+        return min(self._with_room(), key=lambda record: (not best(record), record.num_live, -record.slots_free))
 
     def takers(self) -> tuple[WorkerRecord, ...]:
         """Return the workers that take something new, where they have room: none that is suspected, or leaving.

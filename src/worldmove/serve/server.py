@@ -64,7 +64,7 @@ async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> Async
         server, num_alive = _begin_life(ledger, config)
         stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
-        controller = controller_over(ledger, metrics, config, folder, step=step, wall_clock=time.time)
+        controller = controller_over(ledger, metrics, config, engine.spec, folder, step=step, wall_clock=time.time)
         spool, url = Spool(folder / SAVED), url_of(listening)
         house = house_of(config, engine, controller, metrics, spool=spool, url=url, server=server)
         http = answering(house.app, listening, farewell=house.gateway.end, on_refused=metrics.refused)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from worldmove.engine.base import Engine
+from worldmove.engine.facts import facts_of
 from worldmove.errors import ArenaFull, EngineFailed, NoMemory, StateRefused
 from worldmove.state.arena import AnyArena, new_arena
 from worldmove.state.capture import Capture
@@ -66,11 +67,7 @@ def _warmed_up(engine: Engine[Any], clock: Callable[[], float]) -> WarmUp:
     block_s = clock() - begin
     spec = engine.spec
     fields = {
-        "name": spec.name,
-        "preset": spec.preset,
-        "weights_sha256": spec.weights_sha256,
-        "geometry": f"{spec.height}x{spec.width}, {spec.frames_per_block} frames a block",
-        "num_threads": str(spec.num_threads),
+        **facts_of(spec),
         "canary.frames": hashlib.sha256(frames_of(block, spec).tobytes()).hexdigest(),
         "canary.state": digest_of(engine, session),
     }
