@@ -255,3 +255,15 @@ def test_a_saved_world_that_is_damaged_anywhere_is_refused_in_one_sentence(kept:
     for size in (0, 3, 13, 30, len(whole) - 1):
         damaged.write_bytes(whole[:size])
         assert worldmove("inspect", str(damaged)).status == ExitCode.USAGE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "field"), [("CountingEngine", "geometry"), ("wayward:Cold", "name")])
+def test_a_record_of_another_engine_is_not_damaged_and_the_fields_that_differ_are_said(
+    kept: Kept, name: str, field: str
+) -> None:
+    module = name if ":" in name else f"counting:{name}"
+    ran = worldmove("verify", str(kept.walk), "--engine", f"python:tests.worker.{module}", "--json")
+    assert ran.document["error"]["code"] == "environment"
+    assert f"engine.{field} is " in ran.document["error"]["message"]
+    assert "damaged" not in ran.out + ran.err

@@ -6,7 +6,7 @@ when their boundaries come; then block by block.
 
 import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from worldmove.cli.progress import Bar
 from worldmove.cli.recorded_moves import RecordedMoves, recorded_moves
 from worldmove.cli.verdict import Difference, Verdict, ending_notes, unexplained_note
 from worldmove.engine.base import Engine, KeyChange
+from worldmove.engine.facts import facts_of
 from worldmove.engine.named import ENGINES
 from worldmove.errors import FileRefused, UserError
 from worldmove.fleet.reports import MoveReport
@@ -68,6 +69,7 @@ def verify_record(asked: Asked, bar: Bar) -> Verdict:
     survey = look_through(asked.path)
     header = survey.header
     engine = build_engine(_engine_name(header, asked.engine), header.num_threads)
+    _require_engine(header, engine)
     _require_frames(header, engine)
     warm = warm_up(engine, time.perf_counter)
     _require_environment(header, warm)
@@ -197,9 +199,18 @@ def _require_frames(header: RecordHeader, engine: Engine[Any]) -> None:
         )
 
 
+def _require_engine(header: RecordHeader, engine: Engine[Any]) -> None:
+    """Raise UserError where another engine has made it: what that calls a block is no damage."""
+    here = {f"engine.{name}": value for name, value in facts_of(engine.spec).items()}
+    _require_equal(here, {name: header.environment[name] for name in here if name in header.environment})
+
+
 def _require_environment(header: RecordHeader, warm: WarmUp) -> None:
-    here, there = Environment(fields=warm.environment), Environment(fields=header.environment)
-    differences = here.difference(there)
+    _require_equal(warm.environment, header.environment)
+
+
+def _require_equal(here: Mapping[str, str], there: Mapping[str, str]) -> None:
+    differences = Environment(fields=here).difference(Environment(fields=there))
     if differences:
         said = "; ".join(f"{d.field} is {d.here or 'not set'} here and was {d.there or 'not set'}" for d in differences)
         why = f"Not verified: this machine would compute something else. {said}."
