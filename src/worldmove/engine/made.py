@@ -4,6 +4,7 @@ from typing import Any
 
 from worldmove.engine.base import Engine, EngineSpec
 from worldmove.engine.raised import is_a_persons, said
+from worldmove.engine.spec_checks import fault_of
 from worldmove.errors import UserError
 
 MEMBERS = ("spec", "state_types", "warm_up", "open", "step", "quiesce", "state", "install")
@@ -24,5 +25,7 @@ def required(name: str, made: Any) -> Engine[Any]:
         raise UserError(f"{name} is no engine: its spec raised {said(error)}.") from error
     if not isinstance(spec, EngineSpec):
         raise UserError(f"{name} is no engine: its spec is no EngineSpec, and of type {type(spec).__name__}.")
+    if (fault := fault_of(spec)) is not None:
+        raise UserError(f"{name} cannot be served: {fault}.")
     engine: Engine[Any] = made
     return engine
