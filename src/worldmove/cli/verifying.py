@@ -200,9 +200,10 @@ def _require_frames(header: RecordHeader, engine: Engine[Any]) -> None:
 
 
 def _require_engine(header: RecordHeader, engine: Engine[Any]) -> None:
-    """Raise UserError where another engine has made it: what that calls a block is no damage."""
-    here = {f"engine.{name}": value for name, value in facts_of(engine.spec).items()}
-    _require_equal(here, {name: header.environment[name] for name in here if name in header.environment})
+    """Raise UserError where it says that another engine has made it: what that calls a block is no damage."""
+    facts = {f"engine.{name}": value for name, value in facts_of(engine.spec).items()}
+    said = facts.keys() & header.environment.keys()
+    _require_equal({name: facts[name] for name in said}, {name: header.environment[name] for name in said})
 
 
 def _require_environment(header: RecordHeader, warm: WarmUp) -> None:
