@@ -226,9 +226,10 @@ class Drivers:
     async def _drive_destination(self, destination: Destination) -> None:
         session = destination.session
         phase = await destination.run()
-        offer, held = self._next_offers.pop(session, None), self._copies.get(session)
-        if offer is not None and held is not None and held.is_freeing:
+        held = self._copies.get(session)
+        if session in self._next_offers and held is not None and held.is_freeing:
             await held.ended.wait()
+        offer = self._next_offers.pop(session, None)  # it may have been cancelled meanwhile
         del self._destinations[session]
         self._log("move_ended_here", session=session, side="destination", phase=phase.value, epoch=destination.epoch)
         copy = self._copies.get(session)
