@@ -81,8 +81,12 @@ def test_an_owner_that_dies_or_stays_silent_is_said_to() -> None:
 
 @pytest.mark.parametrize(
     ("happens", "code", "status"),
-    [(Asking.linked_again, "link_lost", 409), (Asking.suspected, "silent", 503)],
-    ids=["a new link", "suspected"],
+    [
+        (Asking.linked_again, "link_lost", 409),
+        (Asking.suspected, "silent", 503),
+        (lambda asking, worker: asking.ended("s" if worker == "a" else "another"), "closing", 409),
+    ],
+    ids=["a new link", "suspected", "the session has ended"],
 )
 def test_who_asks_is_told_at_once_where_the_answer_may_never_come(
     happens: Callable[[Asking, str], None], code: str, status: int
@@ -92,7 +96,7 @@ def test_who_asks_is_told_at_once_where_the_answer_may_never_come(
         happens(asking, "a")
         asking.heard(server.workers.get("a"), described(question.request))  # late: somebody was told otherwise
 
-    with pytest.raises(UserError, match=r"a (does not answer|has made a new link)") as told:
+    with pytest.raises(UserError, match=r"a (does not answer|has made a new link)|session s has ended") as told:
         asked(act)
     assert (told.value.code, told.value.status) == (code, status)
 

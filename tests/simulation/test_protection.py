@@ -291,6 +291,23 @@ def test_one_whose_move_hangs_at_its_destinations_engine_outlives_its_owner_by_t
     assert directed(course).trace.counts["lost"] == 0
 
 
+def test_a_session_that_is_closed_while_its_keeper_pulls_gives_every_slot_back_at_once() -> None:
+    """Its keeper lets it go without an answer, and may get on with others for ever: nobody waits for one."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        stage.weather.rates["path_stalls"] = 1.0
+        block = (kept(stage) or ("", 0))[1]
+        await until(stage, lambda: shown(stage) >= block + 6, "the next snapshot is on its way")
+        assert not all_free(stage)
+        stage.watch.is_ending = True
+        await tab.end()
+        await close(stage, SESSION)
+        await until(stage, lambda: all_free(stage), "every slot is free", within_s=1.0)
+
+    directed(course)
+
+
 def test_an_opening_at_an_engine_that_never_returns_is_answered_though_snapshots_go_on_coming_there() -> None:
     """Bytes of others say nothing of an engine."""
 

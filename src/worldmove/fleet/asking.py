@@ -1,6 +1,7 @@
 """Questions to workers about a session's state, by number: each has one answer, or the asker is told why not."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -102,24 +103,26 @@ class Asking:
 
         What it had begun for a snapshot it has given up.
         """
-        for number, question in self._waiting.items():
-            if question.worker == worker and not question.answer.done():
-                why = f"{worker} has made a new link before it had answered"
-                question.answer.set_result(NotDone(session="-", request=number, code="link_lost", message=why))
+        why = f"{worker} has made a new link before it had answered"
+        self._end(lambda question: question.worker == worker, "link_lost", why)
 
     def died(self, worker: str, incarnation: int) -> None:
         """A worker is dead: what it was asked has no answer."""
-        for number, question in self._waiting.items():
-            if (question.worker, question.incarnation) == (worker, incarnation) and not question.answer.done():
-                why = f"{worker} ended before it had answered; try again."
-                question.answer.set_result(NotDone(session="-", request=number, code="worker_gone", message=why))
+        why = f"{worker} ended before it had answered; try again."
+        self._end(lambda question: (question.worker, question.incarnation) == (worker, incarnation), "worker_gone", why)
 
     def suspected(self, worker: str) -> None:
         """A worker does not answer: whoever waits asks another, or the session's next owner."""
+        self._end(lambda question: question.worker == worker, "silent", f"{worker} does not answer; try again.")
+
+    def ended(self, session: str) -> None:
+        """A session is closed or lost: who was asked about it may have let it go without another word."""
+        self._end(lambda question: question.session == session, "closing", f"The session {session} has ended.")
+
+    def _end(self, is_meant: Callable[[_Question], bool], code: str, why: str) -> None:
         for number, question in self._waiting.items():
-            if question.worker == worker and not question.answer.done():
-                why = f"{worker} does not answer; try again."
-                question.answer.set_result(NotDone(session="-", request=number, code="silent", message=why))
+            if is_meant(question) and not question.answer.done():
+                question.answer.set_result(NotDone(session="-", request=number, code=code, message=why))
 
     async def _of_owner(self, asked: Describe | Save, kind: type[AnswerT]) -> AnswerT:
         return await self._ask(self._owner(asked.session), asked, kind, self._config.save_s)

@@ -82,7 +82,10 @@ class Protection:
             if is_kept and record.name not in self._guards:
                 self._changed[record.name] = asyncio.Event()
                 self._guards[record.name] = self._background.start(f"guard {record.name}", self._guard(record))
-        for changed in self._changed.values():
+        for session, changed in self._changed.items():
+            found = self._books.sessions.find(session)
+            if found is None or self._has_ended(found):
+                self._asking.ended(session)  # a guard may wait for a snapshot of it
             changed.set()
 
     def newest(self, session: str) -> tuple[str, int] | None:

@@ -4,11 +4,13 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from worldmove.errors import UserError
+from worldmove.serve.descriptors import AT_ONCE, for_clients
 from worldmove.serve.guard import Guard
 from worldmove.serve.http_errors import told_of_the_end
 from worldmove.serve.limits import HttpLimits
@@ -68,6 +70,7 @@ async def answering(
     ``on_refused`` hears each time that a client reaches a limit, and which.
     """
     limits = limits or HttpLimits()
+    limits = replace(limits, max_connections=for_clients(limits.max_connections))
     guard = Guard(limits, on_refused)
     http = _Http(
         uvicorn.Config(
@@ -82,6 +85,7 @@ async def answering(
             access_log=False,
             server_header=False,
             lifespan="off",
+            backlog=AT_ONCE,
             timeout_graceful_shutdown=GRACE_S,
         )
     )
