@@ -52,6 +52,20 @@ def test_a_newer_one_can_be_had_where_its_owner_and_another_have_room(
     assert virtual.run(run()) is expected
 
 
+@pytest.mark.parametrize("phase", ["frozen", "superseded", "retired", "shadow", "following", "throwaway", "freeing"])
+@pytest.mark.parametrize("where", ["a", "b"])
+def test_a_worker_is_full_of_nothing_that_goes_by_itself(where: str, phase: str) -> None:
+    async def run() -> None:
+        server, choice = await fleet({"a": 0, "b": 0}, held=3)
+        assert not choice.may_renew(ROW)
+        for name in ("a", "b"):
+            server.holds(name, copy_of("s", "live"), copy_of("s-1", "live"))
+        server.holds(where, copy_of("s", "live"), copy_of("s-1", "live"), copy_of("s-2", phase))
+        assert choice.may_renew(ROW)
+
+    virtual.run(run())
+
+
 @pytest.mark.parametrize("how", ["suspected", "starting", "leaving", "of another environment"])
 def test_who_is_silent_starts_or_is_started_anew_may_keep_one_in_a_moment_and_who_computes_otherwise_never(
     how: str,

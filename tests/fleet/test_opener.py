@@ -114,6 +114,29 @@ def test_an_opening_that_was_lost_with_a_link_is_told_to_be_as_soon_as_there_is_
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("how", ["its link was cut", "who asked has gone"])
+def test_a_throw_away_copy_whose_opening_nobody_hears_of_is_closed_at_its_worker(how: str) -> None:
+    async def main() -> None:
+        server, sessions = await server_of("a"), SessionTable()
+        sessions.add(SessionRecord(name="s-0", seed=1, worker="a", incarnation=1, throwaway=False))
+        opener = opener_of(server, sessions)
+        opening = asyncio.create_task(opener.open_throwaway("s-0", b"", 1))
+        await asyncio.sleep(0)
+        (asked,) = server.wires["a"].of(Open)
+        hello = server.workers.get("a").hello
+        assert hello is not None
+        if how == "its link was cut":
+            opener.linked_again(msgspec.structs.replace(hello, copies=(copy_of(asked.session, "throwaway"),)))
+        else:
+            opening.cancel()
+        with pytest.raises((UserError, asyncio.CancelledError)):
+            await opening
+        assert server.wires["a"].of(Close) == [Close(session=asked.session)]
+        assert sessions.find(asked.session) is None
+
+    asyncio.run(main())
+
+
 def test_a_throw_away_copy_has_a_name_that_no_other_had_not_even_under_an_earlier_server() -> None:
     salts = iter(("aa", "bb", "aa", "bb", "cc", "dd"))
     first, next_server = SessionTable(), SessionTable()

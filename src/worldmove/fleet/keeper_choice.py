@@ -6,6 +6,9 @@ from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import KEPT, Copy
 
+LASTING = ("live", KEPT)
+"""Phases of copies that stay where they are, for all that is known."""
+
 
 class KeeperChoice:
     """For all sessions of one server. It changes nothing."""
@@ -39,8 +42,8 @@ class KeeperChoice:
     def may_renew(self, row: Row, but: str = "") -> bool:
         """Whether a newer snapshot can be had soon, as things are: its owner has room for one, and another worker.
 
-        What is copied aside goes in a moment, the copies that fill a worker do not; one that is silent, starts, or ends
-        to be started anew may be there in a moment too. ``but``: a worker that ends once this is no more so.
+        What is copied aside goes in a moment, and so does a copy that has retired; a worker that is silent, starts, or
+        ends to be started anew may be there in a moment too. ``but``: one that ends once this is no more so.
         """
         owner = self._books.workers.find(row.owner)
         if owner is None or _is_full(owner):
@@ -80,5 +83,6 @@ class KeeperChoice:
 
 
 def _is_full(worker: WorkerRecord) -> bool:
-    """Whether each of its slots has a copy, or a snapshot that is kept."""
-    return worker.hello is not None and len(worker.copies) >= worker.hello.num_slots
+    """Whether each of its slots has a session that is played there, or a snapshot that is kept."""
+    num_lasting = sum(copy.phase in LASTING for copy in worker.copies)
+    return worker.hello is not None and num_lasting >= worker.hello.num_slots

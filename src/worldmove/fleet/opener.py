@@ -102,7 +102,14 @@ class Opener:
         worker = self._workers.with_fewest_players(lambda record: bool(served([record], self._config.engine)))
         require_served(worker, self._config.engine)
         record = self._begin(self._sessions.next_throwaway(session, self._salt), seed, worker, throwaway=True)
-        await self._opened(record, worker, Open(session=record.name, epoch=0, seed=seed, picture=picture))
+        is_open = False
+        try:
+            await self._opened(record, worker, Open(session=record.name, epoch=0, seed=seed, picture=picture))
+            is_open = True
+        finally:
+            if not is_open:  # it may have come about all the same
+                self._workers.send(worker.name, Close(session=record.name))
+                self._sessions.drop(record.name)
         owner = Owner(worker=worker.name, incarnation=worker.incarnation, epoch=0)
         self._gateway().owned(record.name, owner)
         return view(record, None)
@@ -197,7 +204,6 @@ class Opener:
         except TimeoutError:
             why = f"{record.worker} has got nothing done for {self._config.open_s:.0f} s"
             answer = Failed(session=record.name, code="silent", message=why)
-            self._workers.send(record.worker, Close(session=record.name))
         if isinstance(answer, Failed):
             self._sessions.drop(record.name)
             raise UserError(
