@@ -37,16 +37,19 @@ class Moves:
         slow: tuple[str, ...] = (),
         install_s: float = 0.0,
         bears_s: float = 1e9,
+        *,
         fetch_s: float = 0.0,
         fails_after_fetch: bool = False,
+        refusal_s: float = 0.0,
     ) -> None:
         """``install_s``: what the destination's one engine takes for each, also for one that is given up by then.
 
         ``bears_s``: how long of it the pause of a boundary copy bears; any other does it before. ``fetch_s``: how long
         a state is on its way, piece by piece, before a pause that is short; a boundary copy is refused for that.
+        ``refusal_s``: what it takes to refuse one, while the destination gets on with something else.
         """
         self.workers: WorkerTable | None = None
-        self._fetch_s, self._fails = fetch_s, fails_after_fetch
+        self._fetch_s, self._fails, self._refusal_s = fetch_s, fails_after_fetch, refusal_s
         self.rows: dict[str, Row] = {}
         self.asked: list[tuple[str, str, Strategy | None]] = []
         self.most_at_once = 0
@@ -61,6 +64,9 @@ class Moves:
         if session in self._under_way:
             raise UserError("it moves already", code="moving", status=409)
         if why := self._refuses(session, to):
+            if self._refusal_s and self.workers is not None:
+                await asyncio.sleep(self._refusal_s)
+                self.workers.get(to).num_pulled += 1
             return SimpleNamespace(outcome=Outcome.REFUSED, reason=why, detail="")
         if self._fetch_s and strategy is not None:
             return SimpleNamespace(outcome=Outcome.REFUSED, reason="too_slow", detail="")
@@ -240,8 +246,9 @@ def test_one_whose_bytes_keep_coming_and_that_never_goes_does_not_keep_its_worke
     assert took_s < (LONG_TRIES + 1) * (fetch_s + MOVE_S) + CONFIG.leave_s
 
 
+@pytest.mark.parametrize("refusal_s", [0.0, 0.7])
 @pytest.mark.parametrize("why", ["resuming", "copy_held", "not_measured"])
-def test_tries_that_did_not_begin_are_none_for_which_bytes_have_come_in_vain(why: str) -> None:
+def test_tries_that_did_not_begin_are_none_for_which_bytes_have_come_in_vain(why: str, refusal_s: float) -> None:
     """For some seconds it is refused; then it takes longer than all of the time."""
     begun = list[float]()
 
@@ -249,10 +256,10 @@ def test_tries_that_did_not_begin_are_none_for_which_bytes_have_come_in_vain(why
         begun.append(asyncio.get_running_loop().time())
         return why if begun[-1] < begun[0] + 4.0 else ""
 
-    left, took_s, said = drained(1, Moves(refuses, fetch_s=30.0), {"b": 12})
-    assert len(begun) > LONG_TRIES
+    left, took_s, said = drained(1, Moves(refuses, fetch_s=30.0, refusal_s=refusal_s), {"b": 12})
+    assert len(begun) >= LONG_TRIES
     assert (left, said) == (set(), [f"{why}: "])
-    assert took_s < 4.0 + 30.0 + MOVE_S + 4.0
+    assert took_s < 4.0 + 30.0 + MOVE_S + 6.0
 
 
 def test_a_move_that_somebody_else_has_asked_for_holds_nobody_up_and_is_given_up_in_half_of_the_time() -> None:
@@ -337,6 +344,39 @@ def test_the_only_snapshot_is_waited_for_while_another_can_be_kept_whatever_has_
         return clock() - begun
 
     assert virtual.run(run()) == pytest.approx(5.0 if is_waited_for or is_missing else 0.0, abs=0.2)
+
+
+@pytest.mark.parametrize(("num_unkept", "is_waited_for"), [(0, True), (LONG_TRIES, False)])
+def test_a_snapshot_that_comes_piece_by_piece_is_waited_for_unless_many_have_come_to_nothing(
+    num_unkept: int, *, is_waited_for: bool
+) -> None:
+    """It may take longer than all of the time; here is all that there is beside the session's owner."""
+    pull_s = 50.0
+
+    async def run() -> float:
+        server = await server_of("a", "b", "c")
+        server.holds("b", copy_of("s", KEPT))
+        sessions, clock = SessionTable(), asyncio.get_running_loop().time
+        record = sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
+        record.keeper, record.keeping, record.num_unkept = ("c", 1), True, num_unkept
+        row = Row(session="s", owner="a", incarnation=1, epoch=1)
+        desk = SimpleNamespace(row={"s": row}.get, owner_is_missing=lambda row: False)
+        books: Any = SimpleNamespace(config=CONFIG, workers=server.workers, sessions=sessions, desk=desk)
+
+        async def pull() -> None:
+            for _ in range(int(pull_s / 5.0)):
+                await asyncio.sleep(5.0)
+                server.workers.get("c").num_pulled += 1
+            server.holds("b")
+
+        pulling, begun = asyncio.create_task(pull()), clock()
+        background, mover = Background(lambda name, error: None), Moves()
+        leaving: Any = server.workers.get("b")
+        await Drain(books, mover, background, leaving, lambda event, fields: None).run()  # type: ignore[arg-type]
+        pulling.cancel()
+        return clock() - begun
+
+    assert virtual.run(run()) == pytest.approx(pull_s if is_waited_for else CONFIG.leave_s, abs=0.2)
 
 
 @pytest.mark.parametrize("phase", ["live", "frozen", "superseded", "retired", "shadow", "following"])

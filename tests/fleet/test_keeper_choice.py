@@ -8,7 +8,7 @@ import pytest
 
 from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
-from worldmove.fleet.keeper_choice import KeeperChoice
+from worldmove.fleet.keeper_choice import LONG_S, KeeperChoice
 from worldmove.fleet.worker_table import STUCK_S
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import KEPT
@@ -100,8 +100,9 @@ def test_who_is_stuck_is_good_only_where_no_other_could_keep_it() -> None:
     async def run() -> None:
         server, choice = await fleet({"a": 1, "b": 1, "c": 1}, keeping=("b",))
         b, c = server.workers.get("b"), server.workers.get("c")
-        assert choice.is_good(("b", 1), ROW)
         b.taken_s = STUCK_S + 1
+        assert choice.is_good(("b", 1), ROW)  # a long opening moves no snapshot
+        b.taken_s = LONG_S + 1
         assert not choice.is_good(("b", 1), ROW)
         assert choice.best("s", choice.able(server.workers.get("a"))) is c
         c.slots_free = 0
@@ -120,5 +121,16 @@ def test_who_plays_it_ends_or_is_silent_is_no_keeper() -> None:
         server.workers.get("b").leaving = True
         assert not choice.is_good(("b", 1), ROW)
         assert choice.able(server.workers.get("a")) == []
+
+    virtual.run(run())
+
+
+def test_a_worker_whose_engine_is_at_something_for_long_is_asked_where_no_other_has_room() -> None:
+    async def run() -> None:
+        server, _ = await fleet({"a": 1, "b": 0, "c": 2})
+        server.workers.get("c").taken_s = STUCK_S + 1
+        assert server.workers.with_most_room().name == "a"
+        server.workers.get("a").slots_free = 0
+        assert server.workers.with_most_room().name == "c"
 
     virtual.run(run())

@@ -269,3 +269,48 @@ def test_a_renewal_that_finds_no_room_for_a_moment_lets_nothing_go(every: int) -
 
     assert directed(course).trace.counts["lost"] == 0
     assert min(least) >= 1
+
+
+@pytest.mark.parametrize("rests", [False, True])
+def test_a_retired_copy_that_did_not_hear_in_time_that_it_may_go_is_told_again(*, rests: bool) -> None:
+    """Its worker slept with the word in its socket: that counts for nothing, and there may be no next snapshot."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        assert (await move(stage, keeper(stage))).outcome is Outcome.COMMITTED
+        stage.loop.pause(stage.hosts.nodes["worker-1"].node)
+        await asyncio.sleep(1.1)
+        stage.loop.resume(stage.hosts.nodes["worker-1"].node)
+        if rests:
+            stage.watch.is_ending = True
+            await tab.end()
+            stage.watch.is_ending = False
+        await until(stage, lambda: not holds(stage, "worker-1"), "it has gone", within_s=8.0)
+        await ended(stage, tab)
+
+    directed(course)
+
+
+def test_a_retired_copy_is_not_let_go_for_room_that_its_owner_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has two slots, and its owner's are taken by what is played there: nothing can be copied aside."""
+    monkeypatch.setattr(run, "WORKER", msgspec.structs.replace(run.WORKER, num_slots=2))
+    least: list[int] = []
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=EVERY)
+        to = third(stage)
+        others = [await another(stage, "worker-1")]
+        assert (await move(stage, to)).outcome is Outcome.COMMITTED
+        watching = asyncio.ensure_future(watched(stage, least))
+        others.append(await another(stage, to))
+        await goes_on(stage, 80)
+        watching.cancel()
+        kill(stage, to)
+        await goes_on(stage)
+        stage.watch.is_ending = True
+        await tab.end()
+        for name in (others[0], SESSION):
+            await close(stage, name)
+
+    directed(course)
+    assert min(least) >= 1

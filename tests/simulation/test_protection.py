@@ -1,7 +1,7 @@
 """A protected session outlives its worker: directed courses of shipped servers and workers, in virtual time."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -62,6 +62,19 @@ async def another(stage: Stage, on: str, *, every: int = 0) -> str:
     tab.press("up", down=True)
     await until(stage, lambda: stage.watch.played[name].next_block >= 4, "the other is played")
     return name
+
+
+async def asked_again_and_again(stage: Stage, on: str) -> None:
+    """Ask for more worlds there than there is room for."""
+    async with asyncio.TaskGroup() as asked:
+        while True:
+            asked.create_task(refused(another(stage, on)))
+            await asyncio.sleep(1.0)
+
+
+async def refused(opening: Coroutine[Any, Any, str]) -> None:
+    with pytest.raises(UserError):
+        await opening
 
 
 def shown(stage: Stage) -> int:
@@ -265,22 +278,24 @@ def test_one_whose_keeper_plays_another_that_never_returns_is_kept_elsewhere_and
     assert directed(course).trace.counts["lost"] == 1  # that other one
 
 
-@pytest.mark.parametrize("hangs_in", ["its rehearsal", "its installing"])
-def test_one_whose_move_hangs_at_its_destinations_engine_outlives_its_owner_by_the_snapshot_of_a_third(
-    hangs_in: str,
+@pytest.mark.parametrize(
+    ("hangs_in", "thread"), [("its rehearsal", 0), ("its installing", 0), ("its poisoning", 2), ("its digests", 2)]
+)
+def test_one_whose_move_hangs_at_its_destination_outlives_its_owner_by_the_snapshot_of_a_third(
+    hangs_in: str, thread: int
 ) -> None:
-    """What that engine is at holds a shadow for ever, which can be granted nothing."""
+    """What a thread is at there holds a shadow for ever, which can be granted nothing."""
 
     async def course(stage: Stage) -> None:
         tab = await protected(stage)
         keeper = (kept(stage) or ("", 0))[0]
         to = next(name for name in ("worker-2", "worker-3") if name != keeper)
-        engine = stage.hosts.nodes[to]._threads[0]
-        if hangs_in == "its rehearsal":
-            engine.slowness = 2e4
+        hung = stage.hosts.nodes[to]._threads[thread]
+        if hangs_in in ("its rehearsal", "its poisoning"):
+            hung.slowness = 2e4
         moving = asyncio.ensure_future(stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False)))
         await until(stage, lambda: holds(stage, to), "there is a shadow")
-        engine.slowness = 2e4
+        hung.slowness = 2e4
         assert (await moving).outcome is not Outcome.COMMITTED
         kill(stage, "worker-1")
         await goes_on(stage)
@@ -308,17 +323,21 @@ def test_a_session_that_is_closed_while_its_keeper_pulls_gives_every_slot_back_a
     directed(course)
 
 
-def test_an_opening_at_an_engine_that_never_returns_is_answered_though_snapshots_go_on_coming_there() -> None:
-    """Bytes of others say nothing of an engine."""
+@pytest.mark.parametrize("others_ask", [False, True])
+def test_an_opening_at_an_engine_that_never_returns_is_answered_though_others_are_there(*, others_ask: bool) -> None:
+    """Bytes of others say nothing of an engine, nor does what is refused without it."""
 
     async def course(stage: Stage) -> None:
         tab = await protected(stage)
         stuck = (kept(stage) or ("", 0))[0]
         stage.hosts.nodes[stuck]._threads[0].slowness = 2e4
         begun = stage.loop.time()
+        asking = asyncio.ensure_future(asked_again_and_again(stage, stuck)) if others_ask else None
         with pytest.raises(UserError, match=f"{stuck} has got nothing done for"):
             await another(stage, stuck)
         assert stage.loop.time() - begun < 3 * 5.0
+        if asking is not None:
+            asking.cancel()
         assert kept(stage) is not None
         kill(stage, stuck)
         await ended(stage, tab)

@@ -35,7 +35,7 @@ AT_ONCE = 4
 Fewer where moves come to nothing by that: what they wait for may be one engine, which takes its time for each.
 """
 LONG_TRIES = 3
-"""So often a session's bytes may come for nothing: then a later try does not count as getting on."""
+"""So often something may be on its way for long and come to nothing: a later try does not count as getting on."""
 MOST_DOUBLINGS = 4
 """How often the time is doubled after which a session is tried again: what was given up may still keep an engine."""
 NO_ROOM = "No other worker that computes as this one does has a free slot."
@@ -65,7 +65,7 @@ class Drain:
         self._refused = Counter[tuple[str, str]]()
         """How often a session did not come to a worker."""
         self._in_vain = Counter[str]()
-        """How often a session's bytes have come to where it was to go, and it has not."""
+        """How often a session was on its way for long, and has come nowhere."""
         self._num_done: dict[str, int] = {}
         """How far each worker to which something is on its way had got at the last look."""
         self._at_once = AT_ONCE
@@ -109,9 +109,16 @@ class Drain:
     def _gets_on(self) -> bool:
         """Whether something has come, since the last look, to where one is on its way that may get there."""
         goals = {to for session, to in self._under_way.items() if to and self._in_vain[session] < LONG_TRIES}
+        goals |= self._keepers()
         before = self._num_done
         self._num_done = {to: self._how_far(to) for to in sorted(goals)}
         return any(before.get(to, num_done) != num_done for to, num_done in self._num_done.items())
+
+    def _keepers(self) -> set[str]:
+        """Return who pulls a snapshot just now for which a copy here waits, if that may come about."""
+        waiting = [self._books.sessions.find(copy.session) for copy in self._worker.copies]
+        pulling = [record for record in waiting if record is not None and record.keeping]
+        return {r.keeper[0] for r in pulling if r.keeper is not None and r.num_unkept < LONG_TRIES}
 
     def _begin_moves(self) -> None:
         """Begin what may be under way beside what is: first who was tried least often."""
@@ -135,9 +142,9 @@ class Drain:
 
         To one that computes as this worker does, if there is any; "" where none of those has room.
         """
-        takers, coming = self._books.workers.takers(), Counter(self._under_way.values())
-        able = alike(takers, self._worker.environment) or takers
-        roomy = [to for to in able if to.slots_free > coming[to.name]]
+        answering, coming = self._books.workers.answering(), Counter(self._under_way.values())
+        able = alike(answering, self._worker.environment) or answering
+        roomy = self._books.workers.sound(to for to in able if to.slots_free > coming[to.name])
         best = max(
             roomy,
             key=lambda to: (-self._refused[record.name, to.name], to.slots_free - coming[to.name]),
@@ -149,14 +156,14 @@ class Drain:
         """Try once; what is in the way may pass."""
         to, is_plain = self._under_way[record.name], self._is_plain(record.name)
         self._was_plain[record.name] = is_plain
-        record.urgent, come = True, self._how_far(to)
+        record.urgent, begun_at = True, self._now()
         try:
             said = await self._moved(record.name, to, is_plain=is_plain) if to else NO_ROOM
         finally:
             record.urgent = False
             del self._under_way[record.name]
         if said:
-            self._in_vain[record.name] += self._how_far(to) != come
+            self._in_vain[record.name] += self._now() - begun_at >= self._leave_s / 2
             self._refused[record.name, to] += 1
             if is_plain or not self._is_plain(record.name):  # one that was given up for a plain one goes on at once
                 rests_s = self._books.config.recover_every_s * 2 ** min(self._tries[record.name] - 1, MOST_DOUBLINGS)

@@ -8,6 +8,8 @@ from worldmove.worker.messages import KEPT, Copy
 
 LASTING = ("live", KEPT)
 """Phases of copies that stay where they are, for all that is known."""
+LONG_S = 30.0
+"""An engine that is at one thing for so long is no keeper's; one that opens a world may well take some seconds."""
 
 
 class KeeperChoice:
@@ -32,7 +34,7 @@ class KeeperChoice:
         there = self._books.workers.is_there(*keeper)
         if not there or worker is None or worker.leaving or worker.suspected or worker.name == row.owner:
             return False
-        return self._is_sound(worker) or not self._has_sound(row)
+        return not self._books.workers.is_stuck(worker, LONG_S) or not self._has_sound(row)
 
     def is_kept_elsewhere(self, row: Row, but: str) -> bool:
         """Whether a worker that counts keeps a session, however old: neither ``but``, nor who plays it."""
@@ -46,12 +48,12 @@ class KeeperChoice:
         ends to be started anew may be there in a moment too. ``but``: one that ends once this is no more so.
         """
         owner = self._books.workers.find(row.owner)
-        if owner is None or _is_full(owner):
+        if owner is None or is_full(owner):
             return False
         others = [worker for worker in self._books.workers.all() if worker is not owner and worker.name != but]
         coming = [worker for worker in others if worker.hello is None or worker.leaving]
         known = alike([worker for worker in others if worker not in coming], owner.environment)
-        return bool(coming) or not all(_is_full(worker) for worker in known)
+        return bool(coming) or not all(is_full(worker) for worker in known)
 
     def able(self, owner: WorkerRecord) -> list[WorkerRecord]:
         """Return the other workers that compute as a session's owner does, and neither end nor are silent."""
@@ -64,7 +66,7 @@ class KeeperChoice:
         It has to hold the newer one beside the older: of those without room one is asked only where nobody has any. One
         whose engine does not return is asked only where there is no other.
         """
-        for some in ([worker for worker in able if self._is_sound(worker)], able):
+        for some in (self._books.workers.sound(able), able):
             keeping = [worker for worker in some if self.kept_by(session, worker.name) is not None]
             roomy = [worker for worker in some if worker.slots_free > 0]
             best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
@@ -82,7 +84,7 @@ class KeeperChoice:
         return not self._books.workers.is_stuck(worker)
 
 
-def _is_full(worker: WorkerRecord) -> bool:
+def is_full(worker: WorkerRecord) -> bool:
     """Whether each of its slots has a session that is played there, or a snapshot that is kept."""
     num_lasting = sum(copy.phase in LASTING for copy in worker.copies)
     return worker.hello is not None and num_lasting >= worker.hello.num_slots

@@ -3,10 +3,12 @@
 What is said here of each is in the session's record; what each has come to keep is what it reports.
 """
 
+from collections.abc import Sequence
+
 from worldmove.errors import UserError
 from worldmove.fleet.books import Books
 from worldmove.fleet.holders import Holders
-from worldmove.fleet.keeper_choice import KeeperChoice
+from worldmove.fleet.keeper_choice import KeeperChoice, is_full
 from worldmove.fleet.sessions import EarlierKeeper, SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
@@ -73,13 +75,15 @@ class Keepers:
         record.earlier_keepers, record.keeper, record.confirmed = (), None, None
         for name in dict.fromkeys(keeping):
             self._books.workers.send(name, LetGo(session=record.name))
-        self._let_pass(record)
+        self.give_up(record)
         self._holders.refresh()
 
     def make_room(self, record: SessionRecord) -> None:
         """Let go of what takes room and saves the session from nothing, its owner's own snapshot, or else from little:
-        its retired copies, where no other worker has room. Of these the last may be all that there is beside the owner,
-        until there is room elsewhere.
+        its retired copies, of which the last may be all that there is beside the owner until there is room elsewhere.
+
+        Those where they take the last room, if that is what is lacking: where there is room beside them, or their owner
+        can copy nothing aside, they are in nobody's way.
         """
         row = self._books.desk.row(record.name)
         owner = None if row is None else self._books.workers.find(row.owner)
@@ -87,12 +91,13 @@ class Keepers:
             return
         if self.kept(record, owner.name) is not None:
             self._books.workers.send(owner.name, LetGo(session=record.name))
-        elif self._choice.best(record.name, self._choice.able(owner)) is None:
-            self._let_pass(record, but=owner.name)
+        elif not is_full(owner):
+            full = [worker for worker in self._books.workers.holding(record.name) if not worker.slots_free]
+            self._let_pass(record, [worker.name for worker in full if worker is not owner])
 
     def give_up(self, record: SessionRecord) -> None:
         """No newer snapshot will ever be kept: nothing waits for it."""
-        self._let_pass(record)
+        self._let_pass(record, [worker.name for worker in self._books.workers.holding(record.name)])
 
     def _is_full(self, record: SessionRecord) -> bool:
         """Whether a session's keeper has no room for a newer snapshot beside the older: another may have some."""
@@ -117,8 +122,7 @@ class Keepers:
             raise UserError(why, code="no_slot" if able else "no_keeper", status=409)
         return chosen
 
-    def _let_pass(self, record: SessionRecord, but: str = "") -> None:
-        """Let retired copies go that were to stay until a newer snapshot is kept; the owner's own is to, later."""
-        for worker in self._books.workers.holding(record.name):
-            if worker.name != but:
-                self._books.workers.send(worker.name, Pass(session=record.name))
+    def _let_pass(self, record: SessionRecord, workers: Sequence[str]) -> None:
+        """Let retired copies go that were to stay until a newer snapshot is kept; an owner's own is to, later."""
+        for name in workers:
+            self._books.workers.send(name, Pass(session=record.name))

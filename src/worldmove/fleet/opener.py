@@ -88,10 +88,10 @@ class Opener:
         Raises UserError if none has any.
         """
         roomiest = self._workers.with_most_room()
-        takers = served(self._workers.takers(), self._config.engine)
-        able = takers if beginning is None else alike(takers, beginning.environment)
+        answering = served(self._workers.answering(), self._config.engine)
+        able = answering if beginning is None else alike(answering, beginning.environment)
         return max(
-            (worker for worker in able if worker.slots_free > 0),
+            self._workers.sound(worker for worker in able if worker.slots_free > 0),
             key=lambda worker: worker.slots_free,
             default=roomiest,
         )

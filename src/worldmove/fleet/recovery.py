@@ -74,9 +74,18 @@ class Recovery:
         self._desk = desk
         self._gateway = gateway
         self._polls = 0
+        self._since: dict[str, float] = {}
+        """When it was begun to look for an owner."""
 
     async def recover(self, session: str) -> None:
         """Return once the session has an owner that answers, or is lost, or closed."""
+        self._since[session] = asyncio.get_running_loop().time()
+        try:
+            await self._recover(session)
+        finally:
+            del self._since[session]
+
+    async def _recover(self, session: str) -> None:
         steps: tuple[Callable[[Row], Awaitable[None]], ...]
         steps = (self._settle, self._close, self._wake, self._revive, self._fail_over, self._lose)
         while self._orphan(session) is not None:
@@ -138,12 +147,15 @@ class Recovery:
     def _held(self, row: Row) -> Sequence[tuple[WorkerRecord, Copy]]:
         """Return the copies of workers that answer, but for those that nobody will grant the session.
 
-        And those that go on with nothing as long as their engine does not return, where others can.
+        And those that do not go on by themselves for as long as a shadow's lease, or that go on with nothing as long as
+        their engine does not return, where others can.
         """
         held = self._workers.holders(row.session, CURRENT, answering=True)
         may_be_granted = row.attempt is not None or self._desk.owner_is_gone(row)
         able = that_may_go_on(held, may_be_granted=may_be_granted)
-        sound = [(worker, copy) for worker, copy in able if not self._workers.is_stuck(worker)]
+        is_late = asyncio.get_running_loop().time() - self._since[row.session] > self._config.lease_s
+        prompt = [(worker, copy) for worker, copy in able if not (is_late and copy.phase in WAITING)]
+        sound = [(worker, copy) for worker, copy in prompt if not self._workers.is_stuck(worker)]
         return sound if any(self._may_take_over(copy) for _, copy in sound) else able
 
     def _may_take_over(self, copy: Copy) -> bool:

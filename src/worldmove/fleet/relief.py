@@ -4,8 +4,8 @@ That keeper may die while the word is on its way, and who it is told may sleep w
 
 1. The newer one's keeper has answered a beat that it was sent after this server had heard of its snapshot.
 2. Whoever is told lets go until ``let_go_s`` after that beat was sent, and not later: by its own clock, from a beat of
-   its own that it has answered before it was told. What comes later is as if it had not come; it is told again when the
-   next snapshot is kept.
+   its own that it has answered before it was told. What comes later is as if it had not come; it is told again at that
+   keeper's next sign of life. A copy that has retired since the snapshot was taken stays: it is the newer one.
 3. An earlier keeper that may still come to keep what it was pulling needs the lists until that word has reached it.
 
 So a keeper whose death leaves nobody with a snapshot died within ``let_go_s`` before the older one was let go. No order
@@ -33,20 +33,28 @@ class Relief:
             record.confirmed = Confirmed(worker=keeper.name, incarnation=keeper.incarnation, beat=keeper.beat_sent)
 
     def look(self, record: SessionRecord, owner: str) -> None:
-        """Tell the others, once it may be; each is told once for each snapshot that is kept."""
+        """Tell the others, once it may be; who holds something yet at the keeper's next sign of life is told again."""
         self._forget_reached(record)
         keeper, lived_s = self._keeper(record), None
         if keeper is not None and keeper.alive_at is not None:
             lived_s = asyncio.get_running_loop().time() - keeper.alive_at
         if keeper is None or lived_s is None or lived_s > self._books.config.let_go_s / 2:
             return
-        within_s, record.confirmed = self._books.config.let_go_s - lived_s, None
-        for worker in self._keeping(record):
-            if worker.name != keeper.name:
-                self._books.workers.send(worker.name, LetGo(session=record.name, only=_in_time(worker, within_s)))
-        for worker in self._books.workers.holding(record.name):
-            if worker.name != owner:
-                self._books.workers.send(worker.name, Pass(session=record.name, only=_in_time(worker, within_s)))
+        within_s = self._books.config.let_go_s - lived_s
+        keeping = [worker for worker in self._keeping(record) if worker.name != keeper.name]
+        staying = self._retired_before(record.name, keeper, owner)
+        for worker in keeping:
+            self._books.workers.send(worker.name, LetGo(session=record.name, only=_in_time(worker, within_s)))
+        for worker in staying:
+            self._books.workers.send(worker.name, Pass(session=record.name, only=_in_time(worker, within_s)))
+        again = Confirmed(worker=keeper.name, incarnation=keeper.incarnation, beat=keeper.beat_sent)
+        record.confirmed = again if keeping or staying else None
+
+    def _retired_before(self, session: str, keeper: WorkerRecord, owner: str) -> list[WorkerRecord]:
+        """Return who holds a copy that had retired when the snapshot was taken: in an earlier epoch than that."""
+        epochs = [copy.epoch for copy in keeper.copies if (copy.session, copy.phase) == (session, KEPT)]
+        held = [worker for worker in self._books.workers.holding(session) if worker.name != owner]
+        return [worker for worker in held if _has_earlier(worker, session, max(epochs, default=0))]
 
     def _keeper(self, record: SessionRecord) -> WorkerRecord | None:
         """Return who keeps the newest snapshot, once it has lived on after the word of it."""
@@ -76,6 +84,11 @@ class Relief:
     def _is_reached(self, earlier: EarlierKeeper) -> bool:
         worker = self._books.workers.find(earlier.worker)
         return worker is not None and earlier.told_at is not None and worker.beat_answered > earlier.told_at
+
+
+def _has_earlier(worker: WorkerRecord, session: str, epoch: int) -> bool:
+    copies = [copy for copy in worker.copies if copy.session == session and copy.phase != KEPT]
+    return any(copy.epoch < epoch for copy in copies)
 
 
 def _in_time(worker: WorkerRecord, within_s: float) -> InTime:

@@ -17,6 +17,9 @@ from worldmove.worker.messages import DropSnapshot, Keep, Kept, SnapshotTaken, T
 TOO_LARGE = "state_too_large"
 """The code of what is so whatever room there is."""
 
+MANY = 8
+"""So many snapshots in a row that were not kept: what is in the way does not go by itself."""
+
 Log = Callable[[str, dict[str, object]], None]
 
 
@@ -46,19 +49,24 @@ class Renewal:
         """Have one more kept; where that fails, note why, and wait for a while."""
         try:
             await self._kept_anew(record)
-            said = ""
+            said, record.num_unkept = "", 0
         except UserError as error:
+            record.num_unkept += 1
             said = f"{error.code}: {error}"
             row = self._books.desk.row(record.name)
             if error.code == TOO_LARGE:
                 self._keepers.give_up(record)
-            elif row is not None and not self._choice.may_renew(row):
+            elif row is not None and (not self._choice.may_renew(row) or self._is_stubborn(record, error)):
                 self._keepers.make_room(record)
             if said != record.unprotected_why:
                 self._log("not_protected", {"session": record.name, "code": error.code, "why": str(error)})
         record.unprotected_why = said
         if said:
             await asyncio.sleep(self._books.config.protect_again_s)
+
+    def _is_stubborn(self, record: SessionRecord, error: UserError) -> bool:
+        """Whether room that was to come has not: two full workers may wait for each other's retired copies."""
+        return error.code == "no_slot" and record.num_unkept >= MANY
 
     async def _kept_anew(self, record: SessionRecord) -> None:
         """Have one snapshot taken and kept. Raises UserError."""
@@ -67,6 +75,8 @@ class Renewal:
             return
         owner = self._books.workers.get(row.owner)
         keeper = self._keepers.expecting(record, owner)
+        if not keeper.slots_free:  # the older one stays until the newer one is proven
+            raise UserError(f"{keeper.name} has no room for another snapshot.", code="no_slot", status=409)
         nonce, transport, within_s = self._nonce(), self._transport(owner, keeper), self._books.config.snapshot_s
         asked = TakeSnapshot(session=record.name, request=self._asking.number(), transport=transport, nonce=nonce)
         try:

@@ -93,6 +93,8 @@ class SessionRecord:
     """Who keeps a snapshot for which others are still to let go; None: they were told, or there is none."""
     keeping: bool = False
     """A keeper was asked to pull a snapshot, and has not answered yet."""
+    num_unkept: int = 0
+    """How many snapshots in a row were not kept."""
     unprotected_why: str = ""
     """Why the newest snapshot is not kept, where that is so."""
     renewal_waits: bool = False

@@ -70,5 +70,5 @@ class Whereabouts:
         owner = None if row is None else self._workers.find(row.owner)
         if owner is None:
             return False
-        able = alike(self._workers.takers(), owner.environment)
+        able = alike(self._workers.answering(), owner.environment)
         return any(other.slots_free > 0 for other in able if other not in (owner, worker))

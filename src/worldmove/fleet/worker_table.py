@@ -1,7 +1,7 @@
 """The controller's table of workers: which process each one is, what it last said, and who is proven dead."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from worldmove.errors import UserError
 from worldmove.fleet.pace import Load, Paces
@@ -172,29 +172,26 @@ class WorkerTable:
         """
         return min(self._with_room(), key=lambda record: (not best(record), record.num_live, -record.slots_free))
 
-    def takers(self) -> tuple[WorkerRecord, ...]:
-        """Return the workers that take something new, where they have room: none that is suspected, or leaving.
-
-        Nor one whose engine does not return, if there are others.
-        """
-        able = self.answering()
-        return tuple(record for record in able if not self.is_stuck(record)) or able
-
     def answering(self) -> tuple[WorkerRecord, ...]:
         """Return the workers that are neither suspected nor leaving."""
         return tuple(record for record in self.ready() if not record.suspected and not record.leaving)
 
-    def is_stuck(self, record: WorkerRecord) -> bool:
+    def sound(self, records: Iterable[WorkerRecord]) -> tuple[WorkerRecord, ...]:
+        """Return those whose engine is not known to be stuck; all of them where there are no such."""
+        found = tuple(records)
+        return tuple(record for record in found if not self.is_stuck(record)) or found
+
+    def is_stuck(self, record: WorkerRecord, for_s: float = STUCK_S) -> bool:
         """Whether a worker's engine does not return, as far as that shows: from a step, or from whatever it is at."""
-        return record.taken_s > STUCK_S or any(
+        return record.taken_s > for_s or any(
             copy.phase == "live" and self.is_stalled(copy.session) for copy in record.copies
         )
 
     def _with_room(self) -> tuple[WorkerRecord, ...]:
-        takers = self.takers()
-        if not takers:
+        answering = self.answering()
+        if not answering:
             raise UserError("No worker answers just now; try again in a moment.", code="worker_gone", status=409)
-        found = tuple(record for record in takers if record.slots_free > 0)
+        found = self.sound(record for record in answering if record.slots_free > 0)
         if not found:
             raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
         return found

@@ -7,7 +7,7 @@ from worldmove.worker.background import Background
 from worldmove.worker.containment import Containment
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.drivers import Drivers
-from worldmove.worker.messages import Close, Describe, Failed, Freed, NotDone, Open, Save
+from worldmove.worker.messages import Close, Describe, Failed, Freed, NotDone, Open, Opened, Save
 from worldmove.worker.opening import open_session
 from worldmove.worker.protecting import Protecting
 from worldmove.worker.session import CopyPhase
@@ -48,7 +48,8 @@ class Requests:
 
     async def _open(self, message: Open) -> None:
         answer = await open_session(message, self._copies, self._tools)
-        self._tools.progress.one_more()  # the next one has its turn
+        if isinstance(answer, Opened):  # a refusal needs no engine, and says nothing of it
+            self._tools.progress.one_more()
         copy = self._copies.get(message.session)
         if copy is not None and copy.phase is CopyPhase.LIVE and not isinstance(answer, Failed):
             self._drivers.play(copy)
@@ -64,7 +65,8 @@ class Requests:
         """Answer; what is longer than a message may be cannot be told, and ends nothing."""
         try:
             said_of_it = await answer(message, self._copies, self._tools)
-            self._tools.progress.one_more()
+            if not isinstance(said_of_it, NotDone):
+                self._tools.progress.one_more()
             self._tools.send(said_of_it)
         except MessageError as error:
             why = f"What there is to say of {message.session} is too long: {error}."
