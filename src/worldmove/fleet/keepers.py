@@ -45,10 +45,12 @@ class Keepers:
     def expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
         """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
         row, before = self._books.desk.row(record.name), record.keeper
-        if before is not None and row is not None and self._choice.is_good(before, row) and not self._is_full(record):
-            keeper = self._books.workers.get(before[0])
-        else:
-            keeper = self._chosen(record, owner)
+        is_good = before is not None and row is not None and self._choice.is_good(before, row)
+        keeper = self._books.workers.get(before[0]) if before is not None and is_good else self._chosen(record, owner)
+        if not keeper.slots_free:  # left for one with room alone: what it keeps relieves the others
+            chosen = self._chosen(record, owner)
+            keeper = chosen if chosen.slots_free else keeper
+        if (keeper.name, keeper.incarnation) != before:
             self._keep_instead(record, (keeper.name, keeper.incarnation))
         is_new = self.kept(record, keeper.name) is None  # also one whose snapshot has become a copy
         if is_new:
@@ -98,11 +100,6 @@ class Keepers:
     def give_up(self, record: SessionRecord) -> None:
         """No newer snapshot will ever be kept: nothing waits for it."""
         self._let_pass(record, [worker.name for worker in self._books.workers.holding(record.name)])
-
-    def _is_full(self, record: SessionRecord) -> bool:
-        """Whether a session's keeper has no room for a newer snapshot beside the older: another may have some."""
-        keeper = None if record.keeper is None else self._books.workers.find(record.keeper[0])
-        return keeper is not None and keeper.slots_free == 0
 
     def _keep_instead(self, record: SessionRecord, keeper: tuple[str, int]) -> None:
         """Have another keep snapshots. What the earlier one may still come to keep counts until another is kept."""

@@ -17,7 +17,7 @@ import asyncio
 from worldmove.fleet.books import Books
 from worldmove.fleet.sessions import Confirmed, EarlierKeeper, SessionRecord
 from worldmove.fleet.workers import WorkerRecord
-from worldmove.worker.messages import KEPT, InTime, LetGo, Pass
+from worldmove.worker.messages import KEPT, Copy, InTime, LetGo, Pass
 
 
 class Relief:
@@ -51,10 +51,10 @@ class Relief:
         record.confirmed = again if keeping or staying else None
 
     def _retired_before(self, session: str, keeper: WorkerRecord, owner: str) -> list[WorkerRecord]:
-        """Return who holds a copy that had retired when the snapshot was taken: in an earlier epoch than that."""
-        epochs = [copy.epoch for copy in keeper.copies if (copy.session, copy.phase) == (session, KEPT)]
+        """Return who holds a copy beside the owner's that had retired, or is of a block, before the snapshot's."""
+        kept = next((copy for copy in keeper.copies if (copy.session, copy.phase) == (session, KEPT)), None)
         held = [worker for worker in self._books.workers.holding(session) if worker.name != owner]
-        return [worker for worker in held if _has_earlier(worker, session, max(epochs, default=0))]
+        return [] if kept is None else [worker for worker in held if _has_earlier(worker, kept)]
 
     def _keeper(self, record: SessionRecord) -> WorkerRecord | None:
         """Return who keeps the newest snapshot, once it has lived on after the word of it."""
@@ -86,9 +86,9 @@ class Relief:
         return worker is not None and earlier.told_at is not None and worker.beat_answered > earlier.told_at
 
 
-def _has_earlier(worker: WorkerRecord, session: str, epoch: int) -> bool:
-    copies = [copy for copy in worker.copies if copy.session == session and copy.phase != KEPT]
-    return any(copy.epoch < epoch for copy in copies)
+def _has_earlier(worker: WorkerRecord, kept: Copy) -> bool:
+    copies = [copy for copy in worker.copies if copy.session == kept.session and copy.phase != KEPT]
+    return any(copy.epoch < kept.epoch or copy.block <= kept.block for copy in copies)
 
 
 def _in_time(worker: WorkerRecord, within_s: float) -> InTime:
