@@ -59,7 +59,9 @@ class Walker:
     def step(self, session: Walk, changes: Sequence[KeyChange]) -> Block:
         for change in changes:
             session.number = change.number
-            (session.held.append if change.down else session.held.remove)(change.key)
+            # It may be released though it is not down.
+            session.held = [key for key in session.held if key != change.key]
+            session.held += [change.key] if change.down else []
         index, session.block = session.block, session.block + 1
         shown = [self._frame(session) for _ in range(self.spec.frames_per_block)]
         return Block(

@@ -1,6 +1,7 @@
 """What a follower gets beside the worlds that are played, foretold and as the turns of an engine come to be."""
 
 import asyncio
+import time
 from dataclasses import replace
 
 import pytest
@@ -167,3 +168,17 @@ def test_one_world_more_never_leaves_a_follower_more_time(phases: list[int], loa
 def test_of_a_worker_where_nobody_plays_nothing_goes_by() -> None:
     assert unused_s((), period_s=PERIOD_S, block_s=0.2, takes_s=0.22) == 0
     assert unused_s((0.1,), period_s=0.0, block_s=0.2, takes_s=0.22) == 0
+
+
+@pytest.mark.parametrize("num_worlds", [1, 16, 64])
+@pytest.mark.parametrize("period_s", [0.04, 0.48, 1000.0])
+def test_what_goes_by_is_known_at_once_however_short_blocks_are_and_however_many_worlds(
+    num_worlds: int, period_s: float
+) -> None:
+    """Whoever plans a move waits for it, and everybody whose frames go by that loop."""
+    ages = [period_s * number / num_worlds for number in range(num_worlds)]
+    for load in (0.001, 0.5, 0.97):
+        block_s = load * period_s / (num_worlds + 1)
+        begun = time.process_time()
+        assert unused_s(ages, period_s=period_s, block_s=block_s, takes_s=MARGIN * block_s) >= 0
+        assert time.process_time() - begun < 2.0

@@ -29,7 +29,11 @@ RecoveredT_co = TypeVar("RecoveredT_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyChange:
-    """One key that went down or up. ``number`` is the client's; it never decreases within a session."""
+    """One key that went down or up. ``number`` is the client's; it never decreases within a session.
+
+    It may go down though it is down, and up though it is not: a client may say so, and a server that was started again
+    releases every key, since it does not know which were down.
+    """
 
     number: int
     key: str

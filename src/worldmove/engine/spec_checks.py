@@ -1,12 +1,12 @@
 """Whether an engine's spec can be served: what nobody can send, show or reckon with is said before anything begins."""
 
-from math import isfinite
-
 from worldmove.engine.base import EngineSpec
 
 MAX_FRAMES, MAX_KEYS, MAX_SIDE_PX = 256, 255, 65_535
 """As far as a frame's header counts (docs/play-wire.md)."""
-MAX_NAME = 64
+MAX_NAME, MAX_TEXT = 64, 256
+RATES = 1e-3, 1e4
+"""Frames a second that can be played, recorded and reckoned with."""
 TEXTS = ("name", "preset", "weights_sha256", "device")
 COUNTS = {"height": MAX_SIDE_PX, "width": MAX_SIDE_PX, "frames_per_block": MAX_FRAMES, "num_threads": 4096}
 
@@ -14,15 +14,16 @@ COUNTS = {"height": MAX_SIDE_PX, "width": MAX_SIDE_PX, "frames_per_block": MAX_F
 def fault_of(spec: EngineSpec) -> str | None:
     """Say what is wrong with a spec; None where nothing is."""
     for name in TEXTS:
-        if not _is_text(getattr(spec, name)):
-            return f"its {name} is no text"
+        value = getattr(spec, name)
+        if type(value) is not str or not _is_text(value) or len(value) > MAX_TEXT:
+            return f"its {name} is no text of at most {MAX_TEXT} characters"
     for name, most in COUNTS.items():
         value = getattr(spec, name)
         if type(value) is not int or not 1 <= value <= most:
-            return f"its {name} is no whole number from 1 to {most}"
-    rate = spec.frames_per_s
-    if type(rate) not in (int, float) or not isfinite(rate) or rate <= 0 or not isfinite(spec.period_s):
-        return "its frames_per_s is no number above 0"
+            return f"its {name} is no int from 1 to {most}"
+    least, most_rate = RATES
+    if type(spec.frames_per_s) not in (int, float) or not least <= spec.frames_per_s <= most_rate:
+        return f"its frames_per_s is no int or float from {least:g} to {most_rate:,.0f}"
     return _fault_of_keys(spec.keys)
 
 
@@ -35,8 +36,8 @@ def _fault_of_keys(keys: object) -> str | None:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a str that can be sent."""
-    if type(value) is not str:
+    """Whether it is a str that can be sent; a member of an enumeration of such may be one."""
+    if not isinstance(value, str):
         return False
     try:
         value.encode()

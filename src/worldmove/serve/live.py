@@ -193,7 +193,8 @@ class Live:
     @property
     def resting_why(self) -> str | None:
         """Why nothing goes on; None while it does."""
-        return self.feed.resting_why if self.resuming is None else self.resuming.why
+        is_resuming = self.resuming is not None and self.lost_why is None
+        return self.resuming.why if self.resuming is not None and is_resuming else self.feed.resting_why
 
     def due(self, block: int) -> float | None:
         """When a block is to be here, by the loop's clock; None where it is not due, or was shown long ago."""

@@ -65,4 +65,9 @@ def _called(told: Callable[[str], WorldMoveError]) -> Iterator[None]:
 
 def _is_ours(error: BaseException) -> bool:
     """Whether it is one of ours, in words of ours. A kind that an engine derives from one is its own."""
-    return type(error) in OURS and all(type(arg) in (str, int) for arg in error.args)
+    return type(error) in OURS and all(map(_is_plain, error.args))
+
+
+def _is_plain(arg: object) -> bool:
+    """Whether it can be said: an int may have more digits than Python writes."""
+    return type(arg) is str or (type(arg) is int and abs(arg) < 1 << 64)

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 
 MARGIN = 1.1
 """How much longer than the longest of late a block may take that is to be over in time."""
+STARTS = 4
+"""Courses that are played through at most: of many worlds, each is about as any other."""
 SETTLING, PERIODS = 4, 30
 """Periods that are played through until it is looked at what goes by, and for how many."""
 
@@ -36,10 +38,10 @@ def unused_s(ages: Sequence[float], *, period_s: float, block_s: float, takes_s:
 
     ``ages``: how long ago each world's newest list came; ``takes_s``: what a block is taken to take by the rule.
     """
-    if not ages or min(period_s, block_s) <= 0:
-        return 0.0
+    if not ages or min(period_s, block_s) <= 0 or (len(ages) + 1) * takes_s <= period_s:
+        return 0.0  # all of them fit into a period, and one more
     lists = [-(age % period_s) for age in ages]
-    starts = [[(at - first) % period_s for at in lists] for first in lists]
+    starts = [[(at - first) % period_s for at in lists] for first in lists[:STARTS]]
     return max(_unused_from(upcoming, period_s, block_s, takes_s) for upcoming in starts)
 
 
