@@ -45,12 +45,14 @@ def test_a_run_has_moves_deaths_and_blocks_to_look_at() -> None:
 
 
 def test_a_run_with_decoders_has_moves_that_follow_them_and_what_is_wrong_with_that() -> None:
-    results = [simulate(Case(seed=seed, decodes=True, horizon_s=4.0)) for seed in range(30)]
-    happened = {name for result in results for name in result.counts}
-    assert {"blocks followed", "moves with what was followed committed"} <= happened
-    struck = {name.partition(":")[0] for result in results for name in result.fired}
-    assert struck >= {"hand_lost", "hand_false", "follow_lies"}
-    assert [result.broken for result in results] == [""] * len(results)
+    wanted = {"blocks followed", "moves with what was followed committed", "hand_lost", "hand_false", "follow_lies"}
+    for seed in range(200):  # which of them have what changes with everything that is decided
+        result = simulate(Case(seed=seed, decodes=True, horizon_s=4.0))
+        assert result.broken == ""
+        wanted -= {*result.counts, *(name.partition(":")[0] for name in result.fired)}
+        if not wanted:
+            break
+    assert wanted == set()
 
 
 def test_a_run_with_meddlers_has_each_of_their_acts_and_visitors_whose_sessions_are_closed() -> None:
