@@ -1,6 +1,7 @@
 """A spec that cannot be served is refused in one sentence, before anything is begun with its engine."""
 
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -25,11 +26,17 @@ class Counted(int):
     pass
 
 
+class Direction(StrEnum):
+    UP = "up"
+    DOWN = "down"
+
+
 WRONG: list[tuple[str, Any]] = [
     *((name, value) for name in TEXTS for value in (NONE, 3, b"x", "\ud800", Named("x"))),
     *((name, value) for name in COUNTS for value in (NONE, 0, -1, 2.0, True, "2", NAN, Counted(2), COUNTS[name] + 1)),
-    *(("frames_per_s", value) for value in (NONE, 0, 0.0, -1.0, NAN, INFINITE, "40", True, 1e-320)),
+    *(("frames_per_s", value) for value in (NONE, 0, 0.0, -1.0, NAN, INFINITE, "40", True, 1e-320, 1e-4, 1e5, 10**400)),
     *(("keys", value) for value in (NONE, "up", ["up"], ("up", 3), ("",), ("x" * 65,), ("\ud800",), ("up", "up"))),
+    *((name, "x" * 257) for name in TEXTS),
     ("keys", tuple(str(number) for number in range(MAX_KEYS + 1))),
 ]
 
@@ -49,6 +56,10 @@ def test_a_spec_that_cannot_be_served_is_refused_by_the_name_of_its_field(field:
 @pytest.mark.parametrize("name", [name for name in ENGINES if "matrix-game-2" not in name])  # gigabytes of weights
 def test_every_engine_of_ours_can_be_served(name: str) -> None:
     assert fault_of(ENGINES[name](1).spec) is None
+
+
+def test_keys_may_be_members_of_an_enumeration_of_names() -> None:
+    assert fault_of(replace(SPEC, keys=tuple(Direction))) is None
 
 
 def test_the_most_that_a_spec_may_have_can_be_sent() -> None:

@@ -136,6 +136,17 @@ def test_nothing_is_said_shown_or_closed_until_the_owner_has_reported() -> None:
     restarted(work)
 
 
+def test_one_that_is_lost_before_it_goes_on_waits_for_nobody_any_more() -> None:
+    async def work(restart: Restart) -> None:
+        live = restart.gateway.lives[SESSION]
+        assert live.resting_why is not None
+        restart.gateway.lost(SESSION, "a ended and no other worker holds a copy")
+        assert (live.lost_why, live.resuming is not None) == ("a ended and no other worker holds a copy", True)
+        assert "reported" not in (live.resting_why or "")
+
+    restarted(work)
+
+
 def test_nothing_is_shown_until_the_client_has_come_back() -> None:
     async def work(restart: Restart) -> None:
         restart.owner_reports(6)

@@ -70,3 +70,11 @@ def test_an_error_that_cannot_say_what_it_is_is_told_by_its_kind(
 ) -> None:
     with pytest.raises(error, match="Unsayable"), call("step"):
         raise Unsayable
+
+
+@pytest.mark.parametrize("argument", [10**5000, 1 << 64, -(1 << 64)], ids=["no words", "long", "below"])
+def test_an_error_of_ours_whose_words_are_a_number_without_end_is_told_all_the_same(argument: int) -> None:
+    """Python writes no int of so many digits."""
+    with pytest.raises(EngineFailed) as told, engine_trusted("step"):
+        raise EngineFailed(argument)
+    assert str(told.value).startswith("the engine failed to step: ")

@@ -10,7 +10,8 @@ In this order, and again until one of them has come to an end, or a suspected ow
 3. Where there is neither, nor a retired one that can ever take over (5), the newest snapshot that is kept by a worker
    that answers is installed as a retired copy.
 4. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first. A shadow
-   whose attempt was closed is not waited for, unless the owner is dead: else nobody grants it the session.
+   whose attempt was closed is not waited for, unless the owner is dead: else nobody grants it the session. Nor is any
+   copy that asks by itself once it has had a shadow's lease for that, nor one whose engine is stuck, where another can.
 5. The owner is dead, and a numbered poll finds no copy that can go on: lost. No silence and no time-out says so. A
    retired copy cannot where the lists up to the next block are with nobody: a server and an owner died with them. A
    snapshot that is on its way is waited for, and one that comes later is kept no more: so no copy is left by then.

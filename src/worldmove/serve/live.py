@@ -193,8 +193,9 @@ class Live:
     @property
     def resting_why(self) -> str | None:
         """Why nothing goes on; None while it does."""
-        is_resuming = self.resuming is not None and self.lost_why is None
-        return self.resuming.why if self.resuming is not None and is_resuming else self.feed.resting_why
+        if self.resuming is not None and self.lost_why is None:
+            return self.resuming.why
+        return self.feed.resting_why
 
     def due(self, block: int) -> float | None:
         """When a block is to be here, by the loop's clock; None where it is not due, or was shown long ago."""
