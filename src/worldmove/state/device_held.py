@@ -17,7 +17,7 @@ from worldmove.state.rows import Numbers, Rows
 from worldmove.state.runs import Runs
 
 _Open = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-"""Digests, offsets and lengths of rows that are not where they are wanted."""
+"""Offsets and lengths of rows, and which of them are not where they are wanted."""
 
 
 class DeviceHeld:
@@ -27,6 +27,7 @@ class DeviceHeld:
         self._kit = arena.kit
         self._arena = arena
         self._rows = rows
+        self._num_bytes = rows.num_bytes
         self._digests: Digests | None = None
         with self._kit.apart() as device:
             self._there = self._now()
@@ -72,28 +73,29 @@ class DeviceHeld:
             found = self.look_for(wanted, digests) if len(which) else everything_in_place(wanted)
             return replace(found, in_place_bytes=found.in_place_bytes + all_of_them.num_bytes - wanted.num_bytes)
         with self._kit.apart() as device:
-            asked, offsets, lengths = self._not_in_place(wanted, _asked(digests, device), device)
-            if not len(asked):
+            asked = _asked(digests, device)
+            offsets, lengths, is_open = self._wanted(wanted, asked, device)
+            source = self._find(asked, is_open)
+            from_ = offsets
+            if len(self._rows):
+                is_elsewhere = self._is(source, asked, lengths)
+                from_ = torch.where(is_elsewhere, self._offsets[source.clamp(min=0)], offsets)
+            runs = _joined(from_, offsets, lengths, is_open)
+            if not runs.shape[1]:
                 return everything_in_place(wanted)
-            source = self._find(asked)
-            is_elsewhere = self._is(source, asked, lengths)
-            from_ = (
-                torch.where(is_elsewhere, self._offsets[source.clamp(min=0)], offsets) if len(self._rows) else offsets
-            )
-            elsewhere, nowhere, are_apart = _parted(_joined(from_, offsets, lengths))
+            elsewhere, nowhere, are_apart = _parted(runs)
         left = int(elsewhere.lengths.sum()) + nowhere.num_bytes
-        return Found(in_place_bytes=wanted.num_bytes - left, elsewhere=elsewhere, nowhere=nowhere, are_apart=are_apart)
+        num_bytes = self._num_bytes if wanted is self._rows else wanted.num_bytes
+        return Found(in_place_bytes=num_bytes - left, elsewhere=elsewhere, nowhere=nowhere, are_apart=are_apart)
 
     def _now(self) -> torch.Tensor:
         return self._kit.row_digests(self._arena.address, self._rows.offsets, self._rows.lengths)
 
-    def _not_in_place(self, wanted: Rows, asked: torch.Tensor, device: torch.device) -> _Open:
+    def _wanted(self, wanted: Rows, asked: torch.Tensor, device: torch.device) -> _Open:
         if wanted is self._rows:
-            which = torch.nonzero(self._there != asked).flatten()
-            return asked[which], self._offsets[which], self._lengths[which]
+            return self._offsets, self._lengths, self._there != asked
         offsets, lengths, there = self._laid(wanted, device)
-        which = torch.nonzero(~self._is(there, asked, lengths)).flatten()
-        return asked[which], offsets[which], lengths[which]
+        return offsets, lengths, ~self._is(there, asked, lengths)
 
     def _laid(self, wanted: Rows, device: torch.device) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return offsets and lengths of some rows, and of each the held row that begins there, or -1."""
@@ -110,15 +112,19 @@ class DeviceHeld:
         some = which.clamp(min=0)
         return (which >= 0) & (self._there[some] == asked) & (self._lengths[some] == lengths)
 
-    def _find(self, asked: torch.Tensor) -> torch.Tensor:
-        """Return for each digest a row that had it, or -1; equal ones take those that had it in turn."""
+    def _find(self, asked: torch.Tensor, is_open: torch.Tensor | None = None) -> torch.Tensor:
+        """Return for each digest a row that had it, or -1; equal ones take those that had it in turn.
+
+        ``is_open``: whose answer counts. None: everybody's.
+        """
         if not len(self._order):
             return torch.full_like(asked, -1)
         place = torch.searchsorted(self._distinct, asked).clamp_(max=len(self._distinct) - 1)
         is_there = self._distinct[place] == asked
         turn = self._first[place]
         if len(self._distinct) < len(self._order):
-            often = torch.nonzero(is_there & (self._counts[place] > 1)).flatten()
+            is_often = is_there & (self._counts[place] > 1)
+            often = torch.nonzero(is_often if is_open is None else is_often & is_open).flatten()
             if len(often):
                 turn[often] += _ranks(asked[often]) % self._counts[place[often]]
         return torch.where(is_there, self._order[turn], -1)
@@ -139,15 +145,19 @@ def _ranks(values: torch.Tensor) -> torch.Tensor:
     return ranks
 
 
-def _joined(sources: torch.Tensor, destinations: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Join rows that lie side by side at both ends; return the runs' sources, destinations and lengths."""
-    begins = torch.ones_like(lengths, dtype=torch.bool)
-    begins[1:] = (sources[1:] != sources[:-1] + lengths[:-1]) | (destinations[1:] != destinations[:-1] + lengths[:-1])
-    first = torch.nonzero(begins).flatten()
-    ends = torch.cumsum(lengths, 0)
-    last = torch.cat((first[1:], torch.full_like(first[:1], len(lengths)))) - 1
-    lengths = ends[last] - ends[first] + lengths[first]
-    return torch.stack((sources[first], destinations[first], lengths))
+def _joined(
+    sources: torch.Tensor, destinations: torch.Tensor, lengths: torch.Tensor, is_open: torch.Tensor
+) -> torch.Tensor:
+    """Join open rows that lie side by side at both ends; return the runs' sources, destinations and lengths.
+
+    The host waits once, for how many there are.
+    """
+    follows = (sources[1:] == sources[:-1] + lengths[:-1]) & (destinations[1:] == destinations[:-1] + lengths[:-1])
+    edges = is_open.repeat(2, 1)  # where a run begins, and where one ends
+    edges[0, 1:] &= ~(follows & is_open[:-1])
+    edges[1, :-1] &= ~(follows & is_open[1:])
+    first, last = torch.nonzero(edges)[:, 1].view(2, -1)
+    return torch.stack((sources[first], destinations[first], destinations[last] + lengths[last] - destinations[first]))
 
 
 def _parted(runs: torch.Tensor) -> tuple[Moved, Runs, bool]:
@@ -156,13 +166,11 @@ def _parted(runs: torch.Tensor) -> tuple[Moved, Runs, bool]:
 
     They are never joined: a row that is where it is wanted is none of either.
     """
-    moves = runs[0] != runs[1]
-    moved, rest = runs[:, moves], runs[:, ~moves]
-    are_apart = _are_apart(*moved)
-    found = to_host(torch.cat((moved, rest), dim=1))
-    num_moved = moved.shape[1]
-    nowhere = found[1:, num_moved:]
-    return Moved(*found[:, :num_moved]), Runs(*nowhere), bool(are_apart)
+    moved = runs[:, torch.nonzero(runs[0] != runs[1]).flatten()]
+    found = to_host(torch.cat((runs, _are_apart(*moved).long().expand(3, 1)), dim=1))
+    here, are_apart = found[:, :-1], bool(found[0, -1])
+    is_moved = here[0] != here[1]
+    return Moved(*here[:, is_moved]), Runs(*here[1:, ~is_moved]), are_apart
 
 
 def _are_apart(sources: torch.Tensor, destinations: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
