@@ -37,3 +37,27 @@ def test_who_asks_for_no_session_and_is_gone_before_the_answer_is_no_failure_of_
     socket: Any = GoneSocket(error)
     desk: Any = EmptyDesk()
     virtual.run(play(socket, desk, "s-9", controls=True, on_closed=lambda code: None))
+
+
+class HearingSocket(GoneSocket):
+    """A framework's, that keeps the reason with which it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__(OSError("nobody asks"))
+        self.reason = ""
+
+    async def close(self, code: int, reason: str) -> None:
+        self.reason = reason
+
+
+@pytest.mark.parametrize("name", ["s-9", "x" * 400, "€" * 40, "\N{VIDEO GAME}" * 120, "\ud800" * 50, "ab€" * 40])
+def test_why_a_connection_is_closed_fits_a_closes_frame_whatever_it_names(name: str) -> None:
+    socket: Any = HearingSocket()
+    desk: Any = EmptyDesk()
+    virtual.run(play(socket, desk, name, controls=True, on_closed=lambda code: None))
+    reason = socket.reason.encode()
+    assert len(reason) <= 125 - 2
+    assert socket.reason.startswith("There is no session ")
+    whole = f"There is no session {name}.".encode("utf-8", "backslashreplace")
+    assert whole.startswith(reason)
+    assert reason == whole or len(reason) >= 125 - 2 - 3  # a character has four bytes at most

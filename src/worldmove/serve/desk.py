@@ -175,10 +175,10 @@ class Desk:
         for message in live.screen.missed(received):
             player.put(message)
         if live.failed_why is not None:
-            player.finish(CloseCode.SESSION_ENDED, live.failed_why[:120])
+            player.finish(CloseCode.SESSION_ENDED, live.failed_why)
         if live.lost_why is not None:
             player.say(Lost(sentence=live.lost_why))
-            player.finish(CloseCode.SESSION_ENDED, live.lost_why[:120])
+            player.finish(CloseCode.SESSION_ENDED, live.lost_why)
 
     def leave(self, session: str, player: Player) -> None:
         """A player's connection has ended."""

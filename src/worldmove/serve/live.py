@@ -172,7 +172,7 @@ class Live:
         self.journal.end(why)
         if self.lost_why is not None:
             self.audience.say(Lost(sentence=why))
-        self.dismiss(CloseCode.SESSION_ENDED, why[:120])
+        self.dismiss(CloseCode.SESSION_ENDED, why)
 
     def dismiss(self, code: CloseCode, reason: str) -> None:
         """Close every connection, also of those who wait to be let in."""

@@ -10,6 +10,9 @@ from worldmove.errors import UserError
 from worldmove.serve.desk import Desk
 from worldmove.serve.player import GONE, CloseCode, Player
 
+MAX_REASON_BYTES = 123
+"""A close's control frame carries 125 bytes at most, two of them its code (RFC 6455, 5.5)."""
+
 
 class FrameworkSocket:
     """A ``player.Socket`` over Starlette's. A connection that is gone raises ConnectionError."""
@@ -28,9 +31,14 @@ class FrameworkSocket:
 
     async def close(self, code: int, reason: str) -> None:
         try:
-            await self._websocket.close(code, reason)
+            await self._websocket.close(code, close_reason(reason))
         except (WebSocketDisconnect, RuntimeError, OSError) as error:
             raise ConnectionError("the connection is gone") from error
+
+
+def close_reason(reason: str) -> str:
+    """Return as much of a reason as a close can carry, in whole characters."""
+    return reason.encode("utf-8", "backslashreplace")[:MAX_REASON_BYTES].decode("utf-8", "ignore")
 
 
 async def play(
@@ -50,7 +58,7 @@ async def play(
         desk.join(session, player, controls=controls, received=received)
     except UserError as error:
         with suppress(ConnectionError):  # who has gone already is told nothing
-            await socket.close(CloseCode.NO_SESSION, str(error)[:120])
+            await socket.close(CloseCode.NO_SESSION, str(error))
         return
     reading = asyncio.create_task(_read(websocket, desk, session, player))
     try:
@@ -78,5 +86,5 @@ async def _read(websocket: WebSocket, desk: Desk, session: str, player: Player) 
             # What has come already is there at once: others have their turn between two messages of a flood.
             await asyncio.sleep(0)
     except UserError as error:
-        player.drop(CloseCode.SESSION_ENDED, str(error)[:120])
+        player.drop(CloseCode.SESSION_ENDED, str(error))
     player.drop(CloseCode.SERVER_ENDS, GONE)
