@@ -10,7 +10,8 @@ is known. The first needs nobody else on the device; half of its moves fit into 
     play       moves over 100, 25, 10 and 1 Gb/s as admission chooses, others between them, and the edges of admission
     verify     the record of it, computed anew on an engine that never moved
     resident   moves by replay to a worker that plays another world; without decoders, since three complete worlds
-               on one GPU leave no time to catch up
+               on one GPU leave no time to catch up, and apart, since blocks that always lie beside others' are taken
+               to be as long wherever they lie
     failover   kill -9 of a protected world's worker, again and again
     island     asked for by --only: 510 moves in a row of the CPU's engine, which leaves the device alone
 """
@@ -115,7 +116,7 @@ def steps(options: argparse.Namespace, folder: Path) -> list[Step]:
             name="resident",
             command=(
                 *(sys.executable, "-m", "bench.under_play", "--engine", f"{engine}-latents", "--ways", RESIDENT),
-                *("--residents", "1", "--control-blocks", "16", "--within-s", "60"),
+                *("--residents", "1", "--apart", "--control-blocks", "16", "--within-s", "60"),
                 *("--out", f"{folder}/resident-{options.label}.json"),
             ),
             limit_s=150,

@@ -152,6 +152,7 @@ def test_the_steps_of_one_gpu_command_leave_room_in_their_limits(tmp_path: Any) 
     assert made["play"].limit_s + made["verify"].limit_s < 600
     assert all(step.limit_s < 600 for name, step in made.items() if name != "island")
     assert str(record_of(options, tmp_path)) in made["verify"].command
+    assert "--apart" in made["resident"].command  # blocks that always lie beside others' are reckoned as long anywhere
 
 
 def result_of(found: Course) -> dict[str, Any]:
