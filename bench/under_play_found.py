@@ -79,7 +79,7 @@ def residents_of(found: Course) -> dict[str, Any]:
     there = [made.span for made in found.made if made.report["to"] == _home(found)]
     told = parted(found.arrivals[1:], found.segments, there)
     kinds = {"during_a_move_to_it": told.during, "beside_moves": told.between, "control": told.control}
-    return {"n": len(found.arrivals) - 1, **{name: _blocks(blocks) for name, blocks in kinds.items()}}
+    return {"n": len(found.arrivals) - 1, **{name: blocks_of(blocks) for name, blocks in kinds.items()}}
 
 
 def _home(found: Course) -> str | None:
@@ -87,10 +87,11 @@ def _home(found: Course) -> str | None:
 
 
 def _late(found: Course, *, with_moves: bool) -> dict[str, Any]:
-    return _blocks(of_segments(found.arrivals[0], found.segments, with_moves=with_moves))
+    return blocks_of(of_segments(found.arrivals[0], found.segments, with_moves=with_moves))
 
 
-def _blocks(blocks: Sequence[Arrival]) -> dict[str, Any]:
+def blocks_of(blocks: Sequence[Arrival]) -> dict[str, Any]:
+    """Return what blocks took, and how far from late they were."""
     margins = [1000 * arrival.margin_s for arrival in blocks if arrival.margin_s is not None]
     compute = spread([1000 * arrival.compute_s for arrival in blocks])
     return {"n": len(blocks), "late": len(late(blocks)), "margin_ms": spread(margins), "compute_ms": compute}
