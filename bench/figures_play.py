@@ -92,12 +92,15 @@ def _said(found: Result) -> Iterator[str]:
 
 
 def edges(result: Result) -> str:
-    """Return the table of real moves beside the least bandwidth at which each strategy was admitted."""
-    rows: dict[str, dict[str, Result]] = {}
+    """Return the table of real moves beside the least bandwidth at which each strategy was admitted: a row a try."""
+    rows: list[tuple[str, dict[str, Result]]] = []
     for edge in result["summary"]["edges"]:
-        rows.setdefault(edge["strategy"], {})[edge["side"]] = edge
+        strategy, side = edge["strategy"], edge["side"]
+        if not rows or rows[-1][0] != strategy or side in rows[-1][1]:
+            rows.append((strategy, {}))
+        rows[-1][1][side] = edge
     moves = result["samples"]["moves"]
-    return table(EDGES, [_edge(strategy, sides, moves) for strategy, sides in rows.items()])
+    return table(EDGES, [_edge(strategy, sides, moves) for strategy, sides in rows])
 
 
 def _edge(strategy: str, sides: Mapping[str, Result], moves: Sequence[Result]) -> tuple[str, ...]:

@@ -191,6 +191,18 @@ def test_the_edge_of_admission_is_told_with_what_would_have_helped() -> None:
     assert rows[1] == "| replay | - | not tried | - |"
 
 
+def test_each_try_at_an_edge_has_a_row_of_its_own() -> None:
+    refused = one(outcome="refused", reason="too_slow", detail="Not moved.", pause_ms=None, gap_ms=None)
+    found = a_course(one(), refused, one(pause_ms=9.5))
+    below, above = ({"strategy": "streaming", "side": side, "least_mbit": 9_000.0} for side in ("below", "above"))
+    other = {"strategy": "pre-copy", "side": "below", "least_mbit": None}
+    found.edges = [below | {"move": 1}, above | {"move": 0}, below | {"move": 1}, above | {"move": 2}, other]
+    found.edges += [below | {"move": 1}]
+    rows = edges(result_of(found)).splitlines()[2:]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == ["streaming"] * 2 + ["pre copy", "streaming"]
+    assert ["8.0 ms" in rows[0], "9.5 ms" in rows[1], rows[3].endswith("| - |")] == [True] * 3
+
+
 def test_what_the_record_came_to_is_put_into_the_result(tmp_path: Path) -> None:
     path = tmp_path / "under_play-here.json"
     path.write_text(dumped({"summary": {"replay": None, "moves": 3}, "samples": {"moves": []}}), encoding="utf-8")
