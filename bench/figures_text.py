@@ -9,6 +9,7 @@ from bench.figures_move import move
 from bench.figures_pair import pair
 from bench.figures_pause import pause
 from bench.figures_play import failover, resident, under_play
+from bench.figures_renewal import renewal
 from bench.figures_soak import soak
 from bench.figures_staged import staged
 from bench.figures_wmf1 import wmf1
@@ -17,7 +18,7 @@ from bench.markdown import paragraph, table
 Result = Mapping[str, Any]
 
 HEAD = "# Figures\n"
-PLAY = {"under_play": under_play, "resident": resident, "failover": failover}
+PLAY = {"under_play": under_play, "resident": resident, "failover": failover, "renewal": renewal}
 COLUMNS = ("measurement", "day", "commit", "engine", "Python, torch", "others meanwhile")
 ABOUT = (
     "Written by `python -m bench.figures` from the files under `bench/results/`: no number here is written by hand.",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bench.figures_renewal import renewal
 from bench.renewal import options_of, server_of
 from bench.renewal_found import Found, renewals_of, samples_of, summary_of
 from worldmove.cli.benches.live_blocks import Segment
@@ -80,3 +81,33 @@ def test_every_block_is_in_the_samples_and_the_keeper_has_room_for_two_snapshots
     kept = samples_of(found(0.0))
     assert (len(kept["owner"]), len(kept["resident"]), len(kept["renewals_s"])) == (12, 12, 1)
     assert server_of(options_of([])).worker.num_slots >= 3
+
+
+def told(it: Found) -> str:
+    """Its section of the page of figures."""
+    result = {
+        "begun_at": "2026-01-02T03:04:05",
+        "commit": {"sha": "c" * 40},
+        "options": {"engine": "reference:x", "protect": 8},
+        "summary": summary_of(it),
+    }
+    return " ".join("\n".join(renewal(result)).split())
+
+
+def test_the_page_says_what_was_measured_and_whether_it_is_good() -> None:
+    text = told(found(0.002))
+    assert "every 8 blocks, 1 in all" in text
+    assert "goes 300 ms (median)" in text
+    assert "| the resident | beside a renewal | 1 | 0 | 102.0 | 102.0 |" in text
+    assert "a block of the resident takes +2.0%" in text
+    assert text.endswith("and none late: met.")
+    assert told(found(0.0, late=10)).endswith("and none late: **not met**.")
+
+
+def test_the_page_makes_no_number_of_what_was_not_measured() -> None:
+    it = found(0.0)
+    it.kept.clear()
+    text = told(it)
+    assert "goes an unknown time" in text
+    assert "| the owner | beside a renewal | 0 | 0 | - | - |" in text
+    assert "a block of the resident takes an unknown time more" in text
