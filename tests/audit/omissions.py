@@ -18,6 +18,7 @@ import torch
 
 from tests.audit import counter_module
 from worldmove.engine.base import Block, KeyChange, Tree
+from worldmove.engine.limits import MAX_LIST
 from worldmove.engine.reference.engine import ReferenceEngine
 from worldmove.engine.reference.presets import tiny
 from worldmove.engine.reference.session import Session
@@ -37,6 +38,7 @@ class Larger:
     late: list[KeyChange] = field(default_factory=list)
     salt: int = 0
     heard: int = 0
+    down: list[str] = field(default_factory=list)
 
 
 class Engine:
@@ -341,6 +343,91 @@ class HangsRestored(Engine):
     def install(self, state: Tree, into: Larger | None = None) -> Larger:
         while True:
             time.sleep(1)
+
+
+class Careful(Engine):
+    """A correct engine of many keys, with those that are down in its state. It takes every list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spec = replace(self.spec, keys=(*self.spec.keys, *(f"extra {n}" for n in range(70))))
+
+    def heard(self, session: Larger, changes: Sequence[KeyChange]) -> Sequence[KeyChange]:
+        for change in changes:
+            self.hear(session, change)
+            session.down = [key for key in session.down if key != change.key] + [change.key] * change.down
+            session.heard = change.number
+        return [change for change in changes if change.key in self._tiny.spec.keys]
+
+    def hear(self, session: Larger, change: KeyChange) -> None:
+        """Look at a change before it is taken."""
+
+    def state(self, session: Larger) -> Tree:
+        return {"world": self._tiny.state(session.world), "down": list(session.down), "heard": session.heard}
+
+    def install(self, state: Tree, into: Larger | None = None) -> Larger:
+        return Larger(world=self._tiny.install(state["world"]), down=state["down"], heard=state["heard"])
+
+
+class NoStrayRelease(Careful):
+    def hear(self, session: Larger, change: KeyChange) -> None:
+        if not change.down:
+            session.down.remove(change.key)
+
+
+class NoSecondPress(Careful):
+    def hear(self, session: Larger, change: KeyChange) -> None:
+        if change.down and change.key in session.down:
+            raise KeyError(change.key)
+
+
+class NoEmptyBeginning(Careful):
+    def heard(self, session: Larger, changes: Sequence[KeyChange]) -> Sequence[KeyChange]:
+        if not session.heard:
+            min(change.number for change in changes)
+        return super().heard(session, changes)
+
+
+class FewFingers(Careful):
+    def hear(self, session: Larger, change: KeyChange) -> None:
+        if len(session.down) == len(self.spec.keys) - 1 and change.down:
+            raise IndexError(change.key)
+
+
+class NoTap(Careful):
+    def heard(self, session: Larger, changes: Sequence[KeyChange]) -> Sequence[KeyChange]:
+        pressed = []
+        for change in changes:
+            if not change.down and change.key in pressed:
+                raise NotImplementedError(change.key)
+            pressed += [change.key] if change.down else []
+        return super().heard(session, changes)
+
+
+class ShortLists(Careful):
+    def heard(self, session: Larger, changes: Sequence[KeyChange]) -> Sequence[KeyChange]:
+        if len(changes) == MAX_LIST:
+            os._exit(3)
+        return super().heard(session, changes)
+
+
+class RisingNumbers(Careful):
+    def hear(self, session: Larger, change: KeyChange) -> None:
+        if change.number <= session.heard:
+            raise IndexError(change.number)
+
+
+class SmallNumbers(Careful):
+    def hear(self, session: Larger, change: KeyChange) -> None:
+        torch.tensor([change.number], dtype=torch.int32)
+
+
+class UncarriedWhenFull(Careful):
+    """It takes every list, and its state cannot be carried while all keys are down."""
+
+    def state(self, session: Larger) -> Tree:
+        is_full = len(session.down) == len(self.spec.keys)
+        return {**super().state(session), "down": {*session.down} if is_full else list(session.down)}
 
 
 class EveryOmission(

@@ -127,6 +127,40 @@ def test_whatever_is_wrong_with_an_engine_is_one_sentence(
     assert "\n" not in str(raised.value)
 
 
+STRAY, SECOND = "release of a key that is not down", "press of a key that is down"
+LIFE = "release of every key under one number, as a restarted server says it"
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "why"),
+    [
+        ("NoStrayRelease", STRAY, "could not step block 0: ValueError"),
+        ("NoStrayRelease", LIFE, "ValueError"),
+        ("NoSecondPress", SECOND, "KeyError"),
+        ("NoEmptyBeginning", "empty list", "could not step block 0: ValueError"),
+        ("FewFingers", "list with every key at once", "IndexError"),
+        ("NoTap", "press and release of a key in one list", "NotImplementedError"),
+        ("ShortLists", "list of 64 changes", "ended with status 3"),
+        ("RisingNumbers", LIFE, "IndexError"),
+        ("SmallNumbers", LIFE, "could not step block"),
+        ("UncarriedWhenFull", "list with every key at once", "set is not a kind of leaf"),
+    ],
+)
+def test_what_an_engine_does_not_take_is_tried_and_said(workplace: Workplace, engine: str, name: str, why: str) -> None:
+    report = audit(f"tests.audit.omissions:{engine}", workplace, before=1, blocks=1, drops_leaves=False)
+    refused = {row.path: row.why for row in report.refused}
+    assert why in refused[name]
+    assert report.is_exact
+    assert not report.missing
+    assert not report.is_clean
+    assert f"; it takes no {name}" in report.sentence()
+
+
+def test_an_engine_that_takes_every_list_is_refused_nothing(workplace: Workplace) -> None:
+    report = audit("tests.audit.omissions:Careful", workplace, before=1, blocks=1, drops_leaves=False)
+    assert report.is_clean, report.sentence()
+
+
 def overdue(workplace: Workplace, engine: str, limit_s: int) -> str:
     """Audit an engine that hangs, and return what is said of it."""
     name = f"tests.audit.omissions:{engine}"

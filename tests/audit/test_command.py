@@ -36,6 +36,17 @@ def test_what_is_missing_comes_first_and_ends_with_3() -> None:
     assert "not in its state: session.next" in ran.err
 
 
+def test_what_is_not_taken_comes_first_is_a_verdict_and_ends_with_3() -> None:
+    asked = ("audit", "tests.audit.omissions:NoStrayRelease", "--before", "1", "--blocks", "1", "--no-leaves")
+    ran = worldmove(*asked)
+    assert ran.status == ExitCode.REFUSED
+    assert ran.out.splitlines()[1].startswith("refused  release of a key that is not down ")
+    assert "; it takes no release of a key that is not down; " in ran.err
+    found = worldmove(*asked, "--json").document
+    assert (found["clean"], found["exact"], found["places"]) == (False, True, [])
+    assert "release of a key that is not down" in [row["input"] for row in found["refused"]]
+
+
 def test_a_name_that_names_no_engine_ends_with_2() -> None:
     ran = worldmove("audit", "island")
     assert ran.status == ExitCode.USAGE

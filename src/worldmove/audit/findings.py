@@ -93,9 +93,17 @@ class Drop(msgspec.Struct, frozen=True, kw_only=True):
         return self.difference is not None or self.itself or self.fault is not None
 
 
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a trial: the engine took what it was given, or there is a fault."""
+
+    name: str
+    fault: str | None = None
+
+
 class RestoredFindings(msgspec.Struct, frozen=True, kw_only=True):
     """Of the fresh process."""
 
+    tried: list[Tried]
     continuations: dict[str, Continuation]
     units: dict[str, list[Unit]]
     drops: list[Drop]

@@ -1,5 +1,6 @@
 """What an audit says: a verdict for each part of the state and for each place that is not in it."""
 
+from collections.abc import Iterator
 from enum import Enum
 
 import msgspec
@@ -18,17 +19,19 @@ class Verdict(Enum):
     """It never changes, and a new session has the same."""
     MISSING = "missing"
     """It is not in the state, and a restored session has something else there."""
+    REFUSED = "refused"
+    """Key changes that a server may send, and the engine does not take."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One part of the state, or one place that is not in it."""
+    """One part of the state, one place that is not in it, or key changes that are not taken."""
 
     path: str
     verdict: Verdict
     kind: str
     num_bytes: int
     leaves: tuple[tuple[str, str, int], ...]
-    """The leaves that it stands for, each with kind and bytes; none for a place that is no part of the state."""
+    """The leaves that it stands for, each with kind and bytes; none for what is no part of the state."""
     why: str
 
 
@@ -44,6 +47,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The state's parts in the order of the walk."""
     places: tuple[Row, ...]
     """What is not in the state and was different after the restoring."""
+    refused: tuple[Row, ...]
+    """What the engine was tried with and does not take."""
     walked: int
     """Objects that were looked at."""
     complete: bool
@@ -61,14 +66,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_clean(self) -> bool:
-        """Exact, nothing missing, and everything was looked at."""
-        return self.is_exact and not self.missing and self.complete
+        """Exact, nothing missing, nothing refused, and everything was looked at."""
+        return self.is_exact and not self.missing and not self.refused and self.complete
 
     def sentence(self) -> str:
         """Return the conclusion."""
         if self.is_clean:
             return f"{self.engine} went on exactly, {self._lengths()}; nothing is missing."
-        return f"{self.engine} {self._course()}; {self._lack()}."
+        return f"{self.engine} {'; '.join([self._course(), *self._lack(), *self._refusals()])}."
 
     def _course(self) -> str:
         found = next((d for d in self.differences.values() if d is not None), None)
@@ -77,13 +82,17 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     def _lengths(self) -> str:
         return " and ".join(f"{end - start} blocks from a {name} boundary" for name, (start, end) in self.spans.items())
 
-    def _lack(self) -> str:
+    def _lack(self) -> Iterator[str]:
         if not self.complete:
-            return "not everything that it reaches could be looked at"
-        if self.repeats is False:
-            return "nor does it do the same twice from the very beginning, so it is not deterministic"
-        if not self.missing:
-            return "what makes the difference was not found"
-        named = ", ".join(row.path for row in self.missing[:5])
-        more = f" and {len(self.missing) - 5} more" if len(self.missing) > 5 else ""
-        return f"not in its state: {named}{more}"
+            yield "not everything that it reaches could be looked at"
+        elif self.repeats is False:
+            yield "nor does it do the same twice from the very beginning, so it is not deterministic"
+        elif self.missing:
+            named = ", ".join(row.path for row in self.missing[:5])
+            more = f" and {len(self.missing) - 5} more" if len(self.missing) > 5 else ""
+            yield f"not in its state: {named}{more}"
+        elif not self.is_exact:
+            yield "what makes the difference was not found"
+
+    def _refusals(self) -> Iterator[str]:
+        yield from (f"it takes no {row.path}" for row in self.refused)

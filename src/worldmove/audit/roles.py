@@ -19,6 +19,7 @@ from worldmove.audit.findings import (
     Order,
     RestoredFindings,
     SourceFindings,
+    Tried,
     Unit,
 )
 from worldmove.audit.forks import in_forks, left_s
@@ -26,8 +27,9 @@ from worldmove.audit.graph import Graph
 from worldmove.audit.moments import leaf_digests, leaf_facts
 from worldmove.audit.names import split
 from worldmove.audit.parcel import Parcel, units, without
-from worldmove.audit.play import Player, Script, installed, opened, ready, script_for, state_of
+from worldmove.audit.play import Player, Script, installed, opened, ready, script_for, state_of, stepped
 from worldmove.audit.trail import Moment, compare, part_of
+from worldmove.audit.trials import Trial, trials
 from worldmove.audit.walk import reachable
 from worldmove.engine.base import Engine
 from worldmove.errors import UserError
@@ -73,10 +75,12 @@ def play_from_the_boundaries(order: Order, before: list[str]) -> RestoredFinding
     engine = ready(order.engine)
     script = script_for(engine, before=order.before, blocks=order.blocks)
     fresh = Fresh(engine=engine, script=script, order=order, before=before)
+    tried = fresh.tried(trials(engine.spec.keys))
     began = time.monotonic()
     continuations = fresh.at_both(fresh.go_on, Continuation)
     if not order.drops_leaves:
-        return RestoredFindings(continuations=continuations, units={name: [] for name in BOUNDARIES}, drops=[])
+        units: dict[str, list[Unit]] = {name: [] for name in BOUNDARIES}
+        return RestoredFindings(tried=tried, continuations=continuations, units=units, drops=[])
     limit_s = min(left_s(), 30 + PATIENCE * (time.monotonic() - began))
     known = fresh.at_both(fresh.units, list[Unit])
     drops: list[Drop] = []
@@ -85,7 +89,7 @@ def play_from_the_boundaries(order: Order, before: list[str]) -> RestoredFinding
         jobs = [partial(fresh.drop, name, path, continuations[name].moments) for path in paths]
         found = in_forks(jobs, Drop, at_once=order.at_once, limit_s=limit_s)
         drops += [_dropped(name, path, result) for path, result in zip(paths, found, strict=True)]
-    return RestoredFindings(continuations=continuations, units=known, drops=drops)
+    return RestoredFindings(tried=tried, continuations=continuations, units=known, drops=drops)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,23 @@ class Fresh:
         jobs = [partial(job, name) for name in BOUNDARIES]
         found = in_forks(jobs, kind, at_once=self.order.at_once, limit_s=left_s() + AFTER_S)
         return {name: _whole(result) for name, result in zip(BOUNDARIES, found, strict=True)}
+
+    def tried(self, given: Sequence[Trial]) -> list[Tried]:
+        """Give each trial's lists to a new world, in forks; what the engine does not take is a finding."""
+        jobs = [partial(self.take, trial) for trial in given]
+        found = in_forks(jobs, Tried, at_once=self.order.at_once, limit_s=left_s() + AFTER_S)
+        return [
+            Tried(name=trial.name, fault=result.message) if isinstance(result, Fault) else result
+            for trial, result in zip(given, found, strict=True)
+        ]
+
+    def take(self, trial: Trial) -> Tried:
+        """Step a new world by these lists, and look at its state after each. Raises UserError, StateRefused."""
+        session = opened(self.engine)
+        for number, changes in enumerate(trial.lists):
+            stepped(self.engine, session, changes, number)
+            state_of(self.engine, session)
+        return Tried(name=trial.name)
 
     def go_on(self, name: str) -> Continuation:
         """Restore a whole session and play on."""

@@ -10,6 +10,7 @@ Rules of this file:
    right by itself (a buffer that each block fills anew), or if it is a cache of functools, which says of itself that
    it only remembers; *static* if it never changes in play (a time of start).
 3. The process's own generators count only where they were drawn from: they are seeded anew in every process.
+4. What an engine was tried with is *refused* if it raised, or died, or its state could not be carried then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ def judge(
         differences=differences,
         rows=tuple(_leaf_rows(source, restored)),
         places=tuple(places),
+        refused=tuple(_refused(restored)),
         walked=max(len(graph.nodes) for graph in source.starts.values()),
         complete=all(graph.complete for graph in (*source.starts.values(), *source.ends.values())),
     )
@@ -151,6 +153,12 @@ def _place_verdict(place: Place, has_changed: bool, is_still: bool, is_exact: bo
     if has_changed:
         return Verdict.MISSING, "changes in play, and never came right"
     return Verdict.STATIC, "never changes in play, and was not missed"
+
+
+def _refused(restored: RestoredFindings) -> Iterator[Row]:
+    for tried in restored.tried:
+        if tried.fault is not None:
+            yield Row(path=tried.name, verdict=Verdict.REFUSED, kind="input", num_bytes=0, leaves=(), why=tried.fault)
 
 
 def _is_allowed(path: str, allowed: Sequence[str]) -> bool:

@@ -13,7 +13,11 @@ from worldmove.cli.exits import ExitCode, epilog
 from worldmove.cli.options import Json
 
 HELP = epilog(
-    ExitCode.DONE, ExitCode.FAILED, ExitCode.USAGE, ExitCode.REFUSED, refused="something is missing, or differs"
+    ExitCode.DONE,
+    ExitCode.FAILED,
+    ExitCode.USAGE,
+    ExitCode.REFUSED,
+    refused="something is missing, differs, or is not taken",
 )
 HEADER = ("VERDICT", "PATH", "KIND", "SIZE(bytes)", "WHY")
 
@@ -67,7 +71,7 @@ def audit_engine(
             stage=output.note,
         )
     output.document("audit", fields_of(report))
-    rows = [cells_of(row) for row in (*report.missing, *report.rows, *_others(report))]
+    rows = [cells_of(row) for row in (*report.refused, *report.missing, *report.rows, *_others(report))]
     output.table(HEADER, rows, nothing="Nothing was found outside the state.")
     output.note(report.sentence())
     return ExitCode.DONE if report.is_clean else ExitCode.REFUSED
@@ -102,6 +106,7 @@ def fields_of(report: Report) -> dict[str, Any]:
             {"path": row.path, "verdict": row.verdict.value, "kind": row.kind, "bytes": row.num_bytes, "why": row.why}
             for row in report.places
         ],
+        "refused": [{"input": row.path, "why": row.why} for row in report.refused],
         "objects": report.walked,
         "complete": report.complete,
     }

@@ -25,6 +25,7 @@ from enum import Enum
 from itertools import islice
 
 from worldmove.engine.base import KeyChange
+from worldmove.engine.limits import MAX_LIST
 
 EMPTY: tuple[KeyChange, ...] = ()
 NUMBER_GAP = 1_000_000
@@ -49,7 +50,7 @@ class Taken(Enum):
 class Sequencer:
     """One session's changes and closed lists."""
 
-    def __init__(self, *, max_list: int = 64, max_waiting: int = 1024, max_gap: int = 1_000_000) -> None:
+    def __init__(self, *, max_list: int = MAX_LIST, max_waiting: int = 1024, max_gap: int = 1_000_000) -> None:
         self._first = 0
         """The block of the log's first list."""
         self._began: tuple[int, tuple[str, ...]] = (0, ())
