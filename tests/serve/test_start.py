@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from worldmove.cli.exits import ExitCode, exit_of
+from worldmove.engine.facts import fields_of
 from worldmove.errors import UserError
 from worldmove.fleet.ledger import LedgerConfig, open_ledger
 from worldmove.fleet.notes import Notes, ServerNote, WorkerNote
@@ -16,6 +17,7 @@ from worldmove.serve.server_config import Hooks, ServerConfig
 from worldmove.serve.state_folder import LEDGER, locked
 from worldmove.worker.birth import birth_of
 from worldmove.worker.config import WorkerConfig
+from worldmove.worker.engines import build_engine
 from worldmove.worker.speech import speech
 
 ENGINE = "python:tests.serve.logging_engine:engine"
@@ -72,3 +74,18 @@ def test_worlds_of_another_engine_are_not_taken_up_and_go_on(tmp_path: Path) -> 
     error = refused(tmp_path)
     assert (error.code, exit_of(error)) == ("other_engine", ExitCode.USAGE)
     assert "start with --engine reference:island" in str(error)
+
+
+@pytest.mark.parametrize(("field", "was"), [("engine.keys", '["up"]'), ("engine.weights_sha256", "00")])
+def test_worlds_of_the_engine_as_it_was_before_an_upgrade_are_not_taken_up_and_go_on(
+    tmp_path: Path, field: str, was: str
+) -> None:
+    ledger = open_ledger(LedgerConfig(path=tmp_path / LEDGER))
+    notes, pid = Notes(ledger), 1
+    fields = {**fields_of(build_engine(ENGINE, 1).spec), field: was}
+    notes.keep_server(ServerNote(life=1, engine=ENGINE, fields=fields, speech=speech()))
+    notes.keep_worker(WorkerNote(name="worker-1", incarnation=1, pid=pid, birth=birth_of(pid) or ""))
+    ledger.close()
+    error = refused(tmp_path)
+    assert (error.code, exit_of(error)) == ("other_engine", ExitCode.USAGE)
+    assert f"{field} was {was} and is " in str(error)

@@ -17,7 +17,7 @@ from worldmove.cli.progress import Bar
 from worldmove.cli.recorded_moves import RecordedMoves, recorded_moves
 from worldmove.cli.verdict import Difference, Verdict, ending_notes, unexplained_note
 from worldmove.engine.base import Engine, KeyChange
-from worldmove.engine.facts import facts_of
+from worldmove.engine.facts import fields_of
 from worldmove.engine.named import ENGINES
 from worldmove.errors import FileRefused, UserError
 from worldmove.fleet.reports import MoveReport
@@ -201,7 +201,7 @@ def _require_frames(header: RecordHeader, engine: Engine[Any]) -> None:
 
 def _require_engine(header: RecordHeader, engine: Engine[Any]) -> None:
     """Raise UserError where it says that another engine has made it: what that calls a block is no damage."""
-    facts = {f"engine.{name}": value for name, value in facts_of(engine.spec).items()}
+    facts = fields_of(engine.spec)
     said = facts.keys() & header.environment.keys()
     _require_equal({name: facts[name] for name in said}, {name: header.environment[name] for name in said})
 

@@ -64,6 +64,8 @@ class ServerNote(_Note, frozen=True, kw_only=True):
     """What its workers were told to build."""
     speech: str
     """A digest of the messages that its workers understand."""
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
+    """What that is, as fields of an environment; none where an older version lived here."""
     receipt_key: ReceiptKey = ""
     """The secret of what it gives with a block, hexadecimal; empty where an older version lived here."""
 

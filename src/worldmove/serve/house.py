@@ -12,7 +12,7 @@ from starlette.types import ASGIApp
 
 from worldmove import __version__
 from worldmove.engine.base import Engine, EngineSpec
-from worldmove.engine.facts import facts_of
+from worldmove.engine.facts import fields_of
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.controller import Controller
 from worldmove.fleet.controller_ports import ControllerPorts
@@ -84,7 +84,7 @@ def controller_over(
     )
     fleet = FleetConfig(
         workers=names,
-        engine={f"engine.{name}": value for name, value in facts_of(spec).items()},
+        engine=fields_of(spec),
         transport=config.transport,
         protect_every=config.protect_every,
         patience_s=config.patience_s,

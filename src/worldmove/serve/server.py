@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
+from worldmove.engine.base import EngineSpec
+from worldmove.engine.facts import fields_of
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.ledger import Durability, LedgerConfig, SqlLedger, open_ledger
 from worldmove.fleet.local_door import doorstep
@@ -61,7 +63,7 @@ async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> Async
     ):
         stage("reading the engine's weights")
         engine = await asyncio.to_thread(build_engine, config.worker.engine, config.worker.num_threads)
-        server, num_alive = _begin_life(ledger, config)
+        server, num_alive = _begin_life(ledger, config, engine.spec)
         stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
         controller = controller_over(ledger, metrics, config, engine.spec, folder, step=step, wall_clock=time.time)
@@ -94,7 +96,7 @@ def _unusable() -> Iterator[None]:
         raise UserError(str(error), code=code, status=503) from error
 
 
-def _begin_life(ledger: SqlLedger, config: ServerConfig) -> tuple[ServerNote, int]:
+def _begin_life(ledger: SqlLedger, config: ServerConfig, spec: EngineSpec) -> tuple[ServerNote, int]:
     """Return which server this is, and how many workers of an earlier one live. Raises UserError."""
     notes = Notes(ledger)
     with _unusable():
@@ -102,6 +104,7 @@ def _begin_life(ledger: SqlLedger, config: ServerConfig) -> tuple[ServerNote, in
         note = next_life(
             notes.server(),
             engine=config.worker.engine,
+            fields=fields_of(spec),
             speech=speech(),
             now_ms=time.time_ns() // 1_000_000,
             num_alive=len(alive),
