@@ -54,6 +54,7 @@ PLAN |= {"waited_for": True, "strategy": "replay", "admitted": True, "strategies
 LEAF: dict[str, Any] = {"path": "x.y", "kind": "tensor", "shape": [2, 3], "num_bytes": 24}
 FIELDS = {"canary.a": "1", "torch": "2"}
 ENVIRONMENT: dict[str, Any] = {
+    "server": {"engine.name": "x"},
     "workers": {"a": FIELDS, "b": FIELDS},
     "differences": [{"field": "torch", "values": {"a": "2"}}],
 }

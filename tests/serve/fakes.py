@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from worldmove.engine.base import EngineSpec
+from worldmove.engine.facts import fields_of
 from worldmove.errors import LedgerError, UserError
 from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.forecast import Forecast
@@ -131,6 +132,8 @@ class FakeFleet:
         self.disowned: list[tuple[str, int, str]] = []
         """Owners whose blocks can never be shown: session, epoch, why."""
         self.failed_over: list[FailoverReport] = []
+        self.environment: dict[str, str] = {}
+        """What its workers say of their environment otherwise."""
         self.on_block: Callable[[str, BlockDone], BlockDone | None] = lambda _worker, block: block
         self._gateway: Gateway | None = None
         self._names = tuple(workers)
@@ -394,7 +397,7 @@ class FakeFleet:
                 slots_free=2,
                 slots_quarantined=0,
                 arena_bytes=64,
-                environment={"device": "cpu", "worker_specific": str(index)},
+                environment={**fields_of(SPEC), "device": "cpu", "worker_specific": str(index), **self.environment},
             )
             for index, name in enumerate(self._names)
         )

@@ -17,6 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds
+from worldmove.engine.facts import fields_of
 from worldmove.errors import UserError
 from worldmove.fleet.reports import Outcome
 from worldmove.serve.app import Parts, build_app
@@ -362,6 +363,18 @@ def test_environment_names_each_field_in_which_two_workers_differ() -> None:
         body = (await site.http.get("/api/environment")).json()
         assert set(body["workers"]) == {"a", "b"}
         assert body["differences"] == [{"field": "worker_specific", "values": {"a": "0", "b": "1"}}]
+
+    on_site(work)
+
+
+@pytest.mark.parametrize("field", ["engine.keys", "engine.frames_per_s", "engine.name"])
+def test_environment_says_where_all_workers_have_another_engine_than_the_server(field: str) -> None:
+    async def work(site: Site) -> None:
+        site.fleet.environment = {field: "other"}
+        body = (await site.http.get("/api/environment")).json()
+        assert body["server"] == fields_of(SPEC)
+        found = {difference["field"]: difference["values"] for difference in body["differences"]}
+        assert found[field] == {"a": "other", "b": "other", "server": fields_of(SPEC)[field]}
 
     on_site(work)
 

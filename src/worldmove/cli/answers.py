@@ -85,6 +85,7 @@ class _Difference(_Answer):
 class Environment(_Answer):
     workers: dict[str, dict[str, str]]
     differences: list[_Difference]
+    server: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class _Leaf(_Answer):

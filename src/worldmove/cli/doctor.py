@@ -1,5 +1,6 @@
 """``doctor``: what decides whether two workers compute the same bytes, and whether this machine can serve."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ from worldmove.cli.options import DEFAULT_ENGINE, Engine, Json, Threads
 from worldmove.cli.output import Output
 
 HELP = epilog(ExitCode.DONE, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE, refused="a check failed")
+Workers = Mapping[str, dict[str, str]]
+"""Each one's environment."""
 ServerOrNone = Annotated[
     str | None,
     typer.Option("--server", metavar="URL", envvar="WORLDMOVE_SERVER", help="Ask a server's workers instead."),
@@ -50,26 +53,47 @@ def doctor(
 
 
 def _of_server(answer: dict[str, Any], output: Output) -> int:
-    differences, workers = answer["differences"], list(answer["workers"])
-    check = {
-        "name": "workers compute alike",
-        "ok": not differences,
-        "detail": f"{len(differences)} of the fields differ" if differences else f"{len(workers)} workers",
-    }
-    checks = [check, _canaries(answer["workers"])]
+    server, workers = answer.get("server", {}), answer["workers"]
+    checks = [_alike(workers), _served(server, workers), _canaries(workers)]
     output.document("doctor", {**answer, "checks": checks})
-    fields = sorted({name for environment in answer["workers"].values() for name in environment})
-    different = [difference["field"] for difference in differences]
+    fields = sorted({name for environment in workers.values() for name in environment})
+    different = [difference["field"] for difference in answer["differences"]]
     rows = [
         (
             name,
             "differs" if name in different else "equal",
-            *(answer["workers"][worker].get(name) for worker in workers),
+            *(environment.get(name) for environment in workers.values()),
         )
         for name in fields
     ]
     output.table(("FIELD", "", *workers), rows, nothing="No worker has said hello.")
     return _told(checks, output)
+
+
+def _alike(workers: Workers) -> dict[str, Any]:
+    """Compare the workers with each other."""
+    fields = sorted({name for environment in workers.values() for name in environment})
+    different = [name for name in fields if len({environment.get(name) for environment in workers.values()}) > 1]
+    return {
+        "name": "workers compute alike",
+        "ok": not different,
+        "detail": f"{len(different)} of the fields differ" if different else f"{len(workers)} workers",
+    }
+
+
+def _served(server: Mapping[str, str], workers: Workers) -> dict[str, Any]:
+    """Compare the workers' engine with the server's: it shows their worlds as its own would be."""
+    others = [
+        f"{name} is {value} at the server and {environment.get(name, 'not set')} at {worker}"
+        for name, value in server.items()
+        for worker, environment in workers.items()
+        if environment.get(name) != value
+    ]
+    return {
+        "name": "workers have the server's engine",
+        "ok": not others,
+        "detail": "; ".join(others) or f"{len(server)} fields equal",
+    }
 
 
 def _canaries(workers: dict[str, dict[str, str]]) -> dict[str, Any]:

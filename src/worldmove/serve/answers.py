@@ -1,6 +1,6 @@
 """What the controller and the gateway know, as bodies of HTTP answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from worldmove.errors import UserError, WorldMoveError
@@ -15,6 +15,8 @@ from worldmove.serve.results import failover_sentence, milliseconds, missed_fram
 from worldmove.serve.wording import num_sessions
 from worldmove.worker.messages import Described
 
+SERVER = "server"
+"""Under what name the server's own engine stands beside its workers'."""
 RETRY_AFTER_S = {"no_slot": 5.0, "worker_gone": 2.0, "busy": 10.0, "moving": 2.0, "resuming": 1.0, "silent": 5.0}
 """Codes of errors that go away by themselves, and how soon one may ask again."""
 
@@ -135,16 +137,20 @@ def leaves_body(described: Described) -> body.Leaves:
     return body.Leaves(session=described.session, block=described.block, num_bytes=total, leaves=leaves)
 
 
-def environment_body(workers: Sequence[WorkerView]) -> body.Environment:
-    """Return every worker's environment, and each field in which they are not all equal."""
+def environment_body(server: Mapping[str, str], workers: Sequence[WorkerView]) -> body.Environment:
+    """Return every worker's environment, and each field in which they are not all equal, or not as the server's.
+
+    ``server``: the fields of its engine, which it shows and records worlds by.
+    """
     fields = {view.name: dict(view.environment) for view in workers if view.environment}
-    names = sorted({name for environment in fields.values() for name in environment})
+    names = sorted({name for environment in (*fields.values(), server) for name in environment})
     differences = []
     for name in names:
         values = {worker: environment.get(name) for worker, environment in fields.items()}
+        values |= {SERVER: server[name]} if name in server else {}
         if len(set(values.values())) > 1:
             differences.append(body.Difference(field=name, values=values))
-    return body.Environment(workers=fields, differences=differences)
+    return body.Environment(server=dict(server), workers=fields, differences=differences)
 
 
 def error_fields(error: WorldMoveError) -> body.ErrorFields:

@@ -3,6 +3,7 @@
 from fastapi import FastAPI, Response
 
 from worldmove import __version__
+from worldmove.engine.facts import fields_of
 from worldmove.serve import http_models as body
 from worldmove.serve.answers import environment_body, failover_body, move_body, worker_body
 from worldmove.serve.parts import Parts
@@ -11,6 +12,7 @@ from worldmove.serve.parts import Parts
 def add_fleet(app: FastAPI, parts: Parts) -> None:
     """Workers, moves, health and counters are shown."""
     fleet = parts.gateway.fleet
+    engine = fields_of(parts.gateway.config.live.spec)
     frame_period_s = 1 / parts.gateway.config.live.spec.frames_per_s
 
     @app.get("/api/workers")
@@ -30,8 +32,8 @@ def add_fleet(app: FastAPI, parts: Parts) -> None:
 
     @app.get("/api/environment")
     async def environment() -> body.Environment:
-        """Show what decides whether two workers compute the same bytes, and where they differ."""
-        return environment_body(fleet.workers())
+        """Show what decides whether two workers compute the same bytes, and where that is not equal."""
+        return environment_body(engine, fleet.workers())
 
     @app.get("/healthz")
     async def health() -> body.Health:

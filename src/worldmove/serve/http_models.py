@@ -234,10 +234,11 @@ class Recovered(Answer):
 
 class Difference(Answer):
     field: str
-    values: dict[str, str | None]
+    values: dict[str, str | None] = Field(description="By worker; a field of an engine also by the name 'server'.")
 
 
 class Environment(Answer):
+    server: dict[str, str] = Field(description="What this server's engine is: the fields that it must have in common.")
     workers: dict[str, dict[str, str]]
     differences: list[Difference]
 
