@@ -13,13 +13,14 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src"
 PACKAGE = "worldmove"
 
-ROOTS = frozenset({PACKAGE, "errors", "units"})
+ROOTS = frozenset({PACKAGE, "errors", "limits", "units"})
 CARRIED = ROOTS | {"state", "codec", "transport"}
 MOVING = CARRIED | {"move"}
 
 BELOW: Mapping[str, frozenset[str]] = {
     PACKAGE: frozenset(),  # the package's own file: its version
     "errors": frozenset({PACKAGE}),
+    "limits": frozenset({PACKAGE}),
     "units": frozenset({PACKAGE, "errors"}),
     "state": ROOTS,
     "codec": ROOTS | {"state"},

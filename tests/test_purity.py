@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "worldmove"
 
 PURE = (
     "engine/base.py",
-    "engine/limits.py",
+    "limits.py",
     "fleet/forecast.py",
     "fleet/failover_report.py",
     "fleet/hosts.py",

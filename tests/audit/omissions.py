@@ -18,11 +18,11 @@ import torch
 
 from tests.audit import counter_module
 from worldmove.engine.base import Block, KeyChange, Tree
-from worldmove.engine.limits import MAX_LIST
 from worldmove.engine.reference.engine import ReferenceEngine
 from worldmove.engine.reference.presets import tiny
 from worldmove.engine.reference.session import Session
 from worldmove.errors import StateRefused
+from worldmove.limits import MAX_LIST
 
 SEEN: list[int] = []
 

@@ -10,8 +10,9 @@ from tests.worker.counting import CountingEngine
 from worldmove.engine.base import EngineSpec
 from worldmove.engine.made import required
 from worldmove.engine.named import ENGINES
-from worldmove.engine.spec_checks import COUNTS, MAX_FRAMES, MAX_KEYS, TEXTS, fault_of
+from worldmove.engine.spec_checks import COUNTS, TEXTS, fault_of
 from worldmove.errors import UserError
+from worldmove.limits import MAX_FRAMES, MAX_KEYS
 from worldmove.serve.frames import FrameHeader, Kind, action_index, pack
 
 NONE, NAN, INFINITE = None, float("nan"), float("inf")

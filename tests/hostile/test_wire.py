@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.hostile.shapes import damaged, messages, plain
 from worldmove.errors import MessageError
 from worldmove.fleet.hosts_local import LocalHosts, LocalHostsConfig
-from worldmove.move.message import MAX_BLOB_BYTES
+from worldmove.limits import MAX_BLOB_BYTES
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import MAX_FRAME_BYTES, READ_INTO, Link, frame
 from worldmove.worker.messages import Poll, Shutdown, ToServer, ToWorker

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from worldmove.limits import MAX_BLOB_BYTES
 from worldmove.move.ledger_messages import Answer, CloseAttempt, Operation
-from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import AnyMoveMessage, Boundary, Ended, Offer, Prepared, Proof
 
 HEAD: dict[str, Any] = {

@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 
 from tests.move.virtual import run
+from worldmove.limits import MAX_TEXT
+from worldmove.move.message import MAX_PATHS
 from worldmove.move.messages import AnyMoveMessage, Final
-from worldmove.move.streaming import LONGEST_PATH, MOST_PATHS, tell_finals
+from worldmove.move.streaming import tell_finals
 
 HEAD: dict[str, Any] = {"to": "B", "sender": "A", "incarnation": 1, "session": "s", "attempt": "00000001-x", "epoch": 1}
 
@@ -38,10 +40,10 @@ def told(*finals: Any) -> list[str]:
 
 
 def test_what_an_engine_calls_final_and_no_message_can_say_is_not_told_and_ends_nothing() -> None:
-    odd = (None, 5, ("caches", 0), b"caches", Word("caches"), "\ud800", "x" * (LONGEST_PATH + 1))
+    odd = (None, 5, ("caches", 0), b"caches", Word("caches"), "\ud800", "x" * (MAX_TEXT + 1))
     assert told(*odd, "caches[0]") == ["caches[0]"]
     assert told(*odd) == []
 
 
 def test_more_than_a_message_holds_is_left_to_the_boundary() -> None:
-    assert len(told(*(f"caches[{number}]" for number in range(MOST_PATHS + 5)))) == MOST_PATHS
+    assert len(told(*(f"caches[{number}]" for number in range(MAX_PATHS + 5)))) == MAX_PATHS

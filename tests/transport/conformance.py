@@ -8,11 +8,12 @@ import pytest
 
 from tests.transport.exporter import pattern
 from worldmove.errors import TransportError
+from worldmove.limits import MAX_TICKET_BYTES
 from worldmove.move.window import WriteWindow
 from worldmove.state.arena import Arena
 from worldmove.state.device_window import joined
 from worldmove.state.extent import Extent
-from worldmove.transport.base import MAX_TICKET_BYTES, Transport
+from worldmove.transport.base import Transport
 
 SIZE = 256 << 10
 POISON = 0xAA

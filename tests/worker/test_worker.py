@@ -12,8 +12,8 @@ from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine, World
 from worldmove.engine.base import Block, KeyChange
 from worldmove.errors import UserError
+from worldmove.limits import MAX_BLOB_BYTES
 from worldmove.move.ledger_messages import Yours
-from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import Gone
 from worldmove.state.layout import Layout
 from worldmove.worker.messages import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from worldmove.engine.base import KeyChange
-from worldmove.engine.limits import MAX_LIST
+from worldmove.limits import MAX_LIST
 
 LIFE = 1 << 41
 """As large as a server's life number: no 32 bits hold it."""

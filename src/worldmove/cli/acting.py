@@ -13,6 +13,7 @@ from worldmove.cli.files import open_file
 from worldmove.cli.options import DEFAULT_SERVER, Json, Link, Server, Session, Strategy
 from worldmove.cli.output import Output
 from worldmove.errors import UserError
+from worldmove.limits import MAX_COUNT, MAX_EVERY
 
 HELP = epilog(ExitCode.DONE, ExitCode.USAGE, ExitCode.REFUSED, ExitCode.UNREACHABLE)
 HELP_OF_MOVE = epilog(
@@ -49,14 +50,18 @@ def add(app: typer.Typer) -> None:
 def open_session(
     context: typer.Context,
     *,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Equal seeds begin equal worlds.")] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, max=MAX_COUNT - 1, help="Equal seeds begin equal worlds.")
+    ] = None,
     worker: Annotated[str | None, typer.Option("--worker", help="Where; left out: the one with most room.")] = None,
     saved: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Go on from what `worldmove save` wrote.")
     ] = None,
     protect: Annotated[
         int | None,
-        typer.Option("--protect", metavar="N", min=0, max=1024, help="Keep a snapshot in another worker; 0: none."),
+        typer.Option(
+            "--protect", metavar="N", min=0, max=MAX_EVERY, help="Keep a snapshot in another worker; 0: none."
+        ),
     ] = None,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
@@ -89,7 +94,7 @@ def protect(
     context: typer.Context,
     session: Session,
     *,
-    every: Annotated[int, typer.Option("--every", metavar="N", min=0, max=1024, help="In blocks; 0: no more.")],
+    every: Annotated[int, typer.Option("--every", metavar="N", min=0, max=MAX_EVERY, help="In blocks; 0: no more.")],
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from worldmove.limits import MAX_EVERY, MAX_SLOTS, MAX_THREADS, MAX_WAIT_S, MAX_WORKERS
+
 DEFAULT_SERVER = "http://127.0.0.1:8787"
 
 
@@ -25,11 +27,11 @@ Server = Annotated[
 Session = Annotated[str, typer.Argument(metavar="SESSION", help="As `worldmove sessions` names it.")]
 Host = Annotated[str, typer.Option("--host", help="The address to answer at; 127.0.0.1 is this machine alone.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port to answer at; 0: any free one.")]
-Workers = Annotated[int, typer.Option("--workers", min=1, max=64, help="How many worker processes to start.")]
+Workers = Annotated[int, typer.Option("--workers", min=1, max=MAX_WORKERS, help="How many worker processes to start.")]
 Gpus = Annotated[
     str, typer.Option("--gpus", metavar="N,N", help="The workers' GPUs, in turn: 0,1. Left out: the first one for all.")
 ]
-Threads = Annotated[int, typer.Option("--threads", min=1, help="Threads of one worker's arithmetic.")]
+Threads = Annotated[int, typer.Option("--threads", min=1, max=MAX_THREADS, help="Threads of one worker's arithmetic.")]
 State = Annotated[
     Path | None,
     typer.Option(
@@ -40,7 +42,7 @@ State = Annotated[
         "Default: worldmove/serve-PORT in $XDG_STATE_HOME or ~/.local/state.",
     ),
 ]
-Slots = Annotated[int, typer.Option("--slots", min=1, max=64, help="Sessions that one worker has room for.")]
+Slots = Annotated[int, typer.Option("--slots", min=1, max=MAX_SLOTS, help="Sessions that one worker has room for.")]
 Engine = Annotated[
     str,
     typer.Option("--engine", metavar="NAME", help="reference:PRESET, or python:package.module:factory."),
@@ -60,7 +62,7 @@ Protect = Annotated[
         "--protect",
         metavar="N",
         min=0,
-        max=1024,
+        max=MAX_EVERY,
         help="Every N blocks, keep a snapshot of each world in another worker.",
     ),
 ]
@@ -71,7 +73,10 @@ Keep = Annotated[float, typer.Option("--keep-s", min=1, help="Seconds that a ses
 Patience = Annotated[
     float,
     typer.Option(
-        "--patience-s", min=1, max=3600, help="Seconds that a move may prepare before its pause: a snapshot's way."
+        "--patience-s",
+        min=1,
+        max=MAX_WAIT_S,
+        help="Seconds that a move may prepare before its pause: a snapshot's way.",
     ),
 ]
 

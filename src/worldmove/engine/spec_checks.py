@@ -1,29 +1,38 @@
 """Whether an engine's spec can be served: what nobody can send, show or reckon with is said before anything begins."""
 
 from worldmove.engine.base import EngineSpec
+from worldmove.limits import (
+    LEAST_RATE,
+    MAX_BLOB_BYTES,
+    MAX_FRAMES,
+    MAX_KEYS,
+    MAX_NAME,
+    MAX_SIDE_PX,
+    MAX_THREADS,
+    MOST_RATE,
+)
 
-MAX_FRAMES, MAX_KEYS, MAX_SIDE_PX = 256, 255, 65_535
-"""As far as a frame's header counts (docs/play-wire.md)."""
-MAX_NAME, MAX_TEXT = 64, 256
-RATES = 1e-3, 1e4
-"""Frames a second that can be played, recorded and reckoned with."""
+MAX_TITLE = 256
+"""Characters of what an engine is called by."""
 TEXTS = ("name", "preset", "weights_sha256", "device")
-COUNTS = {"height": MAX_SIDE_PX, "width": MAX_SIDE_PX, "frames_per_block": MAX_FRAMES, "num_threads": 4096}
+COUNTS = {"height": MAX_SIDE_PX, "width": MAX_SIDE_PX, "frames_per_block": MAX_FRAMES, "num_threads": MAX_THREADS}
 
 
 def fault_of(spec: EngineSpec) -> str | None:
     """Say what is wrong with a spec; None where nothing is."""
     for name in TEXTS:
         value = getattr(spec, name)
-        if type(value) is not str or not _is_text(value) or len(value) > MAX_TEXT:
-            return f"its {name} is no text of at most {MAX_TEXT} characters"
+        if type(value) is not str or not _is_text(value) or len(value) > MAX_TITLE:
+            return f"its {name} is no text of at most {MAX_TITLE} characters"
     for name, most in COUNTS.items():
         value = getattr(spec, name)
         if type(value) is not int or not 1 <= value <= most:
             return f"its {name} is no int from 1 to {most}"
-    least, most_rate = RATES
-    if type(spec.frames_per_s) not in (int, float) or not least <= spec.frames_per_s <= most_rate:
-        return f"its frames_per_s is no int or float from {least:g} to {most_rate:,.0f}"
+    if type(spec.frames_per_s) not in (int, float) or not LEAST_RATE <= spec.frames_per_s <= MOST_RATE:
+        return f"its frames_per_s is no int or float from {LEAST_RATE:g} to {MOST_RATE:,.0f}"
+    num_bytes = spec.frames_per_block * spec.height * spec.width * 3
+    if num_bytes > MAX_BLOB_BYTES:
+        return f"its height, width and frames_per_block make {num_bytes:,} bytes a block, more than {MAX_BLOB_BYTES:,}"
     return _fault_of_keys(spec.keys)
 
 

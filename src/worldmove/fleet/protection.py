@@ -25,11 +25,11 @@ from worldmove.fleet.keepers import Keepers
 from worldmove.fleet.relief import Relief
 from worldmove.fleet.renewal import Log, Renewal
 from worldmove.fleet.sessions import SessionRecord
+from worldmove.limits import MAX_EVERY
 from worldmove.move.ledger_row import Row
 from worldmove.worker.background import Background
 from worldmove.worker.messages import KEPT, Pass
 
-MAX_EVERY = 1024
 """A keeper holds the lists of so many blocks and some more."""
 
 

@@ -3,8 +3,8 @@
 import asyncio
 
 from worldmove.errors import MoveRefused
+from worldmove.limits import MAX_BLOB_BYTES
 from worldmove.move.attempt import Attempt
-from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import Base, Component
 from worldmove.move.proof_fields import fields_of
 from worldmove.move.source_copy import Aside

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from worldmove.errors import MoveRefused, WorldMoveError
+from worldmove.limits import MAX_BLOB_BYTES
 from worldmove.move.device_path import export_slot
 from worldmove.move.host import Host
-from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import Begin, Cancel, Declined, Prepare, Prepared, Start
 from worldmove.move.reply import reply
 from worldmove.move.source_copy import SourceCopy

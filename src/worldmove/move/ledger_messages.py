@@ -13,8 +13,10 @@ from typing import Annotated
 
 import msgspec
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+from worldmove.limits import MAX_COUNT, MAX_NAME
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_COUNT)]
 AttemptId = Annotated[str, msgspec.Meta(pattern="^([0-9]{8}-[!-~]{1,55}|-)$")]
 """As ``ledger_row.attempt_id`` makes it; ``-`` where there is none. Ids are ordered, so one that is none is refused:
 taken for the newest, it would leave no room for a newer one, and its session could never be moved again.

@@ -6,7 +6,7 @@ What an engine raises may have such words: sent as they are, they would end the 
 from collections.abc import Mapping
 from typing import Any
 
-MAX_WORD, MAX_SENTENCE = 64, 2048
+from worldmove.limits import MAX_NAME, MAX_TEXT
 
 
 def sayable(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,12 +21,12 @@ def sayable(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def word(text: str) -> str:
     """Return a reason, or an error's code, as a message can carry it."""
-    return _cut(text, MAX_WORD) or "error"
+    return _cut(text, MAX_NAME) or "error"
 
 
 def said(text: str) -> str:
     """Return a sentence as a message can carry it."""
-    return _cut(text, MAX_SENTENCE)
+    return _cut(text, MAX_TEXT)
 
 
 def _cut(text: str, most: int) -> str:

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Callable
 
+from worldmove.limits import MAX_TEXT
 from worldmove.move.attempt import Attempt
+from worldmove.move.message import MAX_PATHS
 from worldmove.move.messages import Final, Handed
 from worldmove.move.source_copy import SourceCopy
 
 EVERY_S = 0.002
 """Between two looks at what the engine has said: its thread waits for nobody."""
-MOST_PATHS = 4096
-LONGEST_PATH = 2048
 
 
 async def tell_finals(attempt: Attempt, copy: SourceCopy, hands: Callable[[], bool] = lambda: False) -> None:
@@ -27,7 +27,7 @@ async def tell_finals(attempt: Attempt, copy: SourceCopy, hands: Callable[[], bo
 
 def tell_final(attempt: Attempt, copy: SourceCopy) -> None:
     """Tell what is final by now."""
-    paths = [path for path in copy.finals() if can_be_said(path)][:MOST_PATHS]
+    paths = [path for path in copy.finals() if can_be_said(path)][:MAX_PATHS]
     if paths:
         attempt.send(attempt.peer, Final, paths=tuple(dict.fromkeys(paths)))
 
@@ -40,4 +40,4 @@ def tell_handed(attempt: Attempt, copy: SourceCopy) -> None:
 
 def can_be_said(path: object) -> bool:
     """Whether what an engine has called final is a path that a message can have: others end the link of every world."""
-    return type(path) is str and len(path) <= LONGEST_PATH and not any("\ud800" <= sign <= "\udfff" for sign in path)
+    return type(path) is str and len(path) <= MAX_TEXT and not any("\ud800" <= sign <= "\udfff" for sign in path)

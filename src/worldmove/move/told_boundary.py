@@ -3,8 +3,8 @@
 import asyncio
 
 from worldmove.errors import StateRefused
+from worldmove.limits import MAX_BLOB_BYTES
 from worldmove.move.attempt import Attempt, GaveUpError
-from worldmove.move.message import MAX_BLOB_BYTES
 from worldmove.move.messages import Boundary, Meet, Still
 from worldmove.move.protocol import SourceEvent
 from worldmove.move.source_copy import Frozen, SourceCopy

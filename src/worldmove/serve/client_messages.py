@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from worldmove.errors import MessageError
+from worldmove.limits import MAX_NAME
 
 MAX_CLIENT_BYTES = 64 << 10
 MAX_ERROR_CHARS = 200
@@ -12,7 +13,7 @@ MAX_ERROR_CHARS = 200
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """What JavaScript counts exactly."""
-KeyName = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+KeyName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
 
 
 class FromClient(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="type"):

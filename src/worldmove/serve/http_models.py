@@ -4,9 +4,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SessionName = Annotated[str, Field(min_length=1, max_length=64)]
-WorkerName = Annotated[str, Field(min_length=1, max_length=64)]
-Every = Annotated[int, Field(ge=0, le=1024)]
+from worldmove.limits import MAX_COUNT, MAX_EVERY, MAX_NAME
+
+SessionName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+WorkerName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+Every = Annotated[int, Field(ge=0, le=MAX_EVERY)]
 """Blocks between two snapshots."""
 
 
@@ -17,7 +19,7 @@ class Body(BaseModel):
 
 
 class OpenSession(Body):
-    seed: Annotated[int, Field(ge=0, lt=1 << 62)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=MAX_COUNT)] | None = None
     worker: WorkerName | None = None
     protect: Every | None = Field(default=None, description="Left out: as the server was told (--protect).")
 
@@ -29,10 +31,10 @@ class ProtectSession(Body):
 class MoveSession(Body):
     to: WorkerName | None = Field(default=None, description="Left out: the other worker with most free slots.")
     damage: bool = Field(default=False, description="Break it: damage the bytes of every try on their way.")
-    strategy: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+    strategy: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = Field(
         default=None, description="By which strategy. Left out: the one that admission chooses."
     )
-    link: Annotated[str, Field(min_length=1, max_length=64)] | None = Field(
+    link: Annotated[str, Field(min_length=1, max_length=MAX_NAME)] | None = Field(
         default=None, description="The speed that the path is slowed down to: 1gbit. Left out: as fast as it is."
     )
 
@@ -68,8 +70,8 @@ class Session(Answer):
     )
     num_watchers: int
     received_block: int | None = Field(description="The newest block that who controls says is there.")
-    num_bytes: int | None
-    num_parts: int | None
+    num_bytes: int | None = Field(description="Of its state, as it was opened or, newer, at its last move.")
+    num_parts: int | None = Field(description="Leaves of its state, as its owner has last told them.")
     holders: list[str]
     move_attempt: str | None
     protect: int = Field(description="After how many blocks another worker keeps a new snapshot; 0: never.")

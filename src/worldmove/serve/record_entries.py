@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 
 from worldmove.fleet.reports import MoveReport
+from worldmove.limits import LEAST_RATE, MAX_COUNT, MAX_FRAMES, MAX_LIST, MAX_TEXT, MAX_THREADS, MOST_RATE
 
-Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-Text = Annotated[str, msgspec.Meta(max_length=2048)]
-Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
-"""More would be a device of its own, and starting them takes minutes."""
+Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_COUNT)]
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+Threads = Annotated[int, msgspec.Meta(ge=1, le=MAX_THREADS)]
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Change = tuple[Count, Text, bool]
 """Number, key, whether it went down: ``engine.base.KeyChange``."""
@@ -26,8 +26,8 @@ class RecordHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     engine: Text
     """As a worker's configuration names it: ``reference:island``."""
     num_threads: Threads
-    frames_per_block: Annotated[int, msgspec.Meta(ge=1, le=4096)]
-    frames_per_s: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+    frames_per_block: Annotated[int, msgspec.Meta(ge=1, le=MAX_FRAMES)]
+    frames_per_s: Annotated[float, msgspec.Meta(ge=LEAST_RATE, le=MOST_RATE)]
     session: Text
     seed: Count
     first_block: Count
@@ -47,8 +47,8 @@ class BlockEntry(_Entry, frozen=True, tag="block"):
     block: Count
     epoch: Count
     worker: Text
-    changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=4096)]
-    frame_sha256: Annotated[tuple[Sha256, ...], msgspec.Meta(max_length=4096)]
+    changes: Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_LIST)]
+    frame_sha256: Annotated[tuple[Sha256, ...], msgspec.Meta(max_length=MAX_FRAMES)]
 
 
 class LeavesEntry(_Entry, frozen=True, tag="leaves"):

@@ -7,6 +7,7 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from worldmove.errors import UserError
+from worldmove.limits import MAX_NAME
 from worldmove.serve import http_models as body
 from worldmove.serve.answers import leaves_body, session_body
 from worldmove.serve.http_errors import Responses
@@ -20,7 +21,7 @@ OCTETS_IN = {
     "requestBody": {"required": True, "content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}},
 }
 BlocksQuery = Annotated[int | None, Query(ge=1, description="End after so many blocks, counted from the first.")]
-WorkerQuery = Annotated[str | None, Query(min_length=1, max_length=64, description="Left out: the roomiest.")]
+WorkerQuery = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME, description="Left out: the roomiest.")]
 
 
 def add_records(app: FastAPI, parts: Parts) -> None:

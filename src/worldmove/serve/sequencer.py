@@ -25,13 +25,13 @@ from enum import Enum
 from itertools import islice
 
 from worldmove.engine.base import KeyChange
-from worldmove.engine.limits import MAX_LIST
+from worldmove.limits import MAX_COUNT, MAX_LIST
 
 EMPTY: tuple[KeyChange, ...] = ()
 NUMBER_GAP = 1_000_000
 """By how much numbers rise with a restart where a client has counted beyond the server's life number."""
 
-MAX_NUMBER = (1 << 62) - 1
+MAX_NUMBER = MAX_COUNT - 1
 """What a message can say. A saved world that was made up may have counted so far; no client does."""
 
 

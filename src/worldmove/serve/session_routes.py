@@ -6,6 +6,7 @@ from fastapi import FastAPI, Query, WebSocket
 
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.views import SessionView
+from worldmove.limits import MAX_NAME
 from worldmove.serve import http_models as body
 from worldmove.serve.answers import move_body, session_body
 from worldmove.serve.http_errors import REFUSED, Refused
@@ -14,7 +15,7 @@ from worldmove.serve.planning import plan_body
 from worldmove.serve.play_socket import play
 from worldmove.serve.receipts import CLAIM
 
-Named = Annotated[str | None, Query(min_length=1, max_length=64)]
+Named = Annotated[str | None, Query(min_length=1, max_length=MAX_NAME)]
 ReceivedBlock = Annotated[str | None, Query(pattern=CLAIM)]
 
 

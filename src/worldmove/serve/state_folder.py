@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from worldmove.errors import UserError
+from worldmove.limits import MAX_WORKERS
 
 LEDGER = "ledger.sqlite"
 SOCKET = "server.sock"
@@ -20,7 +21,7 @@ TEMPORARY = "worldmove-demo-"
 """How the name of a folder begins that ends with its server."""
 MAX_SOCKET_PATH = 107
 """Bytes of a unix socket's path, without the closing zero."""
-LONGEST_NAME = "worker-64-1000000.sock"
+LONGEST_NAME = f"worker-{MAX_WORKERS}-1000000.sock"
 
 
 @contextmanager

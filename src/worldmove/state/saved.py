@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO
 import msgspec
 
 from worldmove.errors import FileRefused, ManifestError
+from worldmove.limits import MAX_COUNT, MAX_KEYS, MAX_NODES, MAX_TEXT, MAX_THREADS
 from worldmove.state.checked_frame import checked, read_checked
 from worldmove.state.frame import frame
 from worldmove.state.manifest import MAX_MANIFEST_BYTES, Manifest
@@ -20,8 +21,8 @@ from worldmove.state.storage import MAX_STORAGE_BYTES
 SAVED_MAGIC = b"WMSS"
 VERSION = 1
 
-Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-Text = Annotated[str, msgspec.Meta(max_length=2048)]
+Count = Annotated[int, msgspec.Meta(ge=0, lt=MAX_COUNT)]
+Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 
 
 class SavedHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,7 +32,7 @@ class SavedHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The version that wrote it."""
     engine: Text
     """As a worker's configuration names it: ``reference:island``."""
-    num_threads: Count
+    num_threads: Annotated[int, msgspec.Meta(ge=1, le=MAX_THREADS)]
     session: Text
     worker: Text
     epoch: Count
@@ -40,7 +41,7 @@ class SavedHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The next block: how far the input log has gone."""
     number: Count
     """Of the newest key change in the log."""
-    down: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)]
+    down: Annotated[tuple[Text, ...], msgspec.Meta(max_length=MAX_KEYS)]
     """Keys that are down by the log: whoever restores the session releases them."""
     environment: Annotated[dict[Text, Text], msgspec.Meta(max_length=512)]
     state_digest: Text
@@ -48,7 +49,7 @@ class SavedHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     manifest_bytes: Annotated[int, msgspec.Meta(gt=0, le=MAX_MANIFEST_BYTES)]
     num_bytes: Annotated[int, msgspec.Meta(ge=0, le=MAX_STORAGE_BYTES)]
     """Used bytes of all storages."""
-    remainders: Annotated[bytes, msgspec.Meta(max_length=1 << 17)]
+    remainders: Annotated[bytes, msgspec.Meta(max_length=MAX_NODES)]
     """Each storage's address modulo 256, a byte each: libraries choose kernels by it."""
 
     @property

@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 
 from worldmove.errors import ManifestError
+from worldmove.limits import MAX_NODES
 from worldmove.state.leaf import ScalarLeaf, decode_scalar
 
 MAX_DEPTH = 64
-MAX_NODES = 1 << 17
-"""Leaves and containers together."""
 MAX_PATH_CHARACTERS = 1024
 MAX_KEY_BYTES = 512
 

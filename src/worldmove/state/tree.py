@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from worldmove.errors import StateRefused
+from worldmove.limits import MAX_NODES
 from worldmove.state.leaf import encode_scalar
 from worldmove.state.record import field_names, is_record, make, read_fields, type_fault
 from worldmove.state.structure import (
     MAX_DEPTH,
     MAX_KEY_BYTES,
-    MAX_NODES,
     MAX_PATH_CHARACTERS,
     DictNode,
     ListNode,

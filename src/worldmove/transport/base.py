@@ -20,9 +20,6 @@ from worldmove.state.device_window import DeviceWindow
 from worldmove.state.extent import Extent
 from worldmove.state.memory import PendingCopy
 
-MAX_TICKET_BYTES = 512
-
-
 T = TypeVar("T")
 
 

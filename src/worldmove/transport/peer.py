@@ -20,13 +20,14 @@ import msgspec
 import numpy as np
 
 from worldmove.errors import NoMemory, TransportError
+from worldmove.limits import MAX_TICKET_BYTES
 from worldmove.state.arena import Arena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow, joined
 from worldmove.state.extent import Extent
 from worldmove.state.gate import Gate, opened_gate
 from worldmove.state.memory import HANDLE_BYTES, DeviceMemory, MemoryKit, Part, PendingCopy
-from worldmove.transport.base import MAX_TICKET_BYTES, Blocking, Lending, Transport
+from worldmove.transport.base import Blocking, Lending, Transport
 from worldmove.transport.pieces import check_extents
 from worldmove.units import PAGE_BYTES
 

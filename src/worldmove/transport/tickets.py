@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from worldmove.errors import TransportError
-from worldmove.transport.base import MAX_TICKET_BYTES
+from worldmove.limits import MAX_TICKET_BYTES
 
 TicketT = TypeVar("TicketT")
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from worldmove.engine.base import Block, EngineSpec, FrameNote
 from worldmove.errors import EngineFailed
-from worldmove.move.message import MAX_BLOB_BYTES
+from worldmove.limits import MAX_BLOB_BYTES
 
 
 def frames_of(block: Block, spec: EngineSpec) -> NDArray[np.uint8]:

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import msgspec
 
+from worldmove.limits import MAX_SLOTS, MAX_THREADS
+
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 LARGE_FRAME_BYTES = 1 << 17
 """A frame of so many bytes is worth another thread: it takes 0.1 ms to hash, a thread a tenth of that to wake."""
@@ -17,9 +19,9 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     socket_path: str = ""
     engine: str
     """``reference:PRESET``, or ``python:package.module:factory`` for an engine of your own."""
-    num_threads: Annotated[int, msgspec.Meta(ge=1)] = 1
+    num_threads: Annotated[int, msgspec.Meta(ge=1, le=MAX_THREADS)] = 1
     """Threads of one block's arithmetic."""
-    num_slots: Annotated[int, msgspec.Meta(ge=1, le=64)] = 3
+    num_slots: Annotated[int, msgspec.Meta(ge=1, le=MAX_SLOTS)] = 3
     arena_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Size of one slot's arena. 0: what the engine's largest state needs."""
     check_blocks: Annotated[int, msgspec.Meta(ge=0, le=64)] = 2

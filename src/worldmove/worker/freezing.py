@@ -8,7 +8,8 @@ from typing import Any
 
 from worldmove.engine.base import Engine, Rolls
 from worldmove.errors import WorldMoveError
-from worldmove.move.message import MAX_COUNT, MAX_ROLLED
+from worldmove.limits import MAX_COUNT
+from worldmove.move.message import MAX_ROLLED
 from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture

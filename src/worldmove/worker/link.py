@@ -18,7 +18,7 @@ import msgspec
 import xxhash
 
 from worldmove.errors import MessageError
-from worldmove.move.message import MAX_BLOB_BYTES
+from worldmove.limits import MAX_BLOB_BYTES
 from worldmove.worker.messages import BlockDone, ToServer, ToWorker
 
 MAX_FRAME_BYTES = (16 << 20) + (4 << 20)

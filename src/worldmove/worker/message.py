@@ -4,14 +4,13 @@ from typing import Annotated
 
 import msgspec
 
+from worldmove.limits import MAX_FRAMES, MAX_LIST
 from worldmove.move.ledger_messages import Count, Name
 from worldmove.move.message import Blob, Groups, Placement, Seconds, Text, Ticket
 
 Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
-MAX_FRAMES = 4096
-"""Of one block. A list in a message is bounded, or a frame of 17 MB could be read into a hundred times that."""
-MAX_CHANGES = 4096
 MAX_COPIES = 4096
+"""A list in a message is bounded, or a frame of 17 MB could be read into a hundred times that."""
 Ages = Annotated[tuple[Seconds, ...], msgspec.Meta(max_length=MAX_COPIES)]
 Tile = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 """As far as a frame's header can say (``serve.frames``)."""
@@ -85,7 +84,7 @@ class InTime(Message, frozen=True, kw_only=True, tag="in_time"):
     within_s: Seconds
 
 
-Changes = Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_CHANGES)]
+Changes = Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_LIST)]
 """A block's closed list."""
 Notes = Annotated[tuple[Note, ...], msgspec.Meta(max_length=MAX_FRAMES)]
 HeldCopies = Annotated[tuple[Copy, ...], msgspec.Meta(max_length=MAX_COPIES)]

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from worldmove.limits import MAX_COUNT
 from worldmove.move.ledger_messages import Answer, Count, Name
 from worldmove.move.message import Blob, Nonce, Seconds, Text
 from worldmove.move.messages import AnyMoveMessage
@@ -14,7 +15,7 @@ class Open(OfSession, frozen=True, kw_only=True, tag="open"):
     """Begin a session. The answer is Opened, or Failed."""
 
     epoch: Count
-    seed: Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=MAX_COUNT)]
     picture: Blob | None = None
     """A raw RGB frame: begin from this picture alone (a throw-away copy, never in the ledger)."""
     saved: Text = ""
