@@ -36,6 +36,7 @@ from worldmove.worker.messages import (
     Left,
     Refused,
     Reported,
+    StateDone,
     TakeOver,
 )
 
@@ -416,3 +417,42 @@ def test_where_a_world_was_left_by_deaths_is_known_to_every_server_after() -> No
         assert later.notes.sessions()["s"].forks == (3, 7)
 
     left_behind(work, ROW, notes=(msgspec.structs.replace(noted("s", ("a", 4)), forks=(3,)),))
+
+
+def test_how_old_a_kept_snapshot_is_is_known_from_what_the_workers_say_before_anybody_watches_again() -> None:
+    async def work(later: Later) -> None:
+        later.gateway.block = None  # nobody has come back: the gateway does not know what the client has
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=9, left=8))
+        later.says("b", Copy(session="s", phase="kept", epoch=3, block=5, left=5))
+        await asyncio.sleep(0.3)
+        (view,) = later.controller.sessions()
+        assert (view.keeper, view.kept_block, view.kept_age_blocks) == ("b", 5, 3)
+        later.gateway.block = 11
+        (view,) = later.controller.sessions()
+        assert view.kept_age_blocks == 6
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4), ("b", 4)),))
+
+
+def test_a_session_has_as_many_leaves_as_its_owner_has_last_accounted_for_and_nobody_elses_word_counts() -> None:
+    def account(epoch: int, *paths: str) -> StateDone:
+        digests = bytes(8 * len(paths))
+        return StateDone(session="s", epoch=epoch, block=9, state_digest="d", paths=paths, leaf_digests=digests)
+
+    async def work(later: Later) -> None:
+        def num_leaves() -> int:
+            return later.controller.sessions()[0].num_leaves
+
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=9, left=8))
+        later.says("b", Copy(session="s", phase="retired", epoch=2, block=4, left=4))
+        await asyncio.sleep(0.3)
+        assert num_leaves() == 4
+        later.hosts.adopted["a"](account(3, "x", "y", "z", "new", "newer"))
+        assert num_leaves() == 5
+        later.hosts.adopted["b"](account(2, "x"))
+        later.hosts.adopted["b"](account(3, "x"))
+        assert num_leaves() == 5
+        later.hosts.adopted["a"](account(3, "x", "y"))
+        assert num_leaves() == 2
+
+    left_behind(work, ROW, notes=(noted("s", ("a", 4), ("b", 4)),))

@@ -231,8 +231,13 @@ class Controller:
             owner_missing=missing,
             owner_reported=owner is not None and owner.reported,
             kept=kept,
-            next_block=self._books.gateway().next_block(record.name),
+            next_block=self._next_block(record.name),
         )
+
+    def _next_block(self, session: str) -> int | None:
+        """The next block to be shown; after a restart, until the gateway knows, what has left as its holders say."""
+        known = self._books.gateway().next_block(session)
+        return self._books.workers.left(session) if known is None else known
 
     def _resumed(self) -> None:
         """A session of an earlier server goes on; or its owner cannot, and another copy has it, or it is lost."""

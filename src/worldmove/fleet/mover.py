@@ -112,6 +112,7 @@ class Mover:
         finally:
             record.conducted = None
         conducted.set_result(made)
+        record.moved(made)
         self._history.end(made, record.move_number)
         self._notices.ended(made)
         return made

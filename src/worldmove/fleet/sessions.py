@@ -9,7 +9,7 @@ from worldmove.fleet.attempts import Attempt
 from worldmove.fleet.behind import Ahead
 from worldmove.fleet.given_names import GivenNames
 from worldmove.fleet.notes import SessionNote
-from worldmove.fleet.reports import MoveReport
+from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.views import SessionState, SessionView
 from worldmove.fleet.wish import AS_CHOSEN, Wish
 from worldmove.move.admission import Verdict
@@ -44,6 +44,15 @@ class Confirmed:
     """The newest that it had been sent when it said that it has the snapshot."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How large a session's state is, as its owner in an epoch has said."""
+
+    epoch: int
+    num_bytes: int
+    num_leaves: int
+
+
 @dataclass(slots=True, kw_only=True)
 class SessionRecord:
     """One session, or one throw-away copy."""
@@ -58,6 +67,8 @@ class SessionRecord:
     answer: "asyncio.Future[Opened | Failed]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
+    newest: Size | None = None
+    """Of the newest state that is known; None while that is the one that it was opened with."""
     conducted: "asyncio.Future[MoveReport | None] | None" = None
     """The move of it that is being conducted. Its result is None where it ended without a report."""
     cancelled: bool = False
@@ -114,6 +125,25 @@ class SessionRecord:
     def moving(self) -> bool:
         """Whether a move of it is being conducted."""
         return self.conducted is not None
+
+    @property
+    def size(self) -> Size:
+        """That of its newest state that is known; 0 while none is."""
+        opened = self.opened
+        if self.newest is not None or opened is None:
+            return self.newest or Size(epoch=0, num_bytes=0, num_leaves=0)
+        return Size(epoch=opened.epoch, num_bytes=opened.num_bytes, num_leaves=opened.num_leaves)
+
+    def accounted(self, epoch: int, num_leaves: int) -> None:
+        """Its owner has accounted for its state: leaf by leaf, and not by its bytes."""
+        self.newest = replace(self.size, epoch=epoch, num_leaves=num_leaves)
+
+    def moved(self, report: MoveReport) -> None:
+        """A move of it has ended. What its new owner may have accounted for meanwhile is newer."""
+        if report.outcome is Outcome.COMMITTED:
+            has_accounted = self.newest is not None and self.newest.epoch >= report.epoch
+            num_leaves = self.size.num_leaves if has_accounted else report.num_leaves
+            self.newest = Size(epoch=report.epoch, num_bytes=report.num_bytes, num_leaves=num_leaves)
 
 
 class SessionTable:
@@ -188,7 +218,6 @@ def view(
 
     ``kept``: who keeps its newest snapshot, and of which boundary. ``next_block``: the next to be shown, where known.
     """
-    opened = record.opened
     return SessionView(
         name=record.name,
         state=_state(record, row, owner_missing=owner_missing, owner_reported=owner_reported),
@@ -198,8 +227,8 @@ def view(
         attempt=record.attempt.plan.attempt if record.attempt else None,
         holders=record.holders,
         seed=record.seed,
-        num_bytes=opened.num_bytes if opened else 0,
-        num_leaves=opened.num_leaves if opened else 0,
+        num_bytes=record.size.num_bytes,
+        num_leaves=record.size.num_leaves,
         protect_every=record.protect_every,
         keeper=kept[0] if kept else None,
         kept_block=kept[1] if kept else None,

@@ -142,7 +142,16 @@ class Switchboard:
             self._fence(worker, message.session, message.epoch)
             if not self._is_anothers(worker, message.session, message.epoch):
                 self._protection.computed(message.session, message.block)
+        if isinstance(message, StateDone):
+            self._accounted(worker, message)
         self._books.gateway().take(worker.name, message)
+
+    def _accounted(self, worker: WorkerRecord, message: StateDone) -> None:
+        """An owner has said what its session's state is: that has as many leaves from now on."""
+        row, record = self._books.desk.row(message.session), self._books.sessions.find(message.session)
+        said = (worker.name, worker.incarnation, message.epoch)
+        if record is not None and row is not None and (row.owner, row.incarnation, row.epoch) == said:
+            record.accounted(message.epoch, len(message.paths))
 
     def _is_anothers(self, worker: WorkerRecord, session: str, epoch: int) -> bool:
         """Whether an epoch is, or may come to be, that of another: of what it has played, nobody else's word counts."""

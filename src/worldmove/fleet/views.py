@@ -74,7 +74,9 @@ class SessionView:
     """Workers that hold a copy which still needs this session's inputs; the owner is the first."""
     seed: int
     num_bytes: int
+    """Of its state, as it was opened or, newer, at its last move."""
     num_leaves: int
+    """The same; or, newer, as its owner has last accounted for it."""
     protect_every: int = 0
     """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
     keeper: str | None = None
@@ -82,7 +84,7 @@ class SessionView:
     kept_block: int | None = None
     """The boundary of that."""
     kept_age_blocks: int | None = None
-    """How many blocks were shown since; None where nobody keeps one, or it is not known (after a restart)."""
+    """How many blocks were shown since; None where nobody keeps one. After a restart, as the workers say."""
     unprotected_why: str = ""
     """Why the newest snapshot is not kept, where that is so."""
     throwaway: bool

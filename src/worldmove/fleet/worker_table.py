@@ -200,6 +200,11 @@ class WorkerTable:
         """Return the workers that hold a copy of a session, in any phase."""
         return tuple(worker for worker in self.ready() if any(copy.session == session for copy in worker.copies))
 
+    def left(self, session: str) -> int | None:
+        """Return before which block all of a session have left the gateway, as its copies say; None without any."""
+        copies = [copy for record in self.all() for copy in record.copies if copy.session == session]
+        return max((copy.left for copy in copies), default=None)
+
     def holders(
         self, session: str, phases: tuple[str, ...], *, answering: bool = False
     ) -> tuple[tuple[WorkerRecord, Copy], ...]:
