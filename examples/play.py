@@ -3,7 +3,8 @@
     python examples/play.py --server http://127.0.0.1:8787 --moves 2
 
 Needs the package ``websockets`` alone: what travels is in docs/play-wire.md and docs/http.md. The exit status is 0
-if every frame came once, in order, with the digest that its worker took of it, and every move was committed.
+if every frame came once, in order, with the digest that its worker took of it, and every move was committed. Where no
+more comes (the world is lost or closed, another has its keys, the server ends) that is said, and it ends with 1.
 """
 
 import argparse
@@ -12,15 +13,24 @@ import hashlib
 import json
 import struct
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 HEADER = struct.Struct("<4s4BHHI4Q2iQ32s8s")
 """Magic, version, kind, action, index; width, height; show_after_ms; epoch, block, frame, number; y, x; life; SHA."""
 BLOCKS_BETWEEN_MOVES = 4
+SILENCE_S = 60.0
+"""Nothing comes for so long of a world that rests, or waits for a worker that does not answer."""
+
+
+class OverError(Exception):
+    """No more will come, and why."""
 
 
 @dataclass
@@ -35,6 +45,8 @@ class Seen:
     epochs: list[int] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     checks: list[bool | None] = field(default_factory=list)
+    over: str = ""
+    """Why no more comes."""
 
     def frame(self, message: bytes) -> tuple[int, int] | None:
         """Take a frame; return its block and the server's life. None for one of a throw-away copy."""
@@ -53,15 +65,36 @@ class Seen:
 
 
 def ask(server: str, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Ask the server for something, as docs/http.md has it. Raises HTTPError for a refusal."""
+    """Ask the server for something, as docs/http.md has it. Raises HTTPError for a refusal; a refused move is one."""
     data = None if body is None else json.dumps(body).encode()
     request = Request(server + path, data=data, method=method, headers={"Content-Type": "application/json"})
     with build_opener(ProxyHandler({})).open(request, timeout=60) as answer:
         return dict(json.loads(answer.read() or b"{}"))
 
 
+async def move(server: str, session: str) -> dict[str, Any]:
+    """Have a world moved; return how that ended. Raises OverError where it could not even be asked for."""
+    try:
+        return await asyncio.to_thread(ask, server, "POST", f"/api/sessions/{session}/move", {})
+    except HTTPError as error:
+        said = json.loads(error.read())
+        if "move" in said:
+            return dict(said["move"])
+        raise OverError(str(said["error"]["message"])) from error
+
+
 async def listen(socket: ClientConnection, seen: Seen, more: asyncio.Event) -> None:
-    """Take what comes, acknowledge each block, until the connection ends."""
+    """Take what comes, acknowledge each block, until no more does."""
+    try:
+        await take(socket, seen, more)
+        seen.over = seen.over or "the server has ended the connection"
+    except ConnectionClosed as error:
+        seen.over = seen.over or f"the connection has ended: {error}"
+    finally:
+        more.set()
+
+
+async def take(socket: ClientConnection, seen: Seen, more: asyncio.Event) -> None:
     block = -1
     async for message in socket:
         if isinstance(message, bytes):
@@ -76,35 +109,46 @@ async def listen(socket: ClientConnection, seen: Seen, more: asyncio.Event) -> N
                 seen.keys, seen.next_number = tuple(said["engine"]["keys"]), said["next_number"]
             if said["type"] == "check":
                 seen.checks.append(said["equal"])
+            if said["type"] == "lost":
+                seen.over = f"the world is lost: {said['sentence']}"
+            if said["type"] == "taken_over":  # its keys are released, so it rests sooner or later
+                seen.over = "another connection has the controls"
         more.set()
 
 
-async def until(more: asyncio.Event, holds: Any) -> None:
-    """Return once something holds."""
+async def until(seen: Seen, more: asyncio.Event, holds: Any, silence_s: float) -> None:
+    """Return once something holds. Raises OverError where it never will."""
     while not holds():
+        if seen.over:
+            raise OverError(seen.over)
         more.clear()
-        await more.wait()
+        try:
+            await asyncio.wait_for(more.wait(), silence_s)
+        except TimeoutError as error:
+            raise OverError(f"nothing has come for {silence_s:g} s") from error
 
 
-async def play(server: str, moves: int) -> tuple[Seen, list[dict[str, Any]]]:
-    """Open a world, hold its first key down, and have it moved so often."""
+async def play(server: str, moves: int, silence_s: float = SILENCE_S) -> tuple[Seen, list[dict[str, Any]]]:
+    """Open a world, hold its first key down, and have it moved so often. Raises OSError, WebSocketException."""
     session = str((await asyncio.to_thread(ask, server, "POST", "/api/sessions", {}))["session"])
     seen, more, moved = Seen(), asyncio.Event(), []
     address = f"{server.replace('http', 'ws', 1)}/api/sessions/{session}/play"
     async with connect(address, compression=None, proxy=None) as socket:
         listening = asyncio.create_task(listen(socket, seen, more))
-        await until(more, lambda: seen.keys)
-        await socket.send(json.dumps({"type": "keys", "changes": [[seen.next_number, seen.keys[0], True]]}))
-        for _ in range(moves):
-            goal = seen.blocks + BLOCKS_BETWEEN_MOVES
-            await until(more, lambda goal=goal: seen.blocks >= goal)
-            path = f"/api/sessions/{session}/move"
-            moved.append(await asyncio.to_thread(ask, server, "POST", path, {}))
-        goal = seen.blocks + BLOCKS_BETWEEN_MOVES
-        await until(more, lambda: seen.blocks >= goal)
+        try:
+            await until(seen, more, lambda: seen.keys, silence_s)
+            await socket.send(json.dumps({"type": "keys", "changes": [[seen.next_number, seen.keys[0], True]]}))
+            for turn in range(moves + 1):
+                goal = seen.blocks + BLOCKS_BETWEEN_MOVES
+                await until(seen, more, lambda goal=goal: seen.blocks >= goal, silence_s)
+                if turn < moves:
+                    moved.append(await move(server, session))
+        except (OverError, ConnectionClosed) as error:
+            seen.faults.append(seen.over or str(error))
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
-    await asyncio.to_thread(ask, server, "DELETE", f"/api/sessions/{session}")
+    with suppress(OSError):  # it may have ended, or its server has
+        await asyncio.to_thread(ask, server, "DELETE", f"/api/sessions/{session}")
     return seen, moved
 
 
@@ -126,7 +170,11 @@ def main() -> None:
     parser.add_argument("--server", default="http://127.0.0.1:8787")
     parser.add_argument("--moves", type=int, default=1)
     told = parser.parse_args()
-    sys.exit(tell(*asyncio.run(play(told.server, told.moves))))
+    try:
+        status: int | str = tell(*asyncio.run(play(told.server, told.moves)))
+    except (OSError, WebSocketException) as error:
+        status = f"FAULT: {told.server} did not do what was asked of it: {error}"
+    sys.exit(status)
 
 
 if __name__ == "__main__":
