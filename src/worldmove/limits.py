@@ -33,5 +33,7 @@ MAX_EVERY = 1024
 MAX_WORKERS = 64
 MAX_SLOTS = 64
 """Of one worker."""
+MAX_ARENA_BYTES = 1 << 44
+"""Of one slot."""
 MAX_WAIT_S = 3600
 """How long what comes before a move's pause may take."""

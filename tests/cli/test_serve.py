@@ -10,12 +10,17 @@ import time
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
+import msgspec
 import pytest
 
 from tests.cli.command import worldmove
 from tests.forks import FORKS
 from tests.own_path import with_own_path
 from worldmove.cli.exits import ExitCode
+from worldmove.cli.output import Verbosity
+from worldmove.cli.start import Start, config_of
+from worldmove.limits import MAX_ARENA_BYTES
+from worldmove.worker.config import WorkerConfig
 
 ENVIRONMENT = {name: value for name, value in with_own_path().items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
 COMMAND = (sys.executable, "-c", "from worldmove.cli.main import main; main()")
@@ -96,6 +101,20 @@ def test_an_engine_that_there_is_not_is_answered_with_those_there_are() -> None:
     ran = worldmove("serve", "--engine", "reference:iland", "--port", "0")
     assert ran.status == ExitCode.USAGE
     assert "reference:island" in ran.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_slots_may_be_larger_and_their_size_is_bounded(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Start] = []
+    monkeypatch.setattr("worldmove.cli.serving.start", lambda start, *_, **__: told.append(start))
+    assert worldmove(command).status == ExitCode.DONE
+    assert worldmove(command, "--slot-mib", "48").status == ExitCode.DONE
+    assert [config_of(start, Verbosity()).worker.arena_bytes for start in told] == [0, 48 << 20]
+    most = MAX_ARENA_BYTES >> 20
+    assert worldmove(command, "--slot-mib", str(most)).status == ExitCode.DONE
+    msgspec.convert(msgspec.to_builtins(config_of(told[-1], Verbosity()).worker), WorkerConfig)
+    for wrong in ("-1", str(most + 1), "1.5", "large"):
+        assert worldmove(command, "--slot-mib", wrong).status == ExitCode.USAGE
 
 
 @pytest.mark.parametrize("command", ["serve", "doctor"])

@@ -89,7 +89,12 @@ def bench(engine: Engine[Any] | None = None, *, num_slots: int = 2, check_blocks
         taking=host.get("taking", taken),
     )
     config = WorkerConfig(
-        engine="none", worker=host.get("worker", "w-1"), incarnation=1, num_slots=num_slots, check_blocks=check_blocks
+        engine="none",
+        worker=host.get("worker", "w-1"),
+        incarnation=1,
+        num_slots=num_slots,
+        arena_bytes=host.get("slot_bytes", 0),
+        check_blocks=check_blocks,
     )
     warm = WarmUp(
         environment=host.get("environment", {"field": "value"}),

@@ -11,7 +11,7 @@ import pytest
 from tests.worker.bench_worker import Bench, bench
 from tests.worker.counting import CountingEngine, World
 from worldmove.engine.base import Block, KeyChange
-from worldmove.errors import UserError
+from worldmove.errors import MoveRefused, UserError
 from worldmove.limits import MAX_BLOB_BYTES
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import Gone
@@ -372,3 +372,15 @@ def test_a_block_of_more_pictures_than_a_message_holds_ends_its_session_alone() 
     trial = opened(run, Large())
     assert [(failed.session, failed.code) for failed in trial.of(Failed)] == [("s-1", "engine_failed")]
     assert trial.blocks() == []
+
+
+@pytest.mark.parametrize(("asked", "size"), [(0, 1 << 14), (1, 1 << 14), (1 << 14, 1 << 14), ((1 << 20) - 1, 1 << 20)])
+def test_slots_are_as_large_as_is_asked_for_and_never_smaller_than_a_young_world_needs(asked: int, size: int) -> None:
+    async def run(trial: Bench) -> None:
+        assert trial.worker.hello().arena_bytes == size
+        layout = Layout(leaves=(), storages=(), arena_bytes=size + 1)
+        with pytest.raises(MoveRefused, match="a slot here has"):
+            trial.worker.copies.reserve("s-2", layout)
+        trial.worker.copies.reserve("s-2", replace(layout, arena_bytes=size))
+
+    opened(run, slot_bytes=asked)

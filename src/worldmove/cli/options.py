@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from worldmove.limits import MAX_EVERY, MAX_SLOTS, MAX_THREADS, MAX_WAIT_S, MAX_WORKERS
+from worldmove.limits import MAX_ARENA_BYTES, MAX_EVERY, MAX_SLOTS, MAX_THREADS, MAX_WAIT_S, MAX_WORKERS
+from worldmove.units import MIB
 
 DEFAULT_SERVER = "http://127.0.0.1:8787"
 
@@ -43,6 +44,16 @@ State = Annotated[
     ),
 ]
 Slots = Annotated[int, typer.Option("--slots", min=1, max=MAX_SLOTS, help="Sessions that one worker has room for.")]
+SlotMib = Annotated[
+    int,
+    typer.Option(
+        "--slot-mib",
+        metavar="N",
+        min=0,
+        max=MAX_ARENA_BYTES // MIB,
+        help="MiB of each slot, for a state that grows; 0: what a young world needs, and a quarter.",
+    ),
+]
 Engine = Annotated[
     str,
     typer.Option("--engine", metavar="NAME", help="reference:PRESET, or python:package.module:factory."),

@@ -16,6 +16,7 @@ from worldmove.cli.output import Output, Verbosity
 from worldmove.move.patience import PATIENCE_S
 from worldmove.serve.server_config import Hooks, ServerConfig
 from worldmove.serve.state_folder import path_notes_file
+from worldmove.units import MIB
 from worldmove.worker.config import WorkerConfig
 
 
@@ -43,6 +44,8 @@ class Start:
     """The workers' GPUs, in turn."""
     patience_s: float = PATIENCE_S
     """How long what comes before a move's pause may take."""
+    slot_mib: int = 0
+    """Of each slot at least; 0: what a young world needs, and a quarter."""
     protect_every: int = 0
     """After how many blocks another worker keeps a snapshot of each world; 0: never."""
 
@@ -81,6 +84,7 @@ def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:
         engine=told.engine,
         num_threads=told.threads,
         num_slots=told.slots,
+        arena_bytes=told.slot_mib * MIB,
         check_blocks=told.check_blocks,
         path_notes=str(path_notes_file(os.environ)),
         profile=told.profile,

@@ -12,6 +12,7 @@ from worldmove.state.environment import Environment
 from worldmove.state.kits import kit_of
 from worldmove.state.memory import MemoryKit
 from worldmove.transport.base import Blocking, Transport
+from worldmove.units import PAGE_BYTES, round_up
 from worldmove.worker.background import Background
 from worldmove.worker.beats import Beats
 from worldmove.worker.config import WorkerConfig
@@ -76,7 +77,7 @@ class Edges:
 def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Assembly:
     """Make the slots and wire the parts. Runs inside the event loop."""
     worker, incarnation = config.worker, config.incarnation
-    arena_bytes = config.arena_bytes or warm.arena_bytes
+    arena_bytes = max(round_up(config.arena_bytes, PAGE_BYTES), warm.arena_bytes)
     arenas = _arenas(config, arena_bytes, kit_of(engine.spec.device))
     pool, tools = SlotPool(arenas), _tools(config, engine, warm, edges)
     background = Background(edges.on_failure)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from worldmove.limits import MAX_SLOTS, MAX_THREADS
+from worldmove.limits import MAX_ARENA_BYTES, MAX_SLOTS, MAX_THREADS
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 LARGE_FRAME_BYTES = 1 << 17
@@ -22,8 +22,8 @@ class WorkerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     num_threads: Annotated[int, msgspec.Meta(ge=1, le=MAX_THREADS)] = 1
     """Threads of one block's arithmetic."""
     num_slots: Annotated[int, msgspec.Meta(ge=1, le=MAX_SLOTS)] = 3
-    arena_bytes: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Size of one slot's arena. 0: what the engine's largest state needs."""
+    arena_bytes: Annotated[int, msgspec.Meta(ge=0, le=MAX_ARENA_BYTES)] = 0
+    """Size of one slot's arena, where that is more than a young session's state needs and a quarter."""
     check_blocks: Annotated[int, msgspec.Meta(ge=0, le=64)] = 2
     """Blocks that a retired copy steps after a move; as many of the new owner's carry a state digest."""
     keep_s: Seconds = 20.0
