@@ -1,6 +1,11 @@
+import os
+
+import msgspec
 import pytest
 import torch
 
+from worldmove.limits import MAX_TEXT
+from worldmove.move.message import Fields
 from worldmove.state import Environment, collect
 
 
@@ -67,3 +72,12 @@ def test_a_generators_state_is_no_environment() -> None:
     torch.manual_seed(1234)
     torch.rand(3)
     assert before.difference(collect({})) == ()
+
+
+@pytest.mark.parametrize("value", ["x" * (MAX_TEXT + 1), os.fsdecode(b"\xff"), "x" * MAX_TEXT, "\N{EURO SIGN}"])
+def test_whatever_a_variable_says_can_be_sent_and_is_told_apart(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("GLIBC_TUNABLES", value)
+    told = dict(collect({}).fields)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=Fields) == told
+    monkeypatch.setenv("GLIBC_TUNABLES", f"{value}y")
+    assert collect({}).fields["env.GLIBC_TUNABLES"] != told["env.GLIBC_TUNABLES"]

@@ -16,6 +16,8 @@ from types import MappingProxyType
 import numpy as np
 import torch
 
+from worldmove.limits import MAX_TEXT
+
 NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 VARIABLES = (
     "ATEN_CPU_CAPABILITY",
@@ -77,7 +79,16 @@ def collect(engine_fields: Mapping[str, str], device_fields: Mapping[str, str] =
     Call it from the thread that will compute, after that thread's settings are made.
     """
     fields = {**_machine(), **_software(), **_settings(), **_variables(), **device_fields}
-    return Environment(fields=fields | {f"engine.{name}": value for name, value in engine_fields.items()})
+    fields |= {f"engine.{name}": value for name, value in engine_fields.items()}
+    return Environment(fields={name: _sayable(value) for name, value in fields.items()})
+
+
+def _sayable(value: str) -> str:
+    """Return a value as a message can carry it: one that is longer, or no text, is as different by its digest."""
+    data = value.encode("utf-8", "surrogatepass")
+    if len(value) <= MAX_TEXT and not any(0xD800 <= ord(character) <= 0xDFFF for character in value):
+        return str(value)  # torch has a kind of its own for its version
+    return f"{len(data):,} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}"
 
 
 def _machine() -> dict[str, str]:
