@@ -6,6 +6,7 @@ from tests.fleet.fakes import copy_of, server_of
 from tests.move import virtual
 from worldmove.errors import UserError
 from worldmove.fleet.views import WorkerState
+from worldmove.fleet.worker_table import NUM_BLOCKS, STUCK_S
 from worldmove.worker.messages import Copies
 
 
@@ -103,3 +104,29 @@ def test_a_worker_whose_engine_does_not_return_takes_nothing_new_where_others_do
         return chosen
 
     assert virtual.run(run()) == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("taken_s", "block_s", "is_stalled", "is_stuck"),
+    [
+        (0.0, None, False, False),
+        (STUCK_S, None, False, False),
+        (STUCK_S + 1, None, False, True),
+        (STUCK_S + 1, 0.2, False, True),
+        (STUCK_S + 1, 2.0, False, False),  # a slow engine
+        (NUM_BLOCKS * 2.0 + 1, 2.0, False, True),
+        (0.0, 2.0, True, True),
+    ],
+)
+def test_that_an_engine_does_not_return_shows_by_what_it_is_at_or_by_a_session_there_and_is_shown(
+    taken_s: float, block_s: float | None, *, is_stalled: bool, is_stuck: bool
+) -> None:
+    async def run() -> list[bool]:
+        server = await server_of("a", "b")
+        server.holds("a", copy_of("s", "live"))
+        record = server.workers.get("a")
+        record.taken_s, record.block_s = taken_s, block_s
+        server.workers.is_stalled = lambda session: is_stalled
+        return [view.is_stuck for view in server.workers.views()]
+
+    assert virtual.run(run()) == [is_stuck, False]

@@ -37,7 +37,7 @@ from worldmove.serve.record_file import RecordReader
 from worldmove.serve.spool import MOST_FILES
 from worldmove.serve.tempo import NO_KEY
 from worldmove.serve.wording import engine_info
-from worldmove.worker.messages import Copy, Saved
+from worldmove.worker.messages import Saved
 
 PAGE = {
     "index.html": PageFile(content=b"<p>page</p>", media_type="text/html"),
@@ -454,11 +454,9 @@ def test_saves_of_a_world_whose_engine_does_not_return_keep_no_place_from_others
 
     async def work(site: Site) -> None:
         session = await site.open()
-        copy = Copy(session=session, phase="live", epoch=1, block=3)
-        views = tuple(replace(view, copies=(copy,)) for view in site.fleet.workers())
+        views = tuple(replace(view, is_stuck=True) for view in site.fleet.workers())
         monkeypatch.setattr(site.fleet, "save", never)
         monkeypatch.setattr(site.fleet, "workers", lambda: views)
-        monkeypatch.setattr(site.gateway.stalls, "stalled_s", lambda session: 7.0)
         async with asyncio.timeout(10):
             asked = (site.http.get(f"/api/sessions/{session}/saved") for _ in range(MOST_FILES))
             answers = [*await asyncio.gather(*asked), await site.http.get(f"/api/sessions/{session}/saved")]

@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 
 from tests.serve.test_gateway import House, Watcher, in_house
 from worldmove.fleet.views import SessionState
-from worldmove.serve.stalls import LEAST_S, NUM_BLOCKS, Stalls
+from worldmove.fleet.worker_table import NUM_BLOCKS
+from worldmove.serve.stalls import LEAST_S, Stalls
 
 LONG_S = 40.0
 

@@ -26,6 +26,7 @@ from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.config import WorkerConfig
 from worldmove.worker.messages import Hello, Reported
 from worldmove.worker.session import CopyPhase, SessionCopy
+from worldmove.worker.turns import Turn
 from worldmove.worker.warm_up import WarmUp
 
 RECONNECT_S = 0.2
@@ -180,6 +181,17 @@ class Node:
         left = [done.block for done in copy.outbox.left]
         sends = copy.phase in (CopyPhase.LIVE, CopyPhase.FROZEN)
         return left + list(range(copy.outbox.first_kept(copy.next_block), copy.next_block) if sends else ())
+
+    def keep_busy(self, seconds: float) -> None:
+        """Have its engine at something for a time, as at somebody's opening."""
+        assert self.assembly is not None
+        turns = self.assembly.worker.tools.turns
+
+        async def call() -> None:
+            async with turns.take(Turn.BOUNDARY):
+                await asyncio.sleep(seconds)
+
+        self._loop.run_in(self._context, call(), f"busy {self.node}")
 
     async def ended(self) -> int:
         status: int = await asyncio.shield(self.status)

@@ -195,7 +195,7 @@ class Controller:
         self._books.history.amend(told)
 
     def workers(self) -> tuple[WorkerView, ...]:
-        return tuple(record.view() for record in self._books.workers.all())
+        return self._books.workers.views()
 
     def sessions(self) -> tuple[SessionView, ...]:
         return tuple(self._view(record) for record in self._books.sessions.all())

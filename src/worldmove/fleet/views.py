@@ -57,6 +57,8 @@ class WorkerView:
     environment: Mapping[str, str] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
     """Measured before its hello: hash_bytes_per_s, block_s, and NAME_bytes_per_s of each path."""
+    is_stuck: bool = False
+    """Whether its engine does not return, as far as that shows (``fleet.worker_table``)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

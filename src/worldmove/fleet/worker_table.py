@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable
 
 from worldmove.errors import UserError
 from worldmove.fleet.pace import Load, Paces
-from worldmove.fleet.views import WorkerState
+from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.messages import Copies, Copy, Hello, ToWorker
 
 STUCK_S = 5.0
 """An engine that is at one thing for longer is asked for nothing where another can do it. It may return yet."""
+NUM_BLOCKS = 20
+"""What takes so many times as long as its blocks is long for an engine, however slow they are."""
 
 
 class WorkerTable:
@@ -25,6 +27,10 @@ class WorkerTable:
 
     def all(self) -> tuple[WorkerRecord, ...]:
         return tuple(self._records.values())
+
+    def views(self) -> tuple[WorkerView, ...]:
+        """Return what is shown of each."""
+        return tuple(record.view(is_stuck=self.is_stuck(record)) for record in self.all())
 
     def ready(self) -> tuple[WorkerRecord, ...]:
         return tuple(record for record in self.all() if record.state is WorkerState.READY)
@@ -183,7 +189,7 @@ class WorkerTable:
 
     def is_stuck(self, record: WorkerRecord, for_s: float = STUCK_S) -> bool:
         """Whether a worker's engine does not return, as far as that shows: from a step, or from whatever it is at."""
-        return record.taken_s > for_s or any(
+        return record.taken_s > max(for_s, NUM_BLOCKS * (record.block_s or 0.0)) or any(
             copy.phase == "live" and self.is_stalled(copy.session) for copy in record.copies
         )
 

@@ -113,7 +113,8 @@ class WorkerRecord:
             return self.hello.pid
         return None if self.process is None else self.process.pid
 
-    def view(self) -> WorkerView:
+    def view(self, *, is_stuck: bool = False) -> WorkerView:
+        """Return what is shown of it. ``is_stuck``: as its table knows."""
         hello = self.hello
         return WorkerView(
             name=self.name,
@@ -127,6 +128,7 @@ class WorkerRecord:
             copies=self.copies,
             environment=dict(hello.environment) if hello else {},
             rates=dict(hello.rates) if hello else {},
+            is_stuck=is_stuck,
         )
 
 

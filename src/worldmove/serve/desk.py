@@ -215,19 +215,12 @@ class Desk:
     def _destination(self, view: SessionView, to: str | None) -> str:
         if to is not None:
             return self._worker(to)
-        workers = self._fleet.workers()
-        return whither([each for each in workers if not self._is_stuck(each)] or workers, view.owner)
+        return whither(self._fleet.workers(), view.owner)
 
     def is_held_up(self, session: str) -> bool:
-        """Whether a session waits at a worker whose engine does not return from a step, its own or another's."""
+        """Whether a session waits at a worker whose engine does not return from what it is at, whoever that is for."""
         owner = self._fleet.owner(session)
-        workers = self._fleet.workers()
-        return owner is not None and any(each.name == owner.worker and self._is_stuck(each) for each in workers)
-
-    def _is_stuck(self, worker: WorkerView) -> bool:
-        """Whether its engine does not return from a step: what else it is asked for waits for that."""
-        stalled_s = self._gateway.stalls.stalled_s
-        return any(copy.phase == "live" and stalled_s(copy.session) is not None for copy in worker.copies)
+        return owner is not None and any(each.name == owner.worker and each.is_stuck for each in self._fleet.workers())
 
     def _worker(self, name: str) -> str:
         """Return a worker's name. Raises UserError, naming the nearest, for an unknown one."""
@@ -265,7 +258,8 @@ def _link(link: str | None) -> str | None:
 def whither(workers: Sequence[WorkerView], owner: str) -> str:
     """Return the ready worker with most free slots that is not the owner: of those that compute as it does, if any do.
 
-    Raises UserError if there is no other.
+    One whose engine does not return is named only where none of them that has room is another. Raises UserError if
+    there is no other worker at all.
     """
     others = [view for view in workers if view.name != owner and view.state is WorkerState.READY]
     awaited = next((view.name for view in workers if view.name != owner and view.state is not WorkerState.READY), None)
@@ -275,4 +269,5 @@ def whither(workers: Sequence[WorkerView], owner: str) -> str:
         raise UserError(
             "There is no other worker to move to; start the server with --workers 2.", code="no_worker", status=409
         )
-    return max(alike(others, environment_of(owner, workers)) or others, key=lambda view: view.slots_free).name
+    able = alike(others, environment_of(owner, workers)) or others
+    return max(able, key=lambda view: (view.slots_free > 0, not view.is_stuck, view.slots_free)).name

@@ -91,7 +91,7 @@ class Records:
                     async with asyncio.timeout(LOOK_S):
                         return await asyncio.shield(saving)
                 if self._desk.is_held_up(session):
-                    why = f"{self._owner(session)} does not return from a block, so {session} comes to no boundary."
+                    why = f"{self._owner(session)}'s engine does not return, so {session} comes to no boundary."
                     raise UserError(why, code="silent", status=503)
             return saving.result()
         finally:

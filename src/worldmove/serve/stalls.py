@@ -12,14 +12,13 @@ from statistics import median
 import structlog
 
 from worldmove.fleet.views import SessionState, SessionView
+from worldmove.fleet.worker_table import NUM_BLOCKS
 from worldmove.serve.containment import containing
 from worldmove.serve.live import Live
 from worldmove.serve.upkeep import Home
 
 LEAST_S = 5.0
 """No session is called stalled before: a move may hold one still for some seconds, and a busy host too."""
-NUM_BLOCKS = 20
-"""So many times what its blocks take of late."""
 PLAYED = (SessionState.LIVE, SessionState.MOVING)
 
 log = structlog.get_logger()

@@ -1,0 +1,37 @@
+"""Workers that answer while their engines do not return, or not soon: directed courses in virtual time."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from tests.simulation.course import Stage, close
+from tests.simulation.house import House
+from tests.simulation.run import directed
+from tests.simulation.test_protection import SESSION, another, ended, opened
+from worldmove.fleet.reports import Outcome
+from worldmove.fleet.worker_table import STUCK_S
+
+
+@pytest.mark.parametrize("num_others", [0, 1])
+def test_a_session_that_is_moved_anywhere_goes_where_the_engine_returns(num_others: int) -> None:
+    """No session is played where it does not: nobody owes a block there."""
+
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=0)
+        others = [await another(stage, "worker-2") for _ in range(num_others)]
+        stage.hosts.nodes["worker-3"].keep_busy(3600.0)
+        await asyncio.sleep(STUCK_S + 1.0)
+        made = await stage.server.ask(moved_anywhere)
+        assert (made.destination, made.outcome) == ("worker-2", Outcome.COMMITTED)
+        stage.watch.is_ending = True
+        for name in others:
+            await close(stage, name)
+        await ended(stage, tab)
+
+    directed(course)
+
+
+def moved_anywhere(house: House) -> Coroutine[Any, Any, Any]:
+    return house.desk.move(SESSION, None, damage=False)
