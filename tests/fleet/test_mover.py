@@ -277,3 +277,22 @@ def test_a_session_on_a_device_is_moved_through_host_memory_after_its_peer_path_
         return LyingPath.taken
 
     assert virtual.run(run()) == ["peer", "staged", "tcp", "tcp"]
+
+
+def test_what_an_end_gets_on_with_counts_for_the_try_that_it_is_of_and_for_no_other() -> None:
+    async def run() -> list[int]:
+        server = await server_of("a", "b")
+        mover = mover_of(server, ["x"], prepare_s=1.0)
+        moving = asyncio.create_task(mover.move("s", "b"))
+        while not server.wires["a"].of(Prepare):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        (asked,) = server.wires["a"].of(Prepare)
+        found = list[int]()
+        for attempts in ((), ("another",), (asked.attempt,), ("another", asked.attempt)):
+            mover.got_on(attempts)
+            found.append(mover.num_steps("s"))
+        await mover.cancel("s")
+        await moving
+        return [*found, mover.num_steps("s"), mover.num_steps("unknown")]
+
+    assert virtual.run(run()) == [0, 0, 1, 2, 0, 0]

@@ -263,8 +263,9 @@ class Copy:
 
     # as a shadow
 
-    async def poison(self) -> None:
+    async def poison(self, gets_on: Callable[[], None]) -> None:
         self.arena.poison()
+        gets_on()
 
     async def beside(self, num_bytes: int) -> ComponentSlot:
         return self.worker.fleet.beside(self, num_bytes)

@@ -6,12 +6,15 @@ from typing import Any
 
 import pytest
 
+from tests.simulation import path
 from tests.simulation.course import Stage, close
 from tests.simulation.house import House
 from tests.simulation.run import directed
-from tests.simulation.test_protection import SESSION, another, ended, opened
-from worldmove.fleet.reports import Outcome
+from tests.simulation.test_protection import SESSION, another, ended, opened, shown, until
+from worldmove.fleet.mover import Mover
+from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.worker_table import STUCK_S
+from worldmove.move.strategy import Strategy
 
 
 @pytest.mark.parametrize("num_others", [0, 1])
@@ -33,5 +36,31 @@ def test_a_session_that_is_moved_anywhere_goes_where_the_engine_returns(num_othe
     directed(course)
 
 
-def moved_anywhere(house: House) -> Coroutine[Any, Any, Any]:
+def moved_anywhere(house: House) -> Coroutine[Any, Any, MoveReport]:
     return house.desk.move(SESSION, None, damage=False)
+
+
+def test_how_a_move_gets_on_is_known_while_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(path, "PULL_S", (0.4, 0.4))
+
+    heard, got_on = list[str](), Mover.got_on
+
+    def hear(self: Mover, attempts: tuple[str, ...]) -> None:
+        heard.extend(attempts)
+        got_on(self, attempts)
+
+    monkeypatch.setattr(Mover, "got_on", hear)
+
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=0)
+        await until(stage, lambda: shown(stage) >= 4, "it is played")
+
+        def move(house: House) -> Coroutine[Any, Any, MoveReport]:
+            return house.desk.move(SESSION, "worker-2", damage=False, strategy=Strategy.PRE_COPY.value)
+
+        made = await stage.server.ask(move)
+        assert made.outcome is Outcome.COMMITTED
+        assert heard.count(made.attempt) >= 3
+        await ended(stage, tab)
+
+    directed(course)

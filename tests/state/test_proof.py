@@ -2,6 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 
@@ -82,3 +83,18 @@ def test_a_changed_scalar_is_seen_though_no_group_changes() -> None:
 def test_a_proof_travels_as_a_message() -> None:
     proof = _prove()
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(proof), type=MoveProof) == proof
+
+
+@pytest.mark.parametrize("num_groups", [1, 3])
+def test_whoever_waits_for_a_proof_hears_of_each_group(num_groups: int) -> None:
+    told = list[None]()
+    state = capture({"array": np.zeros(num_groups * GROUP_BYTES, dtype=np.uint8)})
+    fields: dict[str, Any] = {
+        "attempt": "a-1",
+        "epoch": 1,
+        "boundary": 0,
+        "nonce": bytes(32),
+        "layout_digest": bytes(32),
+    }
+    proof = prove(state, Xxh3Digester(), **fields, gets_on=lambda: told.append(None))
+    assert (proof.num_groups, len(told)) == (num_groups, num_groups + 1)

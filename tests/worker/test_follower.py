@@ -8,7 +8,7 @@ import pytest
 
 from tests.worker.bench_worker import Bench
 from tests.worker.counting import CountingEngine, World
-from tests.worker.test_move_between_workers import HEAD, Pair
+from tests.worker.test_move_between_workers import ATTEMPT, HEAD, Pair
 from worldmove.errors import StateRefused
 from worldmove.move.ledger_row import Facts
 from worldmove.move.messages import Cancel, Ended, Ready
@@ -81,11 +81,13 @@ def test_a_follower_steps_what_has_left_and_nothing_else_and_only_the_digests_of
         lists(pair, 3, 4, 5)
         await b.rest()
         assert stepped(b) == []
+        assert b.worker.tools.progress.attempts() == (ATTEMPT,)  # its snapshot has come
         left(pair, 4)
         await b.rest()
         assert stepped(b) == [3, 4]
         assert [done.frame_sha256 for done in b.of(Followed)] == [d.frame_sha256 for d in a.of(BlockDone)][3:5]
         assert b.worker.tools.progress.num_done >= len(stepped(b)) > 0  # whoever waits for it hears that it gets on
+        assert b.worker.tools.progress.attempts() == (ATTEMPT,)
         assert (b.of(BlockDone), b.of(CheckDone)) == ([], [])
         assert [held.left for held in b.copies().copies] == [0]
         assert copy_at(b).left == 5

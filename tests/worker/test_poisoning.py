@@ -24,9 +24,11 @@ def test_a_large_slot_is_poisoned_in_pieces_as_it_is_in_one(size: int, num_piece
 
     in_pieces, in_one = Arena(size, "pieces"), Arena(size, "one")
     try:
-        asyncio.run(poisoned(in_pieces, copying))
+        told = list[int]()
+        asyncio.run(poisoned(in_pieces, copying, lambda: told.append(len(jobs))))
         in_one.poison()
         assert len(jobs) == num_pieces
+        assert told == [number + 1 for number in jobs]  # who waits for it hears of each
         assert np.array_equal(in_pieces.memory, in_one.memory)
         assert in_one.memory.all()
     finally:

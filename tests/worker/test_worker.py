@@ -261,6 +261,20 @@ def test_a_beat_is_answered_by_its_number() -> None:
     assert opened(run).of(Alive) == [Alive(number=7, block_s=0.01, turn_s=0.0, spare_s=0.01, ages_s=(), num_done=1)]
 
 
+def test_each_beats_answer_says_which_moves_were_got_on_with_since_the_one_before() -> None:
+    async def run(trial: Bench) -> None:
+        progress = trial.worker.tools.progress
+        progress.one_more_pulled("m-1")
+        progress.one_more("m-2")
+        progress.one_more_pulled("m-1")
+        for number in range(3):
+            trial.worker.take(Beat(number=number))
+            progress.one_more_pulled()
+
+    answers = opened(run).of(Alive)
+    assert [(alive.attempts, alive.num_pulled) for alive in answers] == [(("m-1", "m-2"), 2), ((), 3), ((), 4)]
+
+
 def test_an_owner_that_is_told_of_a_later_epoch_computes_no_further_and_asks_the_ledger() -> None:
     async def run(trial: Bench) -> None:
         trial.inputs(0, 1)

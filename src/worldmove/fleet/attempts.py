@@ -58,6 +58,8 @@ class Attempt:
         self._testimony = Testimony(plan, desk)
         self.takes_long = False
         """It is open, and what comes before the boundary goes on: the source plays, and has the room that it takes."""
+        self.num_steps = 0
+        """By how many beats an end has said that it gets on with it."""
         self._asked_to_open = False
         self._is_left = False
         """Whether it was given up before the boundary, since its source did not answer."""

@@ -64,10 +64,12 @@ class Drain:
         """What was in the way of one may pass: it is not tried again before."""
         self._refused = Counter[tuple[str, str]]()
         """How often a session did not come to a worker."""
-        self._in_vain = Counter[str]()
-        """How often a session was on its way for long, and has come nowhere."""
-        self._num_done: dict[str, int] = {}
-        """How far each worker to which something is on its way had got at the last look."""
+        self._in_vain = dict[str, float]()
+        """How often a session was on its way for long, and has come nowhere; for less, for a part of once."""
+        self._got_on = set[str]()
+        """Whose tries under way have got on at all."""
+        self._num_steps: dict[str, int] = {}
+        """How far whatever is on its way had got at the last look."""
         self._at_once = AT_ONCE
         self._said: dict[str, str] = {}
         """Why each was not moved, as it was said last."""
@@ -107,18 +109,21 @@ class Drain:
         return (row.owner, row.incarnation) == (self._worker.name, self._worker.incarnation)
 
     def _gets_on(self) -> bool:
-        """Whether something has come, since the last look, to where one is on its way that may get there."""
-        goals = {to for session, to in self._under_way.items() if to and self._in_vain[session] < LONG_TRIES}
-        goals |= self._keepers()
-        before = self._num_done
-        self._num_done = {to: self._how_far(to) for to in sorted(goals)}
-        return any(before.get(to, num_done) != num_done for to, num_done in self._num_done.items())
+        """Whether a move that may get there has got on since the last look, or a snapshot for which a copy waits."""
+        before = self._num_steps
+        moves = {name: self._mover.num_steps(name) for name in self._under_way}
+        self._num_steps = moves | self._pulled()
+        getting_on = {what for what, num_steps in self._num_steps.items() if num_steps > before.get(what, num_steps)}
+        self._got_on |= getting_on & moves.keys()
+        return any(self._in_vain.get(what, 0.0) < LONG_TRIES for what in getting_on)
 
-    def _keepers(self) -> set[str]:
-        """Return who pulls a snapshot just now for which a copy here waits, if that may come about."""
+    def _pulled(self) -> dict[str, int]:
+        """Return how far those are who pull a snapshot just now for which a copy here waits, if that may come about."""
         waiting = [self._books.sessions.find(copy.session) for copy in self._worker.copies]
         pulling = [record for record in waiting if record is not None and record.keeping]
-        return {r.keeper[0] for r in pulling if r.keeper is not None and r.num_unkept < LONG_TRIES}
+        names = {r.keeper[0] for r in pulling if r.keeper is not None and r.num_unkept < LONG_TRIES}
+        keepers = [self._books.workers.find(name) for name in sorted(names)]
+        return {f"at {worker.name}": worker.num_pulled for worker in keepers if worker is not None}
 
     def _begin_moves(self) -> None:
         """Begin what may be under way beside what is: first who was tried least often."""
@@ -157,13 +162,16 @@ class Drain:
         to, is_plain = self._under_way[record.name], self._is_plain(record.name)
         self._was_plain[record.name] = is_plain
         record.urgent, begun_at = True, self._now()
+        self._got_on.discard(record.name)
         try:
             said = await self._moved(record.name, to, is_plain=is_plain) if to else NO_ROOM
         finally:
             record.urgent = False
             del self._under_way[record.name]
         if said:
-            self._in_vain[record.name] += self._now() - begun_at >= self._leave_s / 2
+            if record.name in self._got_on:
+                share = min(1.0, (self._now() - begun_at) / (self._leave_s / 2))
+                self._in_vain[record.name] = self._in_vain.get(record.name, 0.0) + share
             self._refused[record.name, to] += 1
             if is_plain or not self._is_plain(record.name):  # one that was given up for a plain one goes on at once
                 rests_s = self._books.config.recover_every_s * 2 ** min(self._tries[record.name] - 1, MOST_DOUBLINGS)
@@ -179,7 +187,7 @@ class Drain:
         if is_plain:
             await self._cancelled(session)  # somebody else's move, which is as slow as it is asked to be
         else:
-            giving_up = self._background.start(f"give up moving {session}", self._give_up(session, to))
+            giving_up = self._background.start(f"give up moving {session}", self._give_up(session))
         try:
             made = await self._mover.move(session, to, damage=False, strategy=strategy)
         except UserError as error:
@@ -195,18 +203,13 @@ class Drain:
         is_late = self._now() >= self._begun_at[session] + self._leave_s / 2
         return is_late and not self._was_plain.get(session, False)
 
-    async def _give_up(self, session: str, to: str) -> None:
-        """Cancel a move once its destination has got on with nothing for half of the time."""
+    async def _give_up(self, session: str) -> None:
+        """Cancel a move once neither end has got on with it for half of the time, whatever else they do."""
         try:
-            async with while_it_gets_on(partial(self._how_far, to), self._leave_s / 2):
+            async with while_it_gets_on(partial(self._mover.num_steps, session), self._leave_s / 2):
                 await asyncio.Event().wait()
         except TimeoutError:
             await self._cancelled(session)
-
-    def _how_far(self, to: str) -> int:
-        """Return how far a worker says that it has got with what is on its way to it."""
-        found = self._books.workers.find(to)
-        return 0 if found is None else found.num_done + found.num_pulled
 
     async def _cancelled(self, session: str) -> None:
         with suppress(UserError):  # it has ended by itself

@@ -140,6 +140,17 @@ class Mover:
         if record is not None and record.attempt is not None and record.attempt.plan.attempt == message.attempt:
             record.attempt.take(message)
 
+    def got_on(self, attempts: tuple[str, ...]) -> None:
+        """An end has said which tries it has got on with since it said so last."""
+        for record in self._sessions.all() if attempts else ():
+            if record.attempt is not None and record.attempt.plan.attempt in attempts:
+                record.attempt.num_steps += 1
+
+    def num_steps(self, session: str) -> int:
+        """Return how far a session's try under way has got, in no unit; 0 where there is none."""
+        record = self._sessions.find(session)
+        return 0 if record is None or record.attempt is None else record.attempt.num_steps
+
     def row_changed(self, row: Row) -> None:
         """Tell the try under way of its session's row."""
         record = self._sessions.find(row.session)

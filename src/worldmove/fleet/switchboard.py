@@ -123,6 +123,7 @@ class Switchboard:
                 self._reported(worker)
             case Alive():
                 worker.take(message)
+                self._services.mover.got_on(message.attempts)
                 self._caretaker.answered(worker, message.number)
             case Hello():
                 self._books.workers.hello(message)

@@ -110,7 +110,7 @@ class Fetching:
                 begun = self._attempt.host.clock()
                 await self._bring(batch, window)
                 self.num_fetched += batch.num_bytes
-                self._attempt.host.gets_on()
+                self._attempt.gets_on()
                 self._fit(batch.num_bytes, self._attempt.host.clock() - begun)
         except BaseException:
             window.abandon()

@@ -23,7 +23,7 @@ class LedgerClient(Protocol):
         ...
 
 
-def uncounted() -> None:
+def uncounted(attempt: str = "") -> None:
     """Nobody waits for what gets on here."""
 
 
@@ -46,7 +46,10 @@ class Host:
     """By the name that an offer gives."""
     clock: Callable[[], float]
     """Monotonic, seconds; ``loop.time``. Two workers on one host share its axis."""
-    gets_on: Callable[[], None] = uncounted
-    """Hears of each piece of a state that has come from another worker."""
+    gets_on: Callable[[str], None] = uncounted
+    """Hears of each piece of a state that has come from another worker, or was digested, by any thread.
+
+    With the move's attempt; "" for what is no move's.
+    """
     log: Callable[..., None] = unlogged
     """An event and its fields, on each change of phase. ``at``: when it was, by ``clock``, where it is said later."""

@@ -28,7 +28,7 @@ class Readiness:
 async def make_ready(attempt: Attempt, offer: Offer, reception: Reception, *, is_followed: bool) -> Readiness:
     """Make ready for one offer. Raises TransportError, TimeoutError."""
     arena, layout, preview = reception.slot.arena, reception.layout, None
-    await reception.slot.poison()
+    await reception.slot.poison(attempt.gets_on)
     with suppress(ManifestError):  # then the boundary's own is refused, or read whole
         preview = _checked(Preview.of(layout), arena.size)
     if isinstance(arena, DeviceArena):

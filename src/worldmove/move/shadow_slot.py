@@ -17,8 +17,11 @@ class ShadowSlot(Protocol):
     @property
     def arena(self) -> AnyArena: ...
 
-    async def poison(self) -> None:
-        """Fill the arena so that nothing in it can be right by luck, and touch its pages."""
+    async def poison(self, gets_on: Callable[[], None]) -> None:
+        """Fill the arena so that nothing in it can be right by luck, and touch its pages.
+
+        ``gets_on`` hears of each piece.
+        """
         ...
 
     async def clear(self, block: int, ready: Callable[[], None]) -> None:

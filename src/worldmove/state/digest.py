@@ -97,9 +97,13 @@ class Pass:
         """What is read."""
         return self._capture.storages
 
-    def joined(self) -> bytes:
-        """Wait, and return the digest of every group, 16 bytes each. Once. Raises TransportError."""
+    def joined(self, gets_on: Callable[[], None] = lambda: None) -> bytes:
+        """Wait, and return the digest of every group, 16 bytes each. Once. Raises TransportError.
+
+        ``gets_on`` hears of a device's groups together, which take little, and of each other one.
+        """
         device = self._device()
+        gets_on()
         mine = host_groups(ById(self._capture.manifest.storages))
         if not mine:
             return device
@@ -108,6 +112,7 @@ class Pass:
             end = (group.index - number) * DIGEST_BYTES
             found += (device[begin:end], self._of_host(group))
             begin = end
+            gets_on()
         return b"".join((*found, device[begin:]))
 
     def _device(self) -> bytes:

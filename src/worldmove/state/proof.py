@@ -1,5 +1,6 @@
 """The move proof: what the source says of its frozen state, and the destination of its installed one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldmove.state.capture import Capture
@@ -59,10 +60,12 @@ def prove(
     nonce: bytes,
     layout_digest: bytes,
     begun: Pass | None = None,
+    gets_on: Callable[[], None] = lambda: None,
 ) -> MoveProof:
     """Read every used byte of the state and return the proof under the attempt's nonce.
 
-    ``begun``: the pass over this very memory under this nonce, where it has begun already.
+    ``begun``: the pass over this very memory under this nonce, where it has begun already. ``gets_on`` hears of each
+    piece that was digested.
     """
     reading = begun or Pass(capture, digester, nonce, layout_digest)
     return MoveProof(
@@ -71,7 +74,7 @@ def prove(
         boundary=boundary,
         num_bytes=capture.num_bytes,
         manifest_digest=capture.manifest.digest,
-        groups=reading.joined(),
+        groups=reading.joined(gets_on),
     )
 
 

@@ -133,7 +133,7 @@ class Keeper:
         self._copies.report_soon()
         try:
             check_placement(manifest, facts.placement, slot.arena.size)
-            await poisoned(slot.arena, self._tools.copying)
+            await poisoned(slot.arena, self._tools.copying, self._gets_on)
             channel = await transport.connect(facts.ticket)
             await self._land(channel, slot, extents(manifest, facts.placement))
             await channel.close()
@@ -176,7 +176,7 @@ class Keeper:
             for piece in Runs.of(wanted).batches(PIECE_BYTES):
                 async with asyncio.timeout(PULL_S):
                     await window.fill(channel, piece)
-                self._host.gets_on()
+                self._gets_on()
         except TimeoutError:
             window.abandon()
             raise TransportError(f"nothing more of the snapshot arrived within {PULL_S:.0f} s") from None
@@ -184,6 +184,9 @@ class Keeper:
             window.abandon()
             raise
         window.close()
+
+    def _gets_on(self) -> None:
+        self._host.gets_on("")
 
     async def _installed(self, state: KeptState) -> Any:
         """Make a session of what is kept; what will be played is what was proven. Raises StateRefused."""
@@ -208,6 +211,7 @@ class Keeper:
                 boundary=theirs.boundary,
                 nonce=nonce,
                 layout_digest=capture.manifest.digest,
+                gets_on=self._gets_on,
             )
             return found, capture.manifest
 

@@ -175,7 +175,7 @@ def _record(copy: SessionCopy, tools: Tools, stepped: Stepped, begun_as: CopyPha
     """A step has ended: account for it, and send what it brought."""
     number = _stepped(copy)
     if begun_as is CopyPhase.FOLLOWING:
-        tools.progress.one_more()  # it draws level, for as long as that takes
+        tools.progress.one_more(copy.follows)  # it draws level, for as long as that takes
         tools.send(followed(copy, number, stepped))
         return
     done = block_done(copy, number, stepped)

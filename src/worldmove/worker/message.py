@@ -12,6 +12,7 @@ Sha256 = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 MAX_COPIES = 4096
 """A list in a message is bounded, or a frame of 17 MB could be read into a hundred times that."""
 Ages = Annotated[tuple[Seconds, ...], msgspec.Meta(max_length=MAX_COPIES)]
+Attempts = Annotated[tuple[Name, ...], msgspec.Meta(max_length=MAX_COPIES)]
 Tile = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 """As far as a frame's header can say (``serve.frames``)."""
 

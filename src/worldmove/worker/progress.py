@@ -4,8 +4,11 @@ No time is right for all of it: a state is of some KB or some GB, a path or a di
 engine waits for whatever was asked for before. So whoever waits counts from the last piece that was done.
 
 Bytes of other workers' states come also where the engine returns from nothing: who waits for the engine is told
-nothing by them, so they have a number of their own.
+nothing by them, so they have a number of their own. And a move that hangs gets on by nothing that others are at: so it
+is said beside both of which moves a piece was.
 """
+
+from worldmove.worker.message import MAX_COPIES
 
 
 class Progress:
@@ -19,11 +22,23 @@ class Progress:
         """What was done for who waits for the engine, or for a file: openings, answers, blocks that a copy follows."""
         self.num_pulled = 0
         """Pieces of other workers' states."""
+        self._attempts: dict[str, None] = {}
 
-    def one_more(self) -> None:
-        """Another piece is done."""
+    def one_more(self, attempt: str = "") -> None:
+        """Another piece is done: of a move's attempt, or of something else."""
         self.num_done += 1
+        self._note(attempt)
 
-    def one_more_pulled(self) -> None:
-        """Another piece of a state has come."""
+    def one_more_pulled(self, attempt: str = "") -> None:
+        """Another piece of a state has come here, was made room for, or was compared; as above."""
         self.num_pulled += 1
+        self._note(attempt)
+
+    def attempts(self) -> tuple[str, ...]:
+        """Return the attempts of which a piece was done since this was asked last."""
+        found, self._attempts = self._attempts, {}
+        return tuple(found)[:MAX_COPIES]
+
+    def _note(self, attempt: str) -> None:
+        if attempt:
+            self._attempts[attempt] = None

@@ -10,6 +10,7 @@ from worldmove.move.messages import AnyMoveMessage
 from worldmove.state.leaf_sizes import LeafSize
 from worldmove.worker.message import (
     Ages,
+    Attempts,
     Changes,
     FrameDigests,
     HeldCopies,
@@ -212,6 +213,8 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     """Of other workers' states, in the same way."""
     taken_s: Seconds = 0.0
     """For how long its engine has been at what it is at; 0: it is free."""
+    attempts: Attempts = ()
+    """Moves' attempts that it has got on with, at either end, since the beat before."""
 
 
 class Leaving(Message, frozen=True, kw_only=True, tag="leaving"):

@@ -58,8 +58,8 @@ class Shadow:
     def arena(self) -> AnyArena:
         return self._copy.slot.arena
 
-    async def poison(self) -> None:
-        await poisoned(self.arena, self._tools.copying)
+    async def poison(self, gets_on: Callable[[], None]) -> None:
+        await poisoned(self.arena, self._tools.copying, gets_on)
         if self._is_followed:
             return  # a snapshot lies elsewhere than the state that was offered
         with suppress(WorldMoveError):  # what is wrong with it will be said of the state itself
