@@ -17,7 +17,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.drain import AT_ONCE, LONG_TRIES, NO_ROOM, Drain
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.fleet.worker_table import WorkerTable
+from worldmove.fleet.worker_table import STUCK_S, WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
@@ -134,13 +134,15 @@ def drained(
     stalled: tuple[str, ...] = (),
     kept: tuple[str, ...] = (),
     is_busy: bool = False,
+    at_block: bool = True,
 ) -> tuple[set[str], float, list[str]]:
     """Drain ``a``; return which sessions it still has, how long that took, and what was said of those not moved.
 
     ``is_busy``: every other worker gets on with what others have asked for, all the time.
 
     ``room``: free slots of the other workers; ``other``: what of a worker's environment is otherwise. ``stalled``:
-    sessions whose engine does not return; ``kept``: those of which the first other worker keeps a snapshot.
+    sessions whose engine does not return, from a block where ``at_block``; ``kept``: those of which the first other
+    worker keeps a snapshot.
     """
 
     async def run() -> tuple[set[str], float, list[str]]:
@@ -154,7 +156,7 @@ def drained(
             sessions.add(SessionRecord(name=name, seed=1, worker="a", incarnation=1, throwaway=False))
             moves.rows[name] = Row(session=name, owner="a", incarnation=1, epoch=1)
         desk, gateway = SimpleNamespace(row=moves.rows.get), server.gateway
-        gateway.stalled = stalled
+        gateway.stalled, server.workers.is_stalled = stalled, stalled.__contains__
         copies = tuple(Copy(session=name, phase=KEPT, epoch=1, block=4) for name in kept)
         server.workers.get(next(iter(room))).copies = copies
         books: Any = SimpleNamespace(
@@ -163,7 +165,7 @@ def drained(
         background = Background(lambda name, error: failures.append(error))
         mover: Any = moves
         leaving = server.workers.get("a")
-        leaving.leaving = True
+        leaving.leaving, leaving.taken_s, leaving.at_block = True, STUCK_S * bool(stalled), at_block
         busy = asyncio.create_task(getting_on(server.workers, tuple(room) if is_busy else ()))
         begun = asyncio.get_running_loop().time()
         left = await Drain(
@@ -302,12 +304,20 @@ def test_one_that_comes_to_no_boundary_is_not_waited_for_where_it_goes_on_withou
     assert "s-0" not in [session for session, _, _ in moves.asked]
 
 
-@pytest.mark.parametrize(("stalled", "kept"), [(("s-0",), ()), ((), ("s-0",)), (("s-0",), ("s-1",))])
+@pytest.mark.parametrize(
+    ("stalled", "kept", "at_block"),
+    [
+        (("s-0",), (), True),
+        ((), ("s-0",), True),
+        (("s-0",), ("s-1",), True),
+        (("s-0",), ("s-0",), False),  # it waits for an engine that is at somebody's opening
+    ],
+)
 def test_one_that_would_be_lost_or_may_be_moved_yet_is_waited_for(
-    stalled: tuple[str, ...], kept: tuple[str, ...]
+    stalled: tuple[str, ...], kept: tuple[str, ...], *, at_block: bool
 ) -> None:
     moves = Moves(lambda session, to: "never_still" if session == "s-0" else "")
-    left, took_s, _ = drained(1, moves, {"b": 12}, stalled=stalled, kept=kept)
+    left, took_s, _ = drained(1, moves, {"b": 12}, stalled=stalled, kept=kept, at_block=at_block)
     assert left == {"s-0"}
     assert took_s >= CONFIG.leave_s
 

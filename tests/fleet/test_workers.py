@@ -130,3 +130,25 @@ def test_that_an_engine_does_not_return_shows_by_what_it_is_at_or_by_a_session_t
         return [view.is_stuck for view in server.workers.views()]
 
     assert virtual.run(run()) == [is_stuck, False]
+
+
+@pytest.mark.parametrize(
+    ("taken_s", "at_block", "is_stalled", "is_past_hope"),
+    [
+        (STUCK_S, True, True, True),
+        (STUCK_S, False, True, False),  # it is at an opening
+        (STUCK_S, True, False, False),
+        (0.01, True, True, False),  # it has come back from one
+        (0.0, False, True, False),
+    ],
+)
+def test_a_boundary_is_hoped_for_unless_the_engine_is_in_one_block_for_long(
+    taken_s: float, *, at_block: bool, is_stalled: bool, is_past_hope: bool
+) -> None:
+    async def run() -> bool:
+        server = await server_of("a")
+        record = server.workers.get("a")
+        record.taken_s, record.at_block, server.workers.is_stalled = taken_s, at_block, lambda session: is_stalled
+        return server.workers.is_past_hope(record, "s")
+
+    assert virtual.run(run()) is is_past_hope

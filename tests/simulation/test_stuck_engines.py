@@ -10,7 +10,18 @@ from tests.simulation import path
 from tests.simulation.course import Stage, close
 from tests.simulation.house import House
 from tests.simulation.run import directed
-from tests.simulation.test_protection import SESSION, another, ended, opened, shown, until
+from tests.simulation.test_protection import (
+    SESSION,
+    another,
+    ended,
+    goes_on,
+    opened,
+    owner,
+    protected,
+    reports,
+    shown,
+    until,
+)
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.worker_table import STUCK_S
@@ -61,6 +72,28 @@ def test_how_a_move_gets_on_is_known_while_it_goes_on(monkeypatch: pytest.Monkey
         made = await stage.server.ask(move)
         assert made.outcome is Outcome.COMMITTED
         assert heard.count(made.attempt) >= 3
+        await ended(stage, tab)
+
+    directed(course)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 2.0])
+def test_one_whose_engine_is_at_anothers_opening_for_long_is_moved_away_when_its_worker_is_told_to_end(
+    after_s: float,
+) -> None:
+    """Its end is not what it goes on by: it goes on from its own state, and nothing is computed again."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage, every=64)
+        node, house = stage.hosts.nodes["worker-1"], await stage.server.serving()
+        node.keep_busy(8.0)
+        await until(stage, lambda: house.gateway.stalls.stalled_s(SESSION) is not None, "it is called stalled")
+        await asyncio.sleep(after_s)
+        node.terminate()
+        await until(stage, lambda: not node.has_power, "its worker ends")
+        assert reports(stage) == ()
+        assert owner(stage) != "worker-1"
+        await goes_on(stage)
         await ended(stage, tab)
 
     directed(course)

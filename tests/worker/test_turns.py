@@ -195,3 +195,15 @@ def test_an_engine_says_for_how_long_it_has_been_at_one_thing() -> None:
         assert turns.taken_s == 0
 
     virtual.run(run())
+
+
+def test_whether_the_engine_is_at_a_block_is_known_by_whose_turn_it_is() -> None:
+    async def play() -> list[bool]:
+        turns, found = Turns(inline), list[bool]()
+        for turn in (Turn.OWNER, Turn.OPEN, Turn.SPARE, Turn.BOUNDARY):
+            async with turns.take(turn):
+                found.append(turns.is_at_block)
+            found.append(turns.is_at_block)
+        return found
+
+    assert virtual.run(play()) == [True, False, False, False, True, False, False, False]

@@ -5,7 +5,8 @@ an elsewhere. One that has not gone in half of the time, and does not get on, is
 for nothing; where that comes to nothing, since its pause is too long, in whichever way is best again.
 
 A session whose engine does not return from a step comes to no boundary. Where another worker keeps a snapshot of it,
-the end of this worker is what it goes on by: it is not waited for. One that would be lost is, for all of the time.
+the end of this worker is what it goes on by: it is not waited for. One that would be lost is, for all of the time, and
+so is one that waits while its engine is at something else, an opening say: that ends, and then it is moved.
 """
 
 import asyncio
@@ -261,9 +262,8 @@ class Drain:
 
     def _goes_on_without(self, record: SessionRecord) -> bool:
         """Whether a session comes to no boundary here, and goes on elsewhere as soon as this worker has ended."""
-        if not self._books.gateway().is_stalled(record.name):
-            return False
-        return self._is_kept_elsewhere(record.name)
+        is_past_hope = self._books.workers.is_past_hope(self._worker, record.name)
+        return is_past_hope and self._is_kept_elsewhere(record.name)
 
     def _is_kept_elsewhere(self, session: str) -> bool:
         row = self._books.desk.row(session)

@@ -189,9 +189,16 @@ class WorkerTable:
 
     def is_stuck(self, record: WorkerRecord, for_s: float = STUCK_S) -> bool:
         """Whether a worker's engine does not return, as far as that shows: from a step, or from whatever it is at."""
-        return record.taken_s > max(for_s, NUM_BLOCKS * (record.block_s or 0.0)) or any(
+        return record.taken_s > long_s(record, for_s) or any(
             copy.phase == "live" and self.is_stalled(copy.session) for copy in record.copies
         )
+
+    def is_past_hope(self, record: WorkerRecord, session: str) -> bool:
+        """Whether a session comes to no boundary at a worker that answers, as far as that shows.
+
+        It has waited for long, and for half of that at least its engine was in one block. Another call may well return.
+        """
+        return bool(self.is_stalled(session)) and record.at_block and record.taken_s > long_s(record) / 2
 
     def _with_room(self) -> tuple[WorkerRecord, ...]:
         answering = self.answering()
@@ -221,3 +228,8 @@ class WorkerTable:
         asked = tuple(record for record in self.all() if not (answering and record.suspected))
         found = [(record, copy) for record in asked for copy in record.copies]
         return tuple((record, copy) for record, copy in found if copy.session == session and copy.phase in phases)
+
+
+def long_s(record: WorkerRecord, least_s: float = STUCK_S) -> float:
+    """Return what is long for one thing at a worker's engine, in seconds."""
+    return max(least_s, NUM_BLOCKS * (record.block_s or 0.0))

@@ -46,6 +46,8 @@ class WorkerRecord:
     """How much of other workers' states has come there, in the same way."""
     taken_s: float = 0.0
     """For how long its engine had been at what it was at, as it last said."""
+    at_block: bool = False
+    """Whether that was a block of some session's, and no opening or the like."""
     suspected: bool = False
     """Its lease has lapsed."""
     beat_sent: int = 0
@@ -98,7 +100,8 @@ class WorkerRecord:
         """It lives, and says how it fares."""
         self.block_s = alive.block_s or self.block_s
         self.turn_s, self.spare_s, self.ages_s = alive.turn_s, alive.spare_s, alive.ages_s
-        self.num_done, self.num_pulled, self.taken_s = alive.num_done, alive.num_pulled, alive.taken_s
+        self.num_done, self.num_pulled = alive.num_done, alive.num_pulled
+        self.taken_s, self.at_block = alive.taken_s, alive.at_block
 
     def _state(self) -> WorkerState:
         if self.state is WorkerState.READY and self.leaving and not self.suspected:

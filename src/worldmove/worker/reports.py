@@ -213,6 +213,8 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     """Of other workers' states, in the same way."""
     taken_s: Seconds = 0.0
     """For how long its engine has been at what it is at; 0: it is free."""
+    at_block: bool = False
+    """That is a block: no other call of the engine's ends between two of them."""
     attempts: Attempts = ()
     """Moves' attempts that it has got on with, at either end, since the beat before."""
 

@@ -71,6 +71,7 @@ class Turns:
         self._asked = 0
         self._busy = False
         self._begun_at = 0.0
+        self._turn = Turn.SPARE
         self._num_holds = 0
         self.free_since = float("-inf")
         """When the newest call, or the newest hold, that is over ended, by the event loop's clock."""
@@ -79,6 +80,7 @@ class Turns:
     async def take(self, turn: Turn) -> AsyncIterator[Blocking]:
         """Wait for a turn; inside it, the engine is the caller's, by the thread that it gets."""
         await self._begin(turn)
+        self._turn = turn
         try:
             yield self._spare_thread if turn is Turn.SPARE else self._thread
         finally:
@@ -94,6 +96,11 @@ class Turns:
     def taken_s(self) -> float:
         """For how long whoever has the engine has had it; 0 where nobody has."""
         return asyncio.get_running_loop().time() - self._begun_at if self._busy else 0.0
+
+    @property
+    def is_at_block(self) -> bool:
+        """Whether that is a block, or a look at one's end: a player's, a check, or one of a copy that follows."""
+        return self._busy and self._turn in (Turn.OWNER, Turn.SPARE)
 
     @property
     def is_held(self) -> bool:

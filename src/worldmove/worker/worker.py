@@ -209,6 +209,7 @@ class Worker:
             num_done=self.tools.progress.num_done,
             num_pulled=self.tools.progress.num_pulled,
             taken_s=self.tools.turns.taken_s,
+            at_block=self.tools.turns.is_at_block,
             attempts=self.tools.progress.attempts(),
         )
 
