@@ -90,7 +90,11 @@ class Ends:
 
 
 def tried(
-    arrange: Callable[[Ends], None], *, strategy: Strategy = Strategy.BOUNDARY_COPY, **waits: float
+    arrange: Callable[[Ends], None],
+    *,
+    strategy: Strategy = Strategy.BOUNDARY_COPY,
+    within_s: float = 5.0,
+    **waits: float,
 ) -> tuple[Ending, Server]:
     """Conduct a try with two ends that behave, but for what ``arrange`` changes."""
 
@@ -116,7 +120,7 @@ def tried(
             on_phase=lambda plan, phase: server.gateway.told.append(("phase", phase)),
         )
         arrange(Ends(server, attempt))
-        return await asyncio.wait_for(attempt.run(), 5), server
+        return await asyncio.wait_for(attempt.run(), within_s), server
 
     return virtual.run(run())
 
@@ -159,6 +163,55 @@ def test_a_destination_that_declines_gives_the_words_of_the_refusal() -> None:
 
     ending, _ = tried(arrange)
     assert (ending.outcome, ending.reason, ending.detail) == (Outcome.REFUSED, "no_slot", "all 3 slots are taken")
+
+
+WITHIN_S = 2.0
+ASKED: dict[str, tuple[type[MoveMessage], type[AnyMoveMessage], dict[str, object]]] = {
+    "a": (Prepare, Prepared, {"layout": LAYOUT, "environment": dict(ENVIRONMENT), "ticket": b"", "block_s": 0.01}),
+    "b": (Offer, Reserved, {}),
+}
+
+
+@pytest.mark.parametrize("worker", ["a", "b"])
+@pytest.mark.parametrize(
+    ("answers_after_s", "gets_on_with", "outcome", "took_s"),
+    [
+        (1.0, "", Outcome.COMMITTED, 1.0),
+        (11.0, "others' openings", Outcome.COMMITTED, 11.0),  # they are before it at the engine
+        (11.0, "this", Outcome.COMMITTED, 11.0),  # a large slot is made ready
+        (11.0, "", Outcome.REFUSED, WITHIN_S),
+        (11.0, "others' states", Outcome.REFUSED, WITHIN_S),  # no engine has a part in that
+        (1e6, "others' openings", Outcome.REFUSED, 30.0),
+    ],
+)
+def test_an_end_is_waited_for_while_it_gets_on_with_what_is_before_this_or_with_this(
+    worker: str, answers_after_s: float, gets_on_with: str, outcome: Outcome, took_s: float
+) -> None:
+    asked, answer, fields = ASKED[worker]
+
+    def arrange(ends: Ends) -> None:
+        record, loop = ends.server.workers.get(worker), asyncio.get_running_loop()
+
+        async def get_on() -> None:
+            while True:
+                await asyncio.sleep(0.9 * WITHIN_S)
+                record.num_done += gets_on_with == "others' openings"
+                record.num_pulled += gets_on_with == "others' states"
+                ends.attempt.num_steps += gets_on_with == "this"
+
+        def take(message: MoveMessage) -> None:
+            loops.append(loop)
+            asked_at.append(loop.time())
+            loop.call_later(answers_after_s, lambda: ends.say(worker, answer, **fields))
+            ends.tasks.append(loop.create_task(get_on()))
+
+        ends.says[asked] = take
+
+    loops: list[asyncio.AbstractEventLoop] = []
+    asked_at: list[float] = []
+    ending, _ = tried(arrange, within_s=60.0, prepare_s=WITHIN_S, reserve_s=WITHIN_S, patience_s=30.0)
+    assert (ending.outcome, ending.reason) == (outcome, "silent" if outcome is Outcome.REFUSED else "done")
+    assert loops[0].time() - asked_at[0] == pytest.approx(took_s, abs=0.6)
 
 
 @pytest.mark.parametrize("event", [CancelAsked(), Died(worker="a")])

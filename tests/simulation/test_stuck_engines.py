@@ -24,6 +24,7 @@ from tests.simulation.test_protection import (
 )
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.views import SessionView
 from worldmove.fleet.worker_table import STUCK_S
 from worldmove.move.strategy import Strategy
 
@@ -94,6 +95,33 @@ def test_one_whose_engine_is_at_anothers_opening_for_long_is_moved_away_when_its
         assert reports(stage) == ()
         assert owner(stage) != "worker-1"
         await goes_on(stage)
+        await ended(stage, tab)
+
+    directed(course)
+
+
+def test_a_move_that_is_asked_for_after_openings_is_made_when_the_engine_is_through_with_them() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=0)
+        await until(stage, lambda: shown(stage) >= 4, "it is played")
+        stage.hosts.nodes["worker-1"].slow_down(40.0)
+
+        def opening(house: House) -> Coroutine[Any, Any, SessionView]:
+            return house.desk.open(seed=house.ids.next_seed(), on="worker-1", protect=0)
+
+        def move(house: House) -> Coroutine[Any, Any, MoveReport]:
+            return house.desk.move(SESSION, "worker-2", damage=False)
+
+        openings = [asyncio.ensure_future(stage.server.ask(opening)) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        moving = asyncio.ensure_future(stage.server.ask(move))
+        await asyncio.gather(*openings)
+        stage.hosts.nodes["worker-1"].slow_down(1.0)
+        made = await moving
+        assert (made.outcome, made.reason) == (Outcome.COMMITTED, "done")
+        stage.watch.is_ending = True
+        for each in openings:
+            await close(stage, each.result().name)
         await ended(stage, tab)
 
     directed(course)

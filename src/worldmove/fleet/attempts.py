@@ -11,6 +11,7 @@ dead end has left open; what became of it is what the ledger's row says.
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from worldmove.errors import MoveRefused, TransportError
@@ -18,6 +19,7 @@ from worldmove.fleet.closing import closing
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.desk import LedgerDesk
 from worldmove.fleet.ends import Ends
+from worldmove.fleet.getting_on import while_it_gets_on
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.testimony import Testimony
 from worldmove.fleet.tries import CancelAsked, Died, Ending, Heard, LinkedAgain, Plan, refuse
@@ -177,16 +179,24 @@ class Attempt:
             raise MoveRefused("environment", "; ".join(str(difference) for difference in differences))
 
     async def _hear(self, kind: type[MessageT], of: WorkerRecord, within_s: float) -> MessageT:
-        """Return the next message of a kind. Raises MoveRefused: declined, silence, death, cancel."""
+        """Return the next message of a kind. Raises MoveRefused: declined, silence, death, cancel.
+
+        Other things may be at its engine first: it is silent once it has got nothing done for so long.
+        """
+        why = f"{of.name} has not answered, and got nothing done for {within_s:.0f} s"
         try:
-            async with asyncio.timeout(within_s):
+            async with asyncio.timeout(self._config.patience_s), while_it_gets_on(partial(self._how_far, of), within_s):
                 while True:
                     event = await self._inbox.get()
                     if isinstance(event, kind) and event.sender == of.name:
                         return event
                     refuse(event)
         except TimeoutError:
-            raise MoveRefused("silent", f"{of.name} did not answer within {within_s:.0f} s") from None
+            raise MoveRefused("silent", why) from None
+
+    def _how_far(self, end: WorkerRecord) -> int:
+        """Return how far an end has got with what it was asked for before, or both with this."""
+        return end.num_done + self.num_steps
 
     async def _why_refused(self, refusal: MoveRefused) -> tuple[str, str]:
         """Return the reason and the detail: an end that could not be reached may be dead, and not known to be."""

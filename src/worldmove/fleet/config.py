@@ -23,7 +23,9 @@ class FleetConfig:
     copy_s: float = 5.0
     """How long each try of a move waits for its destination to finish with an older copy of the session."""
     prepare_s: float = 5.0
+    """How long a move's source may get nothing done until it has said what it would move; ``patience_s`` in all."""
     reserve_s: float = 10.0
+    """The same of its destination, until it has made room."""
     move_s: float = 20.0
     """From the start of a try until it is cancelled."""
     doubt_s: float = 10.0
