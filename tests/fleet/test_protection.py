@@ -283,3 +283,33 @@ def test_a_renewal_waits_for_a_move_and_says_so_but_not_for_one_that_waits_itsel
         assert made.why() == ""
 
     played(course)
+
+
+@pytest.mark.parametrize("how", ["kept", "not done", "linked again", "died"])
+def test_beside_a_snapshot_that_was_given_up_and_goes_on_no_next_one_is_begun_there(how: str) -> None:
+    """It would take another slot, and be no faster. Others are asked meanwhile, and nothing is copied aside in vain."""
+
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        await made.until_asked("c")  # b has got nothing done for all of the time
+        assert len(made.asked("b")) == 1
+        await asyncio.sleep(60.0)
+        assert (len(made.asked("b")), len(made.asked("c")), len(made.server.wires["a"].of(TakeSnapshot))) == (1, 1, 2)
+        assert made.why().startswith("silent: ")
+        b = made.server.workers.get("b")
+        if how == "kept":
+            made.keeps("b", 5)
+            made.plays_on(6)
+        elif how == "not done":
+            why = NotDone(session="s", request=made.asked("b")[-1].request, code="transport", message="It broke.")
+            made.asking.heard(b, why)
+        elif how == "linked again":
+            made.protection.linked_again("b")
+        else:
+            made.asking.died("b", 1)
+        await made.until_asked("b", 2)
+        made.keeps("b", 6)
+        await asyncio.sleep(0.1)
+        assert made.why() == ""
+
+    played(course)

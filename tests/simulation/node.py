@@ -182,6 +182,10 @@ class Node:
         sends = copy.phase in (CopyPhase.LIVE, CopyPhase.FROZEN)
         return left + list(range(copy.outbox.first_kept(copy.next_block), copy.next_block) if sends else ())
 
+    def copy_in(self, seconds: float | None) -> None:
+        """Have each piece of what its copying thread does take so long; None: as ever."""
+        self._threads[2].takes_s = seconds
+
     def keep_busy(self, seconds: float) -> None:
         """Have its engine at something for a time, as at somebody's opening."""
         assert self.assembly is not None

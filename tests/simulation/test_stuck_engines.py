@@ -15,6 +15,7 @@ from tests.simulation.test_protection import (
     another,
     ended,
     goes_on,
+    kept,
     opened,
     owner,
     protected,
@@ -122,6 +123,28 @@ def test_a_move_that_is_asked_for_after_openings_is_made_when_the_engine_is_thro
         stage.watch.is_ending = True
         for each in openings:
             await close(stage, each.result().name)
+        await ended(stage, tab)
+
+    directed(course)
+
+
+def test_a_keeper_that_takes_longer_than_anybody_waits_is_left_alone_with_it_and_is_not_filled() -> None:
+    """Each piece of its work takes so long that it says nothing meanwhile: poisoning, and comparing."""
+
+    async def course(stage: Stage) -> None:
+        tab = await opened(stage, every=4)
+        await until(stage, lambda: shown(stage) >= 4, "it is played")
+        for name in ("worker-2", "worker-3"):
+            stage.hosts.nodes[name].copy_in(12.0)
+        house, free = await stage.server.serving(), list[int]()
+        for _ in range(600):
+            await asyncio.sleep(0.2)
+            free += [view.slots_free for view in house.controller.workers() if view.name != "worker-1"]
+        assert min(free) == 1  # one that is kept, and one that is not waited for any more
+        assert kept(stage) == ("worker-2", 0)
+        for name in ("worker-2", "worker-3"):
+            stage.hosts.nodes[name].copy_in(None)
+        await until(stage, lambda: (kept(stage) or ("", 0))[1] > 0, "a newer one is kept")
         await ended(stage, tab)
 
     directed(course)

@@ -35,12 +35,15 @@ class SimThread:
         self._cost_s = cost_s
         self._free_at = 0.0
         self.slowness = 1.0
+        self.takes_s: float | None = None
+        """What each function takes from now on, whatever it is; None: by the dice."""
 
     async def __call__(self, function: Callable[[], T], /) -> T:
         loop, alone = self._wire.loop, self._alone
         if alone is not None:
             alone.begin(self._wire.trace)
         cost_s = self.slowness * self._dice.between(*self._cost_s)
+        cost_s = cost_s if self.takes_s is None else self.takes_s
         self._free_at = max(self._free_at, loop.time()) + cost_s
         ended = asyncio.Event()
         brought: list[tuple[Any, Exception | None]] = []

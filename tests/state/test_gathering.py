@@ -9,11 +9,14 @@ from worldmove.errors import ArenaFull
 from worldmove.state import (
     Arena,
     Layout,
+    Xxh3Digester,
     adopt,
     capture,
     gather,
+    gathering,
     landed,
     materialise,
+    state_digest,
 )
 
 
@@ -57,3 +60,15 @@ def test_what_landed_can_be_read_before_a_tree_is_made() -> None:
             bytes(there.view(extent)) for extent in there.used
         ]
     assert gather(inside, arena) == placement
+
+
+@pytest.mark.parametrize("num_pieces", [1, 2, 5])
+def test_a_large_state_is_copied_piece_by_piece_and_whoever_waits_hears_of_each(
+    monkeypatch: pytest.MonkeyPatch, num_pieces: int
+) -> None:
+    state = capture([torch.arange(4000, dtype=torch.int16), torch.ones(3)])
+    monkeypatch.setattr(gathering, "PIECE_BYTES", -(-8000 // num_pieces))
+    arena, told = Arena(Layout.of(state.manifest).arena_bytes, "pieces"), list[None]()
+    placement = adopt(state, arena, lambda: told.append(None))
+    assert len(told) == num_pieces + 1
+    assert state_digest(landed(state.manifest, placement, arena), Xxh3Digester()) == state_digest(state, Xxh3Digester())

@@ -520,3 +520,45 @@ def test_a_worker_that_was_told_to_end_says_so_on_every_link_and_ends_after_a_ti
         assert leaving.done()
 
     on(trial)
+
+
+def test_a_second_snapshot_of_a_session_that_is_on_its_way_takes_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked for the first waits for it no more, and it goes on all the same."""
+    pull = LoopbackChannel.pull
+
+    async def slowly(self: LoopbackChannel, wanted: Sequence[Extent], into: memoryview) -> None:
+        await asyncio.sleep(5.0)
+        await pull(self, wanted, into)
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        taken = await pair.taken()
+        monkeypatch.setattr(LoopbackChannel, "pull", slowly)
+        for request in (1, 2, 3):
+            asked = Keep(session="s-1", request=request, snapshot=taken.snapshot, transport="loopback", nonce=NONCE)
+            pair.b.worker.take(asked)
+            await asyncio.sleep(1.0)
+        assert pair.b.copies().slots_free == pair.b.worker.hello().num_slots - 1
+        assert [(answer.request, answer.code) for answer in pair.b.of(NotDone)] == [(2, "busy"), (3, "busy")]
+        await asyncio.sleep(5.0)
+        await pair.settle()
+        assert [kept.request for kept in pair.b.of(Kept)] == [1]
+        pair.b.worker.take(msgspec.structs.replace(asked, request=4))  # the way is free again
+        await asyncio.sleep(6.0)
+        await pair.settle()
+        assert [kept.request for kept in pair.b.of(Kept)] == [1, 4]
+        assert pair.b.copies().slots_free == pair.b.worker.hello().num_slots - 1
+
+    on(trial)
+
+
+def test_an_owner_says_how_it_gets_on_with_a_snapshot_piece_by_piece() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        before = pair.a.worker.tools.progress.num_done
+        taken = await pair.taken()
+        num_copied = len(Manifest.from_bytes(taken.snapshot.manifest).storages)
+        num_digested = 1 + len(taken.snapshot.groups) // 16  # what there is on a device is digested in one
+        assert pair.a.worker.tools.progress.num_done - before == num_copied + num_digested
+
+    on(trial)

@@ -48,6 +48,8 @@ class _Question:
     worker: str
     incarnation: int
     session: str
+    may_go_on: bool
+    """Where nobody waits for its answer any more, the worker may be at it all the same."""
     answer: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -70,6 +72,8 @@ class Asking:
         self._desk = desk
         self._asked = begins_at - 1
         self._waiting: dict[int, _Question] = {}
+        self._given_up: dict[int, _Question] = {}
+        """Snapshots that were to be kept, and whose keepers have not answered in time, nor since."""
 
     async def describe(self, session: str) -> Described:
         """Return a session's leaves. Raises UserError: unknown, lost, moving, silent."""
@@ -92,11 +96,19 @@ class Asking:
 
     def heard(self, worker: WorkerRecord, answer: Answers) -> None:
         """Take an answer; one that nobody waits for any more is dropped, and one about another session."""
-        question = self._waiting.get(answer.request)
-        if question is None or question.answer.done() or answer.session != question.session:
+        question = self._waiting.get(answer.request) or self._given_up.get(answer.request)
+        if question is None or answer.session != question.session:
             return
-        if (question.worker, question.incarnation) == (worker.name, worker.incarnation):
+        if (question.worker, question.incarnation) != (worker.name, worker.incarnation):
+            return
+        question.may_go_on = False
+        self._given_up.pop(answer.request, None)
+        if not question.answer.done():
             question.answer.set_result(answer)
+
+    def still_at(self, session: str) -> frozenset[str]:
+        """Return the workers that may still be at a snapshot of a session for which nobody waits any more."""
+        return frozenset(question.worker for question in self._given_up.values() if question.session == session)
 
     def linked_again(self, worker: str) -> None:
         """A worker has made a new link: a question or its answer may be lost with the old one, and does not come again.
@@ -104,12 +116,13 @@ class Asking:
         What it had begun for a snapshot it has given up.
         """
         why = f"{worker} has made a new link before it had answered"
-        self._end(lambda question: question.worker == worker, "link_lost", why)
+        self._end(lambda question: question.worker == worker, "link_lost", why, is_over=True)
 
     def died(self, worker: str, incarnation: int) -> None:
         """A worker is dead: what it was asked has no answer."""
         why = f"{worker} ended before it had answered; try again."
-        self._end(lambda question: (question.worker, question.incarnation) == (worker, incarnation), "worker_gone", why)
+        ended = (worker, incarnation)
+        self._end(lambda question: (question.worker, question.incarnation) == ended, "worker_gone", why, is_over=True)
 
     def suspected(self, worker: str) -> None:
         """A worker does not answer: whoever waits asks another, or the session's next owner."""
@@ -117,12 +130,17 @@ class Asking:
 
     def ended(self, session: str) -> None:
         """A session is closed or lost: who was asked about it may have let it go without another word."""
-        self._end(lambda question: question.session == session, "closing", f"The session {session} has ended.")
+        why = f"The session {session} has ended."
+        self._end(lambda question: question.session == session, "closing", why, is_over=True)
 
-    def _end(self, is_meant: Callable[[_Question], bool], code: str, why: str) -> None:
-        for number, question in self._waiting.items():
-            if is_meant(question) and not question.answer.done():
-                question.answer.set_result(NotDone(session="-", request=number, code=code, message=why))
+    def _end(self, is_meant: Callable[[_Question], bool], code: str, why: str, *, is_over: bool = False) -> None:
+        """Answer in a worker's place. ``is_over``: it is not at it any more, or whether it is will not be said."""
+        for number, question in (*self._waiting.items(), *self._given_up.items()):
+            if is_meant(question):
+                question.may_go_on = question.may_go_on and not is_over
+                if not question.answer.done():
+                    question.answer.set_result(NotDone(session="-", request=number, code=code, message=why))
+        self._given_up = {number: question for number, question in self._given_up.items() if question.may_go_on}
 
     async def _of_owner(self, asked: Describe | Save, kind: type[AnswerT]) -> AnswerT:
         return await self._ask(self._owner(asked.session), asked, kind, self._config.save_s)
@@ -134,7 +152,12 @@ class Asking:
         kind: type[AnswerT],
         within_s: float,
     ) -> AnswerT:
-        question = _Question(worker=worker.name, incarnation=worker.incarnation, session=asked.session)
+        question = _Question(
+            worker=worker.name,
+            incarnation=worker.incarnation,
+            session=asked.session,
+            may_go_on=isinstance(asked, Keep),
+        )
         self._waiting[asked.request] = question
         try:
             self._workers.send(worker.name, asked)
@@ -145,6 +168,8 @@ class Asking:
             raise UserError(why, code="silent", status=503) from None
         finally:
             del self._waiting[asked.request]
+            if question.may_go_on:
+                self._given_up[asked.request] = question
         if isinstance(answer, kind):
             return answer
         if not isinstance(answer, NotDone):

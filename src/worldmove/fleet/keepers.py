@@ -3,7 +3,7 @@
 What is said here of each is in the session's record; what each has come to keep is what it reports.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from worldmove.errors import UserError
 from worldmove.fleet.books import Books
@@ -42,14 +42,19 @@ class Keepers:
             return kept.epoch < row.epoch
         return record.keeper == (there.name, there.incarnation) and there.slots_free == 0
 
-    def expecting(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
-        """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now."""
+    def expecting(
+        self, record: SessionRecord, owner: WorkerRecord, still_at: Collection[str] = frozenset()
+    ) -> WorkerRecord:
+        """Return a keeper that is a holder of the session's lists. Raises UserError where there can be none now.
+
+        ``still_at``: workers that may still be at an earlier snapshot, for which nobody waits: others are asked first.
+        """
         row, before = self._books.desk.row(record.name), record.keeper
         is_good = before is not None and row is not None and self._choice.is_good(before, row)
         keeper = self._books.workers.get(before[0]) if before is not None and is_good else self._chosen(record, owner)
-        if not keeper.slots_free:  # left for one with room alone: what it keeps relieves the others
-            chosen = self._chosen(record, owner)
-            keeper = chosen if chosen.slots_free else keeper
+        if not keeper.slots_free or keeper.name in still_at:  # left for one with room alone: what it keeps relieves
+            chosen = self._chosen(record, owner, still_at)
+            keeper = chosen if chosen.slots_free and chosen.name not in still_at else keeper
         if (keeper.name, keeper.incarnation) != before:
             self._keep_instead(record, (keeper.name, keeper.incarnation))
         is_new = self.kept(record, keeper.name) is None  # also one whose snapshot has become a copy
@@ -110,9 +115,10 @@ class Keepers:
         record.earlier_keepers = tuple(one for one in earlier if one.worker != keeper[0])
         record.keeper = keeper
 
-    def _chosen(self, record: SessionRecord, owner: WorkerRecord) -> WorkerRecord:
-        """Return a worker that can keep it. Raises UserError where there is none."""
+    def _chosen(self, record: SessionRecord, owner: WorkerRecord, but: Collection[str] = frozenset()) -> WorkerRecord:
+        """Return a worker that can keep it: one of ``but`` only where no other can. Raises UserError: there is none."""
         able = self._choice.able(owner)
+        able = [worker for worker in able if worker.name not in but] or able
         chosen = self._choice.best(record.name, able)
         if chosen is None:
             why = f"No other worker has room for a snapshot of {record.name}, and computes as {owner.name} does."

@@ -74,7 +74,11 @@ class Renewal:
         if row is None:
             return
         owner = self._books.workers.get(row.owner)
-        keeper = self._keepers.expecting(record, owner)
+        still_at = self._asking.still_at(record.name)
+        keeper = self._keepers.expecting(record, owner, still_at)
+        if keeper.name in still_at:  # one beside it would take another slot, and be no faster
+            why = f"{keeper.name} is still at an earlier snapshot of {record.name}."
+            raise UserError(why, code="silent", status=503)
         if not keeper.slots_free:  # the older one stays until the newer one is proven
             raise UserError(f"{keeper.name} has no room for another snapshot.", code="no_slot", status=409)
         nonce, transport, within_s = self._nonce(), self._transport(owner, keeper), self._books.config.snapshot_s

@@ -1,6 +1,6 @@
 """Brings a state into an arena: what lies in it already stays, the rest is copied to a place of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -16,24 +16,33 @@ from worldmove.state.device_arena import DeviceArena
 from worldmove.state.memory import PendingCopy
 from worldmove.state.placement import Placement, placed
 from worldmove.state.storage import StorageRecord
+from worldmove.units import MIB
+
+PIECE_BYTES = 64 * MIB
+"""Of host memory: some milliseconds."""
 
 
-def adopt(capture: Capture, arena: AnyArena) -> Placement:
+def unheard() -> None:
+    """Nobody waits for the copy that gets on here."""
+
+
+def adopt(capture: Capture, arena: AnyArena, gets_on: Callable[[], None] = unheard) -> Placement:
     """Copy a newly opened state into its arena, every address modulo 256 kept. Raises ArenaFull.
 
-    Whatever lay in the arena is overwritten, but for storages of this very state.
+    Whatever lay in the arena is overwritten, but for storages of this very state. ``gets_on`` hears of each piece of
+    host memory.
     """
-    return gather(capture, arena)
+    return gather(capture, arena, gets_on)
 
 
-def gather(capture: Capture, arena: AnyArena) -> Placement:
+def gather(capture: Capture, arena: AnyArena, gets_on: Callable[[], None] = unheard) -> Placement:
     """Bring into the arena what has left it; storages that lie in it stay. Raises ArenaFull.
 
     Room that no storage of this capture uses is free: what lay there is state no longer. Host memory of a state
     whose arena is a device's never lies in it: it is *staged* there, anew each time, and its session goes on with it
     where it is.
     """
-    gathered = begin_gather(capture, arena)
+    gathered = begin_gather(capture, arena, gets_on)
     gathered.wait()
     return gathered.placement
 
@@ -53,10 +62,11 @@ class Gathered:
             copy.wait()
 
 
-def begin_gather(capture: Capture, arena: AnyArena) -> Gathered:
+def begin_gather(capture: Capture, arena: AnyArena, gets_on: Callable[[], None] = unheard) -> Gathered:
     """Begin what ``gather`` does; on a device, whatever its kit begins after this comes after it. Raises ArenaFull."""
     placement, moving = placed(capture, arena)
-    return Gathered(placement=placement, moved=tuple(moving), started=begin_copy(capture, placement, moving, arena))
+    started = begin_copy(capture, placement, moving, arena, gets_on)
+    return Gathered(placement=placement, moved=tuple(moving), started=started)
 
 
 def lying_in(capture: Capture, placement: Placement, arena: AnyArena) -> Capture:
@@ -79,20 +89,29 @@ def lying_in(capture: Capture, placement: Placement, arena: AnyArena) -> Capture
     return replace(capture, storages=tuple(found), plans=[])
 
 
-def begin_copy(capture: Capture, placement: Placement, which: Sequence[int], arena: AnyArena) -> Sequence[PendingCopy]:
+def begin_copy(
+    capture: Capture,
+    placement: Placement,
+    which: Sequence[int],
+    arena: AnyArena,
+    gets_on: Callable[[], None] = unheard,
+) -> Sequence[PendingCopy]:
     """Begin to copy some storages of a state to their places in an arena. In host memory it is done at once."""
     if isinstance(arena, DeviceArena):
         return _copy_to_device(capture, placement, which, arena) if which else ()
     for index in which:
-        _copy(capture.storages[index], arena, placement[index])
+        _copy(capture.storages[index], arena, placement[index], gets_on)
     return ()
 
 
-def _copy(storage: Storage, arena: Arena, place: int) -> None:
+def _copy(storage: Storage, arena: Arena, place: int, gets_on: Callable[[], None]) -> None:
     if isinstance(storage, DeviceStorage):
         raise StateRefused("", "some of it lies on a device, and its slot lies in host memory")
     for extent in storage.used:
-        np.copyto(arena.memory[place + extent.offset : place + extent.end], storage.memory[extent.offset : extent.end])
+        for begin in range(extent.offset, extent.end, PIECE_BYTES):
+            end = min(begin + PIECE_BYTES, extent.end)
+            np.copyto(arena.memory[place + begin : place + end], storage.memory[begin:end])
+            gets_on()
 
 
 def _copy_to_device(

@@ -94,7 +94,7 @@ def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edg
     protecting = Protecting(
         copies=copies,
         keeper=_keeper(host, pool, tools, copies, drivers, containment),
-        snapshots=Snapshots(host=host, copies=copies),
+        snapshots=Snapshots(host=host, copies=copies, gets_on=tools.progress.one_more),
         background=background,
         containment=containment,
         beats=beats,

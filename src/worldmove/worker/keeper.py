@@ -68,18 +68,25 @@ class Keeper:
         self._copies = copies
         self._play = play
         self._beside = beside
+        self._under_way: set[str] = set()
+        """Sessions of which a snapshot is on its way here."""
 
     async def keep(self, asked: Keep) -> Kept | NotDone:
         """Pull and prove a snapshot, and let an older one go. What cannot be met is answered."""
         keeping = self.table.get(asked.session)
         if keeping is None:
             return _not_done(asked, "not_expected", f"no snapshot of {asked.session} is expected here")
+        if asked.session in self._under_way:  # nobody waits for it any more: a second one would take another slot
+            return _not_done(asked, "busy", f"an earlier snapshot of {asked.session} is still on its way here")
+        self._under_way.add(asked.session)
         try:
             state = await self._pulled(asked)
         except MoveRefused as error:
             return _not_done(asked, error.reason, error.detail)
         except WorldMoveError as error:
             return _not_done(asked, error.code, str(error))
+        finally:
+            self._under_way.discard(asked.session)
         if not self.table.hold(keeping, state):
             state.slot.enter(SlotState.FREE)
             self._copies.report_soon()

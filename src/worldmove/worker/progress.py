@@ -19,7 +19,10 @@ class Progress:
 
     def __init__(self) -> None:
         self.num_done = 0
-        """What was done for who waits for the engine, or for a file: openings, answers, blocks that a copy follows."""
+        """What was done for who waits for the engine, or for a file: openings, answers, blocks that a copy follows.
+
+        And pieces of a state that was copied aside there.
+        """
         self.num_pulled = 0
         """Pieces of other workers' states."""
         self._attempts: dict[str, None] = {}

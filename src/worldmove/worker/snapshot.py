@@ -76,6 +76,6 @@ async def _copied(copy: SessionCopy, slot: Slot, tools: Tools, of: CopyAside) ->
     async with tools.turns.take(Turn.BOUNDARY) as engine_thread:
         if copy.phase is not CopyPhase.LIVE:
             raise MoveRefused("not_played", f"{copy.name} is {copy.phase.value} here, and is not played any more")
-        job = partial(of, tools.engine, copy.engine_session, slot.arena)
+        job = partial(of, tools.engine, copy.engine_session, slot.arena, tools.progress.one_more)
         manifest, placement = await engine_thread(job)
         return Snapshot(copy, slot, copy.next_block, manifest, placement)

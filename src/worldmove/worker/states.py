@@ -10,7 +10,7 @@ from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, state_digest
-from worldmove.state.gathering import adopt
+from worldmove.state.gathering import adopt, unheard
 from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Manifest
@@ -67,19 +67,23 @@ def account_of(engine: Engine[Any], session: Any) -> Account:
     )
 
 
-CopyAside = Callable[[Engine[Any], Any, AnyArena], tuple[Manifest, Placement]]
-"""Copies a session's state, or a part of it, into an arena that is not its own."""
+CopyAside = Callable[[Engine[Any], Any, AnyArena, Callable[[], None]], tuple[Manifest, Placement]]
+"""Copies a session's state, or a part of it, into an arena that is not its own. The last hears of each piece."""
 
 
-def copy_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Manifest, Placement]:
+def copy_aside_in(
+    engine: Engine[Any], session: Any, arena: AnyArena, gets_on: Callable[[], None] = unheard
+) -> tuple[Manifest, Placement]:
     """Copy a session's state into an arena that is not its own; the session goes on where it is. Raises ArenaFull."""
     with engine_asked("give away its state"):
         engine.quiesce(session)
         captured = captured_of(engine, session)
-        return captured.manifest, adopt(captured, arena)
+        return captured.manifest, adopt(captured, arena, gets_on)
 
 
-def component_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tuple[Manifest, Placement]:
+def component_aside_in(
+    engine: Engine[Any], session: Any, arena: AnyArena, gets_on: Callable[[], None] = unheard
+) -> tuple[Manifest, Placement]:
     """Copy aside what of a session could be stepped elsewhere by itself, with the paths of the whole state.
 
     Raises ArenaFull, or StateRefused where there is nothing such.
@@ -90,7 +94,7 @@ def component_aside_in(engine: Engine[Any], session: Any, arena: AnyArena) -> tu
         engine.quiesce(session)
         part = part_of(engine.state(session), engine.followed)
         captured = capture(part, engine.state_types, kit_of(engine.spec.device))
-        return captured.manifest, adopt(captured, arena)
+        return captured.manifest, adopt(captured, arena, gets_on)
 
 
 def followed_paths(engine: Engine[Any]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Snapshots that a worker gives away of sessions that it plays, for another worker to keep."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -33,8 +33,10 @@ class _Given:
 class Snapshots:
     """All that one worker has given away and not taken back, by the number of the request."""
 
-    def __init__(self, *, host: Host, copies: CopyTable) -> None:
+    def __init__(self, *, host: Host, copies: CopyTable, gets_on: Callable[[], None]) -> None:
+        """``gets_on`` hears of each piece that was digested, in whichever thread."""
         self._host = host
+        self._gets_on = gets_on
         self._copies = copies
         self._given: dict[int, _Given] = {}
         self._links = 0
@@ -117,6 +119,7 @@ class Snapshots:
                 boundary=snapshot.block,
                 nonce=nonce,
                 layout_digest=snapshot.manifest.digest,
+                gets_on=self._gets_on,
             )
         )
 
