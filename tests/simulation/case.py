@@ -27,6 +27,8 @@ class Case:
     meddles: bool | None = None
     pairs: bool = False
     """Whether the weather is clear, and pairs of things that seldom meet are tried instead."""
+    num_slots: int | None = None
+    """Of each worker; None: so many that the sessions of a run and their snapshots never fill one."""
     forgets: str = ""
     """A leaf that the engine does not give away (a planted fault)."""
 
@@ -61,6 +63,7 @@ class Plan:
     meddles: bool = False
     """Whether there are clients that meddle with sessions, and visitors that open some."""
     pairs: bool = False
+    num_slots: int | None = None
 
     @classmethod
     def of(cls, case: Case) -> "Plan":
@@ -78,6 +81,7 @@ class Plan:
             decodes=decodes if case.decodes is None else case.decodes,
             meddles=meddles if case.meddles is None else case.meddles,
             pairs=case.pairs,
+            num_slots=case.num_slots,
         )
 
 

@@ -23,6 +23,7 @@ from tests.simulation.visitors import Visitors
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Dice, Weather
 from worldmove.errors import UserError, WorldMoveError
+from worldmove.move.ledger_row import Row
 
 SETTLE_S = 60.0
 """Virtual time in which everything has come to rest once nothing strikes any more."""
@@ -219,7 +220,9 @@ async def _end(stage: Stage, house: House) -> None:
         await tab.end()
         if not stage.watch.played[tab.session].is_closed:
             await close(stage, tab.session)
-    await _within(stage, "every slot is free", lambda: all(view.slots_free == 3 for view in house.controller.workers()))
+    await _within(
+        stage, "every slot is free", lambda: all(v.slots_free == v.num_slots for v in house.controller.workers())
+    )
     await stage.server.ask(_stop)
 
 
@@ -251,15 +254,34 @@ def _open_attempt(played: Played) -> bool:
 
 
 def _only_owners(stage: Stage, house: House) -> bool:
-    """Every slot is an owner's, or holds the one snapshot that another worker keeps of a protected session."""
+    """Every slot is an owner's, or holds the one snapshot that another worker keeps of a protected session.
+
+    Of one whose owner is full none can be copied aside: what there was of it may have gone, or stay as it was.
+    """
     rows = [played.row for played in stage.watch.played.values() if played.row and not played.is_over]
-    held = sorted((copy.session, copy.phase, view.name) for view in house.controller.workers() for copy in view.copies)
-    num_taken = sum(3 - view.slots_free for view in house.controller.workers())
+    views = house.controller.workers()
+    held = sorted((copy.session, copy.phase, view.name) for view in views for copy in view.copies)
+    full = [view.name for view in views if not view.slots_free]
     owners = [(row.session, "live", row.owner) for row in rows]
-    others = [found for found in held if found not in owners]
-    protected = sorted(row.session for row in rows) if stage.plan.protect_every else []
-    elsewhere = all((session, "live", worker) not in owners and phase == "kept" for session, phase, worker in others)
-    return elsewhere and [found[0] for found in others] == protected and num_taken == len(held) == len(owners + others)
+    others = {
+        row.session: [phase for session, phase, worker in held if _is_other(row, session, worker)] for row in rows
+    }
+    if len(held) != sum(view.num_slots - view.slots_free for view in views) or not set(owners) <= set(held):
+        return False
+    if len(held) != len(owners) + sum(map(len, others.values())):
+        return False
+    return all(_is_as_protected(stage, others[row.session], is_full=row.owner in full) for row in rows)
+
+
+def _is_other(row: Row, session: str, worker: str) -> bool:
+    return session == row.session and worker != row.owner
+
+
+def _is_as_protected(stage: Stage, phases: list[str], *, is_full: bool) -> bool:
+    """Whether what others hold of a session is what they are to hold."""
+    if not stage.plan.protect_every:
+        return not phases
+    return phases.count("kept") <= 1 and set(phases) <= {"kept", "retired"} if is_full else phases == ["kept"]
 
 
 async def _within(stage: Stage, what: str, holds: Callable[[], bool]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import structlog
 
 from tests.simulation.case import Case, Plan, Result
@@ -108,7 +109,8 @@ def staged(
     watch = Watch(trace, decodes=plan.decodes)
     wire = Wire(loop, weather, trace)
     fabric = Fabric(weather=weather, trace=trace)
-    hosts = SimHosts(WORKER, wire=wire, fabric=fabric, watch=watch, decodes=plan.decodes, forgets=case.forgets)
+    worker = WORKER if plan.num_slots is None else msgspec.structs.replace(WORKER, num_slots=plan.num_slots)
+    hosts = SimHosts(worker, wire=wire, fabric=fabric, watch=watch, decodes=plan.decodes, forgets=case.forgets)
     watch.lists_with_power, watch.next_block_of = hosts.lists_with_power, hosts.next_block_of
     watch.kept_block_of = hosts.kept_block_of
     ground = Ground(

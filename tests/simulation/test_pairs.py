@@ -15,7 +15,11 @@ HORIZONS_S = (2.0, 3.0, 4.0)
 EVERY = (0, 2, 3, 3, 4, 8, 40)
 
 
-def case(seed: int) -> Case:
+FEW_SLOTS = 2
+"""Of each of three workers: with two sessions, and the snapshot of each, some are full."""
+
+
+def case(seed: int, num_slots: int | None = None) -> Case:
     rng = random.Random(seed)
     return Case(
         seed=seed,
@@ -24,6 +28,7 @@ def case(seed: int) -> Case:
         decodes=rng.random() < 0.15,
         horizon_s=rng.choice(HORIZONS_S),
         protect_every=rng.choice(EVERY),
+        num_slots=num_slots,
     )
 
 
@@ -37,6 +42,16 @@ def test_no_pair_of_things_breaks_an_invariant(first: int) -> None:
     counts = set[str]()
     for seed in range(first, first + 20):
         result = simulate(case(seed))
+        check(result)
+        counts |= set(result.counts)
+    assert {"deeds", "failovers resumed", "moves committed"} <= counts
+
+
+@pytest.mark.parametrize("first", range(1000, 1000 + NUM_SEEDS, 20))
+def test_no_pair_of_things_breaks_an_invariant_where_workers_are_full(first: int) -> None:
+    counts = set[str]()
+    for seed in range(first, first + 20):
+        result = simulate(case(seed, FEW_SLOTS))
         check(result)
         counts |= set(result.counts)
     assert {"deeds", "failovers resumed", "moves committed"} <= counts
