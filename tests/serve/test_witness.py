@@ -1,6 +1,7 @@
 """What was shown, and whether a block that is computed anew equals it."""
 
 from worldmove.serve.witness import MAX_BLOCKS, Witness
+from worldmove.worker.inputs import InputLists
 
 FRAMES = (b"a" * 32, b"b" * 32)
 
@@ -20,3 +21,13 @@ def test_of_a_block_that_nobody_saw_nothing_is_said() -> None:
         witness.shown(block, FRAMES)
     assert witness.is_equal(0, FRAMES) is None
     assert witness.is_equal(1, FRAMES) is True
+
+
+def test_whatever_a_copy_may_compute_anew_is_compared_with_what_was_shown() -> None:
+    """It has the lists for it, and as many of them as whoever waits may have."""
+    lists, witness, block = InputLists(), Witness(), 0
+    while not lists.is_too_long:
+        lists.put(block, ())
+        witness.shown(block, FRAMES)
+        block += 1
+    assert [witness.is_equal(behind, FRAMES) for behind, _ in lists.held()[1:]] == [True] * (block - 1)

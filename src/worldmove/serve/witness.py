@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
-MAX_BLOCKS = 2048
-"""More than lie between two snapshots (``fleet.protection``); a digest takes 32 bytes for each frame."""
+from worldmove.worker.inputs import MAX_LISTS
+
+MAX_BLOCKS = MAX_LISTS
+"""So many are computed anew at most: whatever is behind by more is let go. A digest takes 32 bytes for each frame."""
 
 
 class Witness:
