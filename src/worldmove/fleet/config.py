@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from worldmove.errors import UserError
 from worldmove.move.patience import PATIENCE_S, STILL_S
 
 
@@ -58,7 +59,10 @@ class FleetConfig:
     protect_again_s: float = 1.0
     """Between two tries to have a snapshot kept, where one did not come about."""
     let_go_s: float = 1.0
-    """An older snapshot is let go only while who keeps the newer one was alive so long ago at most: two beats."""
+    """An older snapshot is let go only while who keeps the newer one was alive so long ago at most: two beats.
+
+    Longer where beats are longer on their way (``fleet.relief``).
+    """
     leave_s: float = 20.0
     """How long a worker that was told to end is kept while none of its sessions gets away."""
     poll_s: float = 2.0
@@ -78,3 +82,10 @@ class FleetConfig:
     """
     history: int = 512
     """Reports of moves that are kept."""
+
+    def __post_init__(self) -> None:
+        """Raise UserError for times by which workers were called silent, or nothing was let go, whatever they do."""
+        for name in ("let_go_s", "worker_lease_s"):
+            if getattr(self, name) < 2 * self.beat_s:
+                why = f"{name} is {getattr(self, name):g} s, and takes two beats at least: {2 * self.beat_s:g} s."
+                raise UserError(why, code="usage", status=422)

@@ -8,6 +8,9 @@ That keeper may die while the word is on its way, and who it is told may sleep w
    keeper's next sign of life. A copy that has retired since the snapshot was taken stays: it is the newer one.
 3. An earlier keeper that may still come to keep what it was pulling needs the lists until that word has reached it.
 
+``let_go_s`` is two beats' time, of which a beat and its answer take next to none. Where all of the keeper's last beats
+have taken longer, it is longer too, and never more than a lease: else nobody would ever be told anything in time.
+
 So a keeper whose death leaves nobody with a snapshot died within ``let_go_s`` before the older one was let go. No order
 of messages does better than some such time: who lets go cannot know who dies in that instant.
 """
@@ -18,6 +21,11 @@ from worldmove.fleet.books import Books
 from worldmove.fleet.sessions import Confirmed, EarlierKeeper, SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.messages import KEPT, Copy, InTime, LetGo, Pass
+
+WAYS = 4
+"""As old as a beat's way there and back a sign of life is when it has come, and a word that follows from it is on its
+way too: in half of the time the one, in the other half the other.
+"""
 
 
 class Relief:
@@ -38,9 +46,9 @@ class Relief:
         keeper, lived_s = self._keeper(record), None
         if keeper is not None and keeper.alive_at is not None:
             lived_s = asyncio.get_running_loop().time() - keeper.alive_at
-        if keeper is None or lived_s is None or lived_s > self._books.config.let_go_s / 2:
+        if keeper is None or lived_s is None or lived_s > self._let_go_s(keeper) / 2:
             return
-        within_s = self._books.config.let_go_s - lived_s
+        within_s = self._let_go_s(keeper) - lived_s
         keeping = [worker for worker in self._keeping(record) if worker.name != keeper.name]
         staying = self._retired_before(record.name, keeper, owner)
         for worker in keeping:
@@ -49,6 +57,11 @@ class Relief:
             self._books.workers.send(worker.name, Pass(session=record.name, only=_in_time(worker, within_s)))
         again = Confirmed(worker=keeper.name, incarnation=keeper.incarnation, beat=keeper.beat_sent)
         record.confirmed = again if keeping or staying else None
+
+    def _let_go_s(self, keeper: WorkerRecord) -> float:
+        """Return how long after a keeper's sign of life others may let go for it."""
+        config = self._books.config
+        return min(max(config.let_go_s, WAYS * keeper.least_way_s), max(config.let_go_s, config.worker_lease_s))
 
     def _retired_before(self, session: str, keeper: WorkerRecord, owner: str) -> list[WorkerRecord]:
         """Return who holds a copy beside the owner's that had retired, or is of a block, before the snapshot's."""
