@@ -1,6 +1,8 @@
 """Questions about a session's state: one answer each, from its owner, or the reason why there is none."""
 
+import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,7 +15,9 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.opener import require_equal
 from worldmove.fleet.ports import Beginning
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.worker.messages import Describe, Described, Kept, NotDone, Save, SnapshotTaken, TakeSnapshot
+from worldmove.fleet.workers import WorkerRecord
+from worldmove.worker.message import SnapshotFacts
+from worldmove.worker.messages import Describe, Described, Keep, Kept, NotDone, Save, SnapshotTaken, TakeSnapshot
 
 Act = Callable[[Server, Asking, Describe], None]
 
@@ -180,3 +184,62 @@ def test_no_two_servers_give_their_questions_the_same_numbers() -> None:
 def test_a_question_begins_where_nobody_can_foretell() -> None:
     assert first_number(bytes(32)) == 1
     assert first_number(b"\xff" * 32) == 1 << 48
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts", "taken_s", "is_waited_for"),
+    [
+        (Keep, "num_pulled", 0.0, True),
+        (Keep, "num_pulled", 60.0, True),  # without its engine
+        (Keep, "num_done", 0.0, False),
+        (TakeSnapshot, "num_done", 0.0, True),
+        (TakeSnapshot, "num_pulled", 0.0, True),  # another's is compared before this one is
+        (TakeSnapshot, "num_pulled", 60.0, False),  # its engine does not return
+        (Describe, "num_done", 0.0, True),
+        (Describe, "num_pulled", 0.0, False),
+    ],
+)
+def test_whoever_gets_on_is_waited_for_and_what_has_no_part_in_it_counts_for_nothing(
+    kind: type, counts: str, taken_s: float, *, is_waited_for: bool
+) -> None:
+    within_s, answers_after_s = 5.0, 30.0
+
+    async def run() -> str:
+        server, sessions = await server_of("a"), SessionTable()
+        sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
+        config = FleetConfig(save_s=within_s)
+        asking = Asking(config=config, workers=server.workers, sessions=sessions, desk=server.desk)
+        record, loop = server.workers.get("a"), asyncio.get_running_loop()
+        record.taken_s = taken_s
+
+        async def get_on() -> None:
+            while True:
+                await asyncio.sleep(1.0)
+                setattr(record, counts, getattr(record, counts) + 1)
+
+        def answer(question: Any) -> None:
+            why = NotDone(session="s", request=question.request, code="moving", message="It moves.")
+            loop.call_later(answers_after_s, asking.heard, record, why)
+
+        server.wires["a"].react = answer
+        getting_on = loop.create_task(get_on())
+        try:
+            await asked_of(asking, record, kind, within_s)
+        except UserError as error:
+            return error.code
+        finally:
+            getting_on.cancel()
+        return ""
+
+    assert virtual.run(run()) == ("moving" if is_waited_for else "silent")
+
+
+async def asked_of(asking: Asking, worker: WorkerRecord, kind: type, within_s: float) -> None:
+    about: dict[str, Any] = {"session": "s", "request": asking.number(), "transport": "shm", "nonce": bytes(32)}
+    if kind is Describe:
+        await asking.describe("s")
+    elif kind is TakeSnapshot:
+        await asking.of_worker(worker, TakeSnapshot(**about), SnapshotTaken, within_s)
+    else:
+        facts = SnapshotFacts(epoch=1, block=5, manifest=b"", placement=(), ticket=b"", groups=b"")
+        await asking.of_worker(worker, Keep(**about, snapshot=facts), Kept, within_s)

@@ -161,7 +161,7 @@ class Asking:
         self._waiting[asked.request] = question
         try:
             self._workers.send(worker.name, asked)
-            async with while_it_gets_on(lambda: _how_far(worker, asked), within_s):
+            async with while_it_gets_on(lambda: self._how_far(worker, asked), within_s):
                 answer = await question.answer
         except TimeoutError:
             why = f"{worker.name} has not answered, and got nothing done for {within_s:.0f} s; try again."
@@ -176,6 +176,17 @@ class Asking:
             raise bad_answer(worker.name, f"{type(answer).__name__} where {kind.__name__} was asked for")
         raise UserError(answer.message, code=answer.code, status=STATUSES.get(answer.code, 409))
 
+    def _how_far(self, worker: WorkerRecord, asked: Describe | Save | TakeSnapshot | Keep) -> int:
+        """Return how far a worker has got with what it is asked for, or with what is before that.
+
+        A snapshot is kept without its engine. One is given by the engine, and then digested, in its turn, by the thread
+        that also takes in what others give: that says something only while the engine returns.
+        """
+        if isinstance(asked, Keep):
+            return worker.num_pulled
+        is_digested = isinstance(asked, TakeSnapshot) and not self._workers.is_stuck(worker)
+        return worker.num_done + (worker.num_pulled if is_digested else 0)
+
     def _owner(self, session: str) -> WorkerRecord:
         """Return the worker that plays a session. Raises UserError."""
         self._sessions.get(session)
@@ -186,8 +197,3 @@ class Asking:
         if owner is None:
             raise UserError(f"The session {session} is lost: no copy of it is left.", code="lost", status=410)
         return self._workers.get(owner.worker)
-
-
-def _how_far(worker: WorkerRecord, asked: Describe | Save | TakeSnapshot | Keep) -> int:
-    """Return how far a worker has got with what it is asked for: a snapshot is kept without its engine."""
-    return worker.num_pulled if isinstance(asked, Keep) else worker.num_done
