@@ -214,6 +214,32 @@ def test_an_end_is_waited_for_while_it_gets_on_with_what_is_before_this_or_with_
     assert loops[0].time() - asked_at[0] == pytest.approx(took_s, abs=0.6)
 
 
+@pytest.mark.parametrize(("linked", "took_s"), [("a", 1.0 + WITHIN_S), ("b", 30.0)])
+def test_one_whose_word_may_be_lost_with_its_link_is_not_waited_for_though_it_gets_on_with_others(
+    linked: str, took_s: float
+) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def arrange(ends: Ends) -> None:
+        record, loop = ends.server.workers.get("a"), asyncio.get_running_loop()
+
+        async def get_on() -> None:
+            while True:
+                await asyncio.sleep(0.5)
+                record.num_done += 1
+
+        def take(message: MoveMessage) -> None:
+            loops.append(loop)
+            loop.call_later(1.0, ends.attempt.take, LinkedAgain(worker=linked))
+            ends.tasks.append(loop.create_task(get_on()))
+
+        ends.says[Prepare] = take
+
+    ending, _ = tried(arrange, within_s=60.0, prepare_s=WITHIN_S, patience_s=30.0)
+    assert (ending.outcome, ending.reason) == (Outcome.REFUSED, "silent")
+    assert loops[0].time() == pytest.approx(took_s, abs=0.6)
+
+
 @pytest.mark.parametrize("event", [CancelAsked(), Died(worker="a")])
 def test_a_cancel_or_a_death_before_the_start_is_a_refusal(event: CancelAsked | Died) -> None:
     def arrange(ends: Ends) -> None:

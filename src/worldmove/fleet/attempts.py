@@ -181,15 +181,19 @@ class Attempt:
     async def _hear(self, kind: type[MessageT], of: WorkerRecord, within_s: float) -> MessageT:
         """Return the next message of a kind. Raises MoveRefused: declined, silence, death, cancel.
 
-        Other things may be at its engine first: it is silent once it has got nothing done for so long.
+        Other things may be at its engine first: it is silent once it has got nothing done for so long. Where it has
+        made a new link, what it was asked, or its answer, may be lost with the old one: then it has so long in all.
         """
-        why = f"{of.name} has not answered, and got nothing done for {within_s:.0f} s"
+        why, loop = f"{of.name} has not answered, and got nothing done for {within_s:.0f} s", asyncio.get_running_loop()
+        ends_at = loop.time() + self._config.patience_s
         try:
-            async with asyncio.timeout(self._config.patience_s), while_it_gets_on(partial(self._how_far, of), within_s):
+            async with asyncio.timeout_at(ends_at) as limit, while_it_gets_on(partial(self._how_far, of), within_s):
                 while True:
                     event = await self._inbox.get()
                     if isinstance(event, kind) and event.sender == of.name:
                         return event
+                    if isinstance(event, LinkedAgain) and event.worker == of.name:
+                        limit.reschedule(min(ends_at, loop.time() + within_s))
                     refuse(event)
         except TimeoutError:
             raise MoveRefused("silent", why) from None
