@@ -313,3 +313,29 @@ def test_beside_a_snapshot_that_was_given_up_and_goes_on_no_next_one_is_begun_th
         assert made.why() == ""
 
     played(course)
+
+
+@pytest.mark.parametrize(("newer", "older"), [("b", "c"), ("c", "b")])
+@pytest.mark.parametrize("blocks", [(13, 10), (13, 13)])
+def test_a_server_that_finds_two_snapshots_lets_the_needless_one_go_though_none_newer_can_be_kept(
+    newer: str, older: str, blocks: tuple[int, int]
+) -> None:
+    """An earlier server has died before it had said so; its room is the very room that the next one lacks."""
+
+    async def course(made: Fleet) -> None:
+        made.record.protect_every = 40
+        for name, block in zip((newer, older), blocks, strict=True):
+            made.server.holds(name, copy_of("s", "kept", block), copy_of("t", "live"), copy_of("u", "live"))
+        made.plays_on(60)
+        await asyncio.sleep(2.0)
+        made.answers_beat("a", "b", "c")
+        await asyncio.sleep(1.1)
+        assert made.why().startswith("no_slot: ")
+        made.answers_beat("a", "b", "c")
+        await asyncio.sleep(0.1)
+        kept_on = made.record.keeper[0] if made.record.keeper else ""
+        assert kept_on == newer or blocks[0] == blocks[1]
+        assert made.let_go({"b": "c", "c": "b"}[kept_on]) > 0
+        assert made.let_go(kept_on) == 0
+
+    played(course)

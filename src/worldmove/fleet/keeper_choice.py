@@ -71,8 +71,12 @@ class KeeperChoice:
             roomy = [worker for worker in some if worker.slots_free > 0]
             best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
             if best:
-                return max(best, key=lambda worker: worker.slots_free)
+                return max(best, key=lambda worker: (worker.slots_free, self._kept_block(session, worker.name)))
         return None
+
+    def _kept_block(self, session: str, worker: str) -> int:
+        kept = self.kept_by(session, worker)
+        return -1 if kept is None else kept.block
 
     def _has_sound(self, row: Row) -> bool:
         """Whether there is a worker that could keep a session, and whose engine is not known to be stuck."""

@@ -127,6 +127,7 @@ class Protection:
         try:
             while not self._has_ended(record) and (record.protect_every or self._is_orphan(record)):
                 changed.clear()
+                self._relief.take_up(record)
                 self._relieve(record)
                 if record.protect_every and self._is_due(record):
                     await self._renewal.renew(record)

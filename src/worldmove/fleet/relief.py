@@ -40,6 +40,19 @@ class Relief:
         if confirmed is None or (confirmed.worker, confirmed.incarnation) != (keeper.name, keeper.incarnation):
             record.confirmed = Confirmed(worker=keeper.name, incarnation=keeper.incarnation, beat=keeper.beat_sent)
 
+    def take_up(self, record: SessionRecord) -> None:
+        """Where others keep no newer one than the keeper, of an earlier server's say, they are to be told as well.
+
+        They would hold the very room that the next one lacks.
+        """
+        keeping = self._books.workers.holders(record.name, (KEPT,))
+        held = {worker.name: (copy.epoch, copy.block) for worker, copy in keeping}
+        keeper = None if record.keeper is None else self._books.workers.find(record.keeper[0])
+        if record.confirmed is not None or keeper is None or keeper.name not in held or len(held) < 2:
+            return
+        if held[keeper.name] == max(held.values()):
+            self.kept(record, keeper)
+
     def look(self, record: SessionRecord, owner: str) -> None:
         """Tell the others, once it may be; who holds something yet at the keeper's next sign of life is told again."""
         self._forget_reached(record)
