@@ -135,8 +135,7 @@ async def worker_here(engine_name: str, threads: int, pictures: int | None = Non
     finally:
         await assembly.background.stop()
         writer.close()
-        reading.terminate()
-        await reading.wait()
+        await reading.wait()  # it reads to the end
         engine_thread.close()
         copy_thread.close()
         taking.close()

@@ -18,9 +18,11 @@ from tests.gpu.staged_path import SHAPE, path_at
 from tests.gpu.test_device_moves import a_move
 from tests.gpu.test_peer import words_of
 from worldmove.errors import TransportError
+from worldmove.state import cuda_driver
+from worldmove.state.cuda_driver import DriverError
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.extent import Extent
-from worldmove.state.memory import Part, Piece
+from worldmove.state.memory import Piece
 from worldmove.transport.ring import OwnRing
 from worldmove.transport.staged import Staged, StagedChannel
 from worldmove.transport.wrappers import Corrupting, Damage, DamagePlan
@@ -164,15 +166,15 @@ def test_damage_on_the_way_through_host_memory_moves_nothing(kit: Any, tmp_path:
     assert ended.reason == ("transport" if damage is Damage.SHORT else "mismatch")
 
 
-def test_shared_memory_is_pinned_once_and_unpinned_and_copies_both_ways_are_exact(kit: Any) -> None:
+def test_shared_memory_is_pinned_and_unpinned_and_copies_both_ways_are_exact(kit: Any) -> None:
     ring = OwnRing(identity=bytes(16), shape=SHAPE, kit=kit)
-    with pytest.raises(TransportError):
-        kit.pin(Part(ring.at(0, 0), SHAPE.num_bytes))
     there, back = (DeviceArena(SHAPE.num_bytes, "slot", kit) for _ in range(2))
     there.poison()
-    size = SHAPE.num_bytes
-    kit.start_copy_out([Piece(there.address, ring.at(0, 0), size)]).wait()
-    kit.start_copy_in([Piece(ring.at(0, 0), back.address, size)]).wait()
+    at, size = ring.at(0, 0), SHAPE.num_bytes
+    kit.start_copy_out([Piece(there.address, at, size)]).wait()
+    kit.start_copy_in([Piece(at, back.address, size)]).wait()
     assert bytes(kit.read(there.part(0, size))) == bytes(kit.read(back.part(0, size)))
     ring.release()
     ring.release()
+    with pytest.raises(DriverError):  # so it was unpinned
+        cuda_driver.unregister(kit.device.index or 0, at)

@@ -207,6 +207,36 @@ def test_a_snapshot_may_take_as_long_as_its_path_takes_for_each_piece_and_says_h
     on(trial)
 
 
+@pytest.mark.parametrize(
+    ("takes_s", "expected"),
+    [(0.0, [1, 2, 4, 4, 4, 1]), (keeper.QUICK_S, [1] * 16)],
+    ids=["quick", "slow"],
+)
+def test_the_pieces_of_a_snapshot_are_as_large_as_a_path_carries_in_a_moment(
+    monkeypatch: pytest.MonkeyPatch, takes_s: float, expected: Sequence[int]
+) -> None:
+    pulled, pull = list[int](), LoopbackChannel.pull
+
+    async def timed(self: LoopbackChannel, wanted: Sequence[Extent], into: memoryview) -> None:
+        pulled.append(Runs.of(wanted).num_bytes)
+        await asyncio.sleep(takes_s)
+        await pull(self, wanted, into)
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        taken = await pair.taken()
+        monkeypatch.setattr(keeper, "PIECE_BYTES", 1)
+        monkeypatch.setattr(keeper, "MOST_BYTES", 4)
+        monkeypatch.setattr(LoopbackChannel, "pull", timed)
+        pair.b.worker.take(Keep(session="s-1", request=1, snapshot=taken.snapshot, transport="loopback", nonce=NONCE))
+        await asyncio.sleep(10.0)
+        await pair.settle()
+        assert [kept.block for kept in pair.b.of(Kept)] == [4]
+        assert pulled == expected
+
+    on(trial)
+
+
 def test_a_path_that_carries_nothing_more_of_a_snapshot_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hangs(self: LoopbackChannel, wanted: Sequence[Extent], into: memoryview) -> None:
         await asyncio.Event().wait()

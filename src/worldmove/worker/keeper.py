@@ -38,7 +38,9 @@ from worldmove.worker.taking import ATTEMPT
 from worldmove.worker.tools import Tools
 from worldmove.worker.turns import Turn
 
-PIECE_BYTES = 8 << 20
+PIECE_BYTES, MOST_BYTES, QUICK_S = 8 << 20, 256 << 20, 0.1
+"""A snapshot comes in pieces, for its keeper says how it gets on. After one that came quickly the next is twice as
+large: each costs the worlds that are played here a little."""
 PULL_S = 30.0
 """For one piece of a snapshot: a path that carries less in that time carries nothing."""
 
@@ -178,12 +180,16 @@ class Keeper:
 
     async def _land(self, channel: Channel, slot: Slot, wanted: Sequence[Extent]) -> None:
         """Pull every byte, and close the window."""
-        window = open_window(slot.arena)
+        window, clock = open_window(slot.arena), asyncio.get_running_loop().time
         try:
-            for piece in Runs.of(wanted).batches(PIECE_BYTES):
+            rest, num_bytes = Runs.of(wanted), PIECE_BYTES
+            while rest.num_bytes:
+                (piece, rest), begun = rest.parted(num_bytes), clock()
                 async with asyncio.timeout(PULL_S):
                     await window.fill(channel, piece)
                 self._gets_on()
+                if clock() - begun < QUICK_S:
+                    num_bytes = min(2 * num_bytes, MOST_BYTES)
         except TimeoutError:
             window.abandon()
             raise TransportError(f"nothing more of the snapshot arrived within {PULL_S:.0f} s") from None
