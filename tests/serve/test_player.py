@@ -2,13 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
 from tests.move import virtual
-from tests.serve.fakes import FakeSocket
+from tests.serve.fakes import RECEIPTS, SPEC, FakeFleet, FakeIds, FakeSocket
+from worldmove.limits import MAX_FRAMES
+from worldmove.serve.desk import Desk
+from worldmove.serve.gateway import Gateway
+from worldmove.serve.gateway_config import GatewayConfig
 from worldmove.serve.limits import PlayLimits
+from worldmove.serve.live_config import LiveConfig
+from worldmove.serve.metrics import Metrics
 from worldmove.serve.player import CloseCode, Player
+from worldmove.serve.wording import engine_info
 
 
 def run(work: Callable[[Player, FakeSocket, "asyncio.Task[None]"], Awaitable[None]], *, stuck: bool = False) -> None:
@@ -92,3 +100,24 @@ def test_a_player_that_is_cancelled_from_outside_does_not_swallow_it() -> None:
             await sending
 
     run(work)
+
+
+@pytest.mark.parametrize("num_frames", [1, 12, 64, 65, MAX_FRAMES])
+def test_the_frames_of_some_blocks_may_wait_however_many_a_block_has(num_frames: int) -> None:
+    """A block's frames come all at once: whoever could not take one would be shown none, at each return."""
+
+    async def main() -> None:
+        spec = replace(SPEC, frames_per_block=num_frames)
+        live = LiveConfig(spec=spec, server_life=1, receipts=RECEIPTS)
+        gateway = Gateway(fleet=FakeFleet(), config=GatewayConfig(live=live), metrics=Metrics())
+        desk = Desk(gateway, engine=engine_info(spec, 8), ids=FakeIds())
+        socket = FakeSocket()
+        player = Player(socket, limits=desk.limits)
+        for number in range(3 * num_frames):
+            player.put(str(number))
+        player.finish(CloseCode.SESSION_ENDED, "over")
+        await player.run()
+        assert socket.sent == [str(number) for number in range(3 * num_frames)]
+        assert socket.closed == (CloseCode.SESSION_ENDED, "over")
+
+    virtual.run(main())

@@ -48,7 +48,7 @@ class Desk:
     @property
     def limits(self) -> PlayLimits:
         """What a connection may take."""
-        return self._gateway.config.live.limits
+        return self._gateway.config.live.limits.for_blocks_of(self._engine.frames_per_block)
 
     async def open(self, *, seed: int | None, on: str | None, protect: int | None = None) -> SessionView:
         """Begin a world. Raises UserError: unknown worker, no slot.

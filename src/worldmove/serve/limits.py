@@ -1,6 +1,6 @@
 """What one client may take of a server, in one place: docs/http.md lists it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from worldmove.serve.allowance import Pace
@@ -8,6 +8,8 @@ from worldmove.serve.client_messages import MAX_CLIENT_BYTES
 
 LEAST_BYTES_PER_S = 256 << 10
 """A saved world comes, or is read, at this rate at least, where others wait."""
+
+WAITING_BLOCKS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +21,13 @@ class PlayLimits:
     key_changes: Pace = field(default_factory=partial(Pace, burst=1024, per_s=64))
     """They stand in the input log for as long as the session lives: hands make some 30 a second."""
     max_waiting: int = 64
-    """Messages that may wait for one watcher; frames are shared among those of a session."""
+    """Messages that may wait for one watcher, each frame one; frames are shared among those of a session."""
     max_watchers: int = 64
     """Of one session. One more, and the oldest of those that only watch is dropped."""
+
+    def for_blocks_of(self, num_frames: int) -> "PlayLimits":
+        """Return these for blocks of so many frames: some blocks may wait at least, for one comes all at once."""
+        return replace(self, max_waiting=max(self.max_waiting, WAITING_BLOCKS * num_frames))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
