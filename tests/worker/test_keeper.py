@@ -209,7 +209,7 @@ def test_a_snapshot_may_take_as_long_as_its_path_takes_for_each_piece_and_says_h
 
 @pytest.mark.parametrize(
     ("takes_s", "expected"),
-    [(0.0, [1, 2, 4, 4, 4, 1]), (keeper.QUICK_S, [1] * 16)],
+    [(0.0, [1, 2, 4, 4, 4, 1]), (1.5 * keeper.QUICK_S, [1] * 16)],
     ids=["quick", "slow"],
 )
 def test_the_pieces_of_a_snapshot_are_as_large_as_a_path_carries_in_a_moment(
