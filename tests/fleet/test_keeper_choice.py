@@ -8,7 +8,8 @@ import pytest
 
 from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
-from worldmove.fleet.keeper_choice import LONG_S, KeeperChoice
+from worldmove.fleet.keeper_choice import KeeperChoice
+from worldmove.fleet.second_copy import LONG_S
 from worldmove.fleet.worker_table import STUCK_S
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import KEPT
@@ -28,7 +29,7 @@ async def fleet(room: dict[str, int], keeping: tuple[str, ...] = (), held: int =
         record = server.workers.get(name)
         assert record.hello is not None
         record.hello, record.slots_free = msgspec.structs.replace(record.hello, num_slots=3), slots
-    books: Any = SimpleNamespace(workers=server.workers)
+    books: Any = SimpleNamespace(workers=server.workers, gateway=lambda: server.gateway)
     return server, KeeperChoice(books)
 
 

@@ -80,7 +80,7 @@ class Fleet:
 
     def why(self) -> str:
         """Why there is no newer snapshot, as it is listed."""
-        return view(self.record, None).unprotected_why
+        return view(self.record, None).not_renewed_why
 
     def plays_on(self, block: int) -> None:
         self.protection.computed("s", block)

@@ -9,7 +9,9 @@ from worldmove.fleet.views import SessionState, SessionView
 from worldmove.serve.gauges import Gauges
 
 
-def session(*, every: int, kept: int | None = None, age: int | None = None, lost: bool = False) -> SessionView:
+def session(
+    *, every: int, kept: int | None = None, age: int | None = None, lost: bool = False, unsafe: bool = False
+) -> SessionView:
     return SessionView(
         name="s",
         state=SessionState.LOST if lost else SessionState.LIVE,
@@ -25,12 +27,13 @@ def session(*, every: int, kept: int | None = None, age: int | None = None, lost
         keeper=None if kept is None else "b",
         kept_block=kept,
         kept_age_blocks=age,
+        unprotected_why="unsafe: b was told to end." if unsafe or (every and kept is None) else "",
         throwaway=False,
     )
 
 
 @pytest.mark.parametrize(
-    ("sessions", "unkept", "oldest"),
+    ("sessions", "unprotected", "oldest"),
     [
         ((), 0, 0),
         ((session(every=0),), 0, 0),
@@ -39,12 +42,13 @@ def session(*, every: int, kept: int | None = None, age: int | None = None, lost
         ((session(every=4, kept=8, age=3), session(every=4, kept=8, age=90), session(every=16)), 1, 90),
         ((session(every=0, kept=8, age=90),), 0, 0),
         ((session(every=4, kept=8),), 0, 0),
+        ((session(every=4, kept=8, age=3, unsafe=True),), 1, 3),
     ],
 )
-def test_the_oldest_of_the_newest_snapshots_is_told_and_how_many_protected_sessions_nobody_keeps(
-    sessions: tuple[SessionView, ...], unkept: int, oldest: int
+def test_the_oldest_of_the_newest_snapshots_is_told_and_how_many_one_death_may_lose(
+    sessions: tuple[SessionView, ...], unprotected: int, oldest: int
 ) -> None:
     fleet: Any = SimpleNamespace(sessions=lambda: sessions, workers=lambda: ())
     families = {family.name: family for family in Gauges(fleet, num_players=lambda: 0, info={}).collect()}
-    found = [families[f"worldmove_{name}"].samples[0].value for name in ("sessions_unkept", "snapshot_age_blocks")]
-    assert found == [unkept, oldest]
+    found = [families[f"worldmove_{name}"].samples[0].value for name in ("sessions_unprotected", "snapshot_age_blocks")]
+    assert found == [unprotected, oldest]

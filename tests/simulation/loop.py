@@ -12,7 +12,7 @@ Rules of this file:
 import asyncio
 import random
 from collections import deque
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from heapq import heappop, heappush
@@ -128,6 +128,8 @@ class SimLoop(asyncio.BaseEventLoop):
         self._dead: dict[str, None] = {}
         self._scheduled: list[tuple[float, SimHandle]] = []
         self._ready = Ready(None if fifo else random.Random(f"schedule:{seed}"))
+        self.on_turn: Callable[[], None] = lambda: None
+        """Hears of every callback that has run."""
         self.create_future = partial(asyncio.Future, loop=self)  # type: ignore[method-assign]
 
     def time(self) -> float:
@@ -150,6 +152,7 @@ class SimLoop(asyncio.BaseEventLoop):
                         raise
                     except BaseException as error:  # noqa: BLE001  (as asyncio does, whatever it is)
                         self._say(error, handle)
+                    self.on_turn()
             if self._stopping:
                 return
 
@@ -217,6 +220,10 @@ class SimLoop(asyncio.BaseEventLoop):
         """Nothing of this node runs any more."""
         self._dead[node] = None
         self.pause(node)
+
+    def is_paused(self, node: str) -> bool:
+        """Whether nothing of it runs just now."""
+        return node in self._aside
 
     def has_power(self, node: str) -> bool:
         return node not in self._dead

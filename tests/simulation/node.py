@@ -197,6 +197,10 @@ class Node:
 
         self._loop.run_in(self._context, call(), f"busy {self.node}")
 
+    def is_missed_by(self, server: str) -> bool:
+        """Whether it is dead, and a server does not know that yet."""
+        return not self.has_power and self._belongs_to == server and not self.status.done()
+
     async def ended(self) -> int:
         status: int = await asyncio.shield(self.status)
         return status

@@ -17,6 +17,7 @@ from tests.simulation.ledger import FaultyLedger
 from tests.simulation.loop import EscapeError, SimLoop, StalledError
 from tests.simulation.net import Wire
 from tests.simulation.path import Fabric
+from tests.simulation.said import Said
 from tests.simulation.sealed import collected, sealed
 from tests.simulation.server import Ground, Server
 from tests.simulation.storm import Storm
@@ -125,6 +126,7 @@ def staged(
     server = Server(ground)
     storm = Storm(loop, weather, hosts, server, trace)
     watch.on_grant = storm.at_grant
+    loop.on_turn = Said(server=server, hosts=hosts, watch=watch, weather=weather, loop=loop, trace=trace).look
     wire.on_move_message = lambda message: storm.at_message(message.to, message.sender)
     wire.on_protection_message = lambda worker: storm.at_message(worker, worker)
     return Stage(

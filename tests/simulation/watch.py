@@ -19,7 +19,8 @@
 11. A snapshot that is kept is let go only where another copy than the owner's could go on, or where one that kept it
     has died within ``let_go_s`` (``fleet.relief``), however late the word comes: so a protected session is lost only by
     deaths that follow each other faster than it is protected again.
-12. A session that is closed is not said to be lost. Who plays one is turned away neither for the crowd that looks on
+12. What is said of a session's protection is so (``said``).
+13. A session that is closed is not said to be lost. Who plays one is turned away neither for the crowd that looks on
     nor for what others have to say, and who says more than anybody may is (``meddlers``).
 
 Every tab of a session counts alike: who plays, who only watches, who wants the controls as well. What strangers say
@@ -198,7 +199,7 @@ class Watch:
         left = {node: phase for (session, node), (phase, _) in self._copies.items() if session == row.session}
         complete = [f"{node} ({phase})" for node, phase in left.items() if self._can_go_on(row.session, node, phase)]
         keepers = [node for session, node in self._kept if session == row.session]
-        complete += [f"{node} (kept)" for node in keepers if self._has_lists(row.session, self._kept_block(row, node))]
+        complete += [f"{node} (kept)" for node in keepers if self.has_lists(row.session, self._kept_block(row, node))]
         self._trace.count("lost")
         if complete:
             self._fail(f"{row.session} is said to be lost, and copies are left: {', '.join(complete)}")
@@ -211,7 +212,7 @@ class Watch:
         for session, played in self.played.items():
             if played.row is None or played.row.lost:
                 continue
-            rest = [n for s, n in self._kept if s == session and self._has_lists(s, self._kept_block(played.row, n))]
+            rest = [n for s, n in self._kept if s == session and self.has_lists(s, self._kept_block(played.row, n))]
             is_protected = played.protect_every != 0 and any(other != node for other in rest)
             if not is_protected or now() - self._server_died_at < LISTS_S:
                 self._doomed[session] = None
@@ -227,12 +228,12 @@ class Watch:
         """Whether a copy could: a retired one replays what clients have, or are believed to, and needs its lists."""
         if phase != "retired":
             return phase in COMPLETE
-        return self._has_lists(session, self.next_block_of(session, node))
+        return self.has_lists(session, self.next_block_of(session, node))
 
     def _kept_block(self, row: Row, node: str) -> int:
         return self.kept_block_of(row.session, node) or 0
 
-    def _has_lists(self, session: str, first: int) -> bool:
+    def has_lists(self, session: str, first: int) -> bool:
         """Whether every list from a block on is with somebody, as far as players have received what was made of it."""
         played = self.played[session]
         sequencer, lists = played.live.sequencer, self.lists_with_power(session)

@@ -221,8 +221,9 @@ class Controller:
     def _view(self, record: SessionRecord) -> SessionView:
         desk = self._books.desk
         row = desk.row(record.name)
+        why = self._protection.why_unprotected(record)
         if row is None:
-            return view(record, row)
+            return view(record, row, unprotected_why=why)
         kept = self._protection.newest(record.name)
         missing, owner = desk.owner_is_missing(row), self._books.workers.find(row.owner)
         return view(
@@ -231,6 +232,7 @@ class Controller:
             owner_missing=missing,
             owner_reported=owner is not None and owner.reported,
             kept=kept,
+            unprotected_why=why,
             next_block=self._next_block(record.name),
         )
 

@@ -2,14 +2,13 @@
 
 from worldmove.fleet.alike import alike
 from worldmove.fleet.books import Books
+from worldmove.fleet.second_copy import LONG_S, SecondCopy
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import KEPT, Copy
 
 LASTING = ("live", KEPT)
 """Phases of copies that stay where they are, for all that is known."""
-LONG_S = 30.0
-"""An engine that is at one thing for so long is no keeper's; one that opens a world may well take some seconds."""
 
 
 class KeeperChoice:
@@ -17,6 +16,7 @@ class KeeperChoice:
 
     def __init__(self, books: Books) -> None:
         self._books = books
+        self._second = SecondCopy(books)
 
     def kept_by(self, session: str, worker: str) -> Copy | None:
         """Return what a worker keeps of a session; None where it has said nothing of it."""
@@ -37,9 +37,8 @@ class KeeperChoice:
         return not self._books.workers.is_stuck(worker, LONG_S) or not self._has_sound(row)
 
     def is_kept_elsewhere(self, row: Row, but: str) -> bool:
-        """Whether a worker that counts keeps a session, however old: neither ``but``, nor who plays it."""
-        keeping = self._books.workers.holders(row.session, (KEPT,), answering=True)
-        return any(worker.name not in (but, row.owner) and self._is_sound(worker) for worker, _ in keeping)
+        """Whether a snapshot that counts is kept, however old: neither by ``but``, nor by who plays it."""
+        return any(self._is_sound(worker) for worker, _ in self._second.kept(row, but))
 
     def may_renew(self, row: Row, but: str = "") -> bool:
         """Whether a newer snapshot can be had soon, as things are: its owner has room for one, and another worker.

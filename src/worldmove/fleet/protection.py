@@ -24,6 +24,7 @@ from worldmove.fleet.keeper_choice import KeeperChoice
 from worldmove.fleet.keepers import Keepers
 from worldmove.fleet.relief import Relief
 from worldmove.fleet.renewal import Log, Renewal
+from worldmove.fleet.second_copy import SecondCopy
 from worldmove.fleet.sessions import SessionRecord
 from worldmove.limits import MAX_EVERY
 from worldmove.move.ledger_row import Row
@@ -52,6 +53,7 @@ class Protection:
         self._log = log
         self._keepers = Keepers(books, holders)
         self._choice = KeeperChoice(books)
+        self._second = SecondCopy(books)
         self._relief = Relief(books)
         self._renewal = Renewal(books, asking, self._keepers, self._relief, nonce=nonce, log=log)
         self._guards: dict[str, asyncio.Task[None]] = {}
@@ -97,6 +99,10 @@ class Protection:
             if row is None or worker.name != row.owner
         ]
         return max(((worker.name, copy.block) for worker, copy in held), key=lambda kept: kept[1], default=None)
+
+    def why_unprotected(self, record: SessionRecord) -> str:
+        """Return why the death of one worker may lose a protected session; empty where none does."""
+        return self._second.why_none(record) if record.protect_every else ""
 
     def computed(self, session: str, block: int) -> None:
         """A session's owner has computed a block."""
@@ -165,10 +171,11 @@ class Protection:
         """Whether a session has an owner, and nobody who stays keeps a snapshot that is new enough."""
         if self._books.desk.owner_is_missing(row) or not self._owned_in(record, row, ("live", "frozen")):
             return False
-        kept = None if record.keeper is None else self._keepers.kept(record, record.keeper[0])
+        kept = None if record.keeper is None else self._choice.kept_by(record.name, record.keeper[0])
         if kept is None or record.keeper is None or not self._choice.is_good(record.keeper, row):
             return True
-        return record.computed >= kept + record.protect_every or self._keepers.is_in_the_way(record, row)
+        is_old = record.computed >= kept.block + record.protect_every or self._second.lacks_lists(kept)
+        return is_old or self._keepers.is_in_the_way(record, row)
 
     def _owned_in(self, record: SessionRecord, row: Row, phases: tuple[str, ...]) -> bool:
         """Whether the row's owner holds the session in its epoch, and in one of these phases."""

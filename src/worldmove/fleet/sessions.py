@@ -107,7 +107,7 @@ class SessionRecord:
     num_unkept: int = 0
     """How many snapshots in a row were not kept."""
     unprotected_why: str = ""
-    """Why the newest snapshot is not kept, where that is so."""
+    """Why the newest snapshot that was asked for is not kept; an older one may be."""
     renewal_waits: bool = False
     """A newer snapshot is due, and a move of the session is waited for."""
     computed: int = 0
@@ -212,11 +212,13 @@ def view(
     owner_missing: bool = False,
     owner_reported: bool = True,
     kept: tuple[str, int] | None = None,
+    unprotected_why: str = "",
     next_block: int | None = None,
 ) -> SessionView:
     """Show a session as its record and its row say; its owner is missing where it is dead or does not answer.
 
-    ``kept``: who keeps its newest snapshot, and of which boundary. ``next_block``: the next to be shown, where known.
+    ``kept``: who keeps its newest snapshot, and of which boundary. ``unprotected_why``: why the death of one worker may
+    lose it (``fleet.second_copy``). ``next_block``: the next to be shown, where known.
     """
     return SessionView(
         name=record.name,
@@ -233,12 +235,13 @@ def view(
         keeper=kept[0] if kept else None,
         kept_block=kept[1] if kept else None,
         kept_age_blocks=max(0, next_block - kept[1]) if kept and next_block is not None else None,
-        unprotected_why=_unprotected_why(record) if record.protect_every and not (row and row.lost) else "",
+        unprotected_why=unprotected_why,
+        not_renewed_why=_not_renewed_why(record) if record.protect_every and not (row and row.lost) else "",
         throwaway=record.throwaway,
     )
 
 
-def _unprotected_why(record: SessionRecord) -> str:
+def _not_renewed_why(record: SessionRecord) -> str:
     if record.unprotected_why or not (record.renewal_waits and record.moving):
         return record.unprotected_why
     return "moving: a newer snapshot is due, and is kept once the move has ended."

@@ -88,6 +88,8 @@ class SessionView:
     kept_age_blocks: int | None = None
     """How many blocks were shown since; None where nobody keeps one. After a restart, as the workers say."""
     unprotected_why: str = ""
-    """Why the newest snapshot is not kept, where that is so."""
+    """Why the death of one worker may lose it, though it is to be protected; empty where none does."""
+    not_renewed_why: str = ""
+    """Why a newer snapshot, which is due, is not kept."""
     throwaway: bool
     """Begun from a picture, for 'Recover without state': never in the ledger, never moved."""

@@ -166,6 +166,7 @@ class WorkerTable:
         record = self._records.get(name)
         if record is not None and record.link is not None:
             record.link.send(message)
+            record.told(message)
 
     def with_most_room(self) -> WorkerRecord:
         """Return the worker with most free slots. Raises UserError if none has any."""

@@ -9,8 +9,10 @@ from statistics import median
 from worldmove.fleet.hosts import WorkerLink, WorkerProcess
 from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.state.environment import NO_FIELDS
-from worldmove.worker.messages import Alive, Copy, Hello
+from worldmove.worker.messages import KEPT, Alive, Copy, GiveUp, Hello, LetGo, Revive, ToWorker
 
+LIVE = "live"
+"""The phase of a copy that is played."""
 NUM_WAYS = 16
 """So many of a worker's last beats say how long words are on their way."""
 
@@ -56,6 +58,8 @@ class WorkerRecord:
     """The newest beat that it has answered, of those that renew a lease."""
     ways_s: deque[float] = field(default_factory=lambda: deque(maxlen=NUM_WAYS))
     """From its last beats to their answers, there and back, in seconds."""
+    told_to_go: dict[tuple[str, str], int] = field(default_factory=dict)
+    """By session, and KEPT or LIVE: the newest beat that it had been sent when it was told to give that up."""
     polled: int = 0
     """The newest poll that it has answered."""
     leaving: bool = False
@@ -100,6 +104,14 @@ class WorkerRecord:
     def num_played(self, besides: str = "") -> int:
         """How many sessions have their blocks computed here: it plays them, or follows them and will; but for one."""
         return sum(copy.phase in ("live", "following") and copy.session != besides for copy in self.copies)
+
+    def told(self, message: ToWorker) -> None:
+        """It was sent a message: note what it may let go by that."""
+        if isinstance(message, LetGo | Revive | GiveUp):
+            reached = [key for key, told_at in self.told_to_go.items() if self.beat_answered >= told_at + 2]
+            for key in reached:
+                del self.told_to_go[key]
+            self.told_to_go[message.session, LIVE if isinstance(message, GiveUp) else KEPT] = self.beat_sent
 
     def take(self, alive: Alive) -> None:
         """It lives, and says how it fares."""

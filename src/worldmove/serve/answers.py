@@ -44,6 +44,7 @@ def session_body(view: SessionView, live: Live | None, stalled_s: float | None) 
         kept_block=view.kept_block,
         kept_age_blocks=view.kept_age_blocks,
         unprotected_why=view.unprotected_why or None,
+        not_renewed_why=view.not_renewed_why or None,
     )
 
 

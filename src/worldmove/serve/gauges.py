@@ -65,7 +65,8 @@ def _slots(views: Sequence[WorkerView]) -> Metric:
 
 def _protection(views: Sequence[SessionView]) -> Iterator[Metric]:
     protected = [view for view in views if view.protect_every and view.state is not SessionState.LOST]
-    unkept = sum(view.keeper is None for view in protected)
-    yield GaugeMetricFamily("worldmove_sessions_unkept", "Protected ones that nobody keeps.", value=unkept)
+    unprotected = sum(bool(view.unprotected_why) for view in protected)
+    text = "Sessions to be protected that the death of one worker may lose."
+    yield GaugeMetricFamily("worldmove_sessions_unprotected", text, value=unprotected)
     oldest, text = max((view.kept_age_blocks or 0 for view in protected), default=0), "Blocks since the oldest kept."
     yield GaugeMetricFamily("worldmove_snapshot_age_blocks", text, value=oldest)

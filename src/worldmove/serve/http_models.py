@@ -79,7 +79,10 @@ class Session(Answer):
     kept_block: int | None = Field(description="The block that this snapshot stands before.")
     kept_age_blocks: int | None = Field(description="How many blocks were shown since; null: none is kept.")
     unprotected_why: str | None = Field(
-        description="Why the newest snapshot could not be kept, or waits for the end of a move; null: it was."
+        description="Why the death of one worker may lose it, as `code: sentence`; null: none does, or `protect` is 0."
+    )
+    not_renewed_why: str | None = Field(
+        description="Why a newer snapshot, which is due, is not kept; null: none is due."
     )
 
 
