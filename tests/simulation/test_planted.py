@@ -16,6 +16,9 @@ from tests.simulation.shrink import shrink
 from worldmove.fleet import ledger_memory, recovery
 from worldmove.fleet.caretaker import Caretaker
 from worldmove.fleet.ends import Ends
+from worldmove.fleet.protection import Protection
+from worldmove.fleet.second_copy import SecondCopy
+from worldmove.fleet.sessions import SessionRecord
 from worldmove.move import source
 from worldmove.move.incoming import Incoming
 from worldmove.move.ledger_messages import CloseAttempt, Closed
@@ -38,7 +41,7 @@ from worldmove.serve.screen import Screen
 from worldmove.serve.sequencer import Sequencer, Taken
 from worldmove.serve.show import Verdict, judge
 from worldmove.worker.line import Line
-from worldmove.worker.messages import BlockDone
+from worldmove.worker.messages import KEPT, BlockDone
 from worldmove.worker.outbox import Outbox
 from worldmove.worker.snapshot import Snapshot
 from worldmove.worker.source_copy import SourceOfMove
@@ -274,6 +277,35 @@ def test_a_session_that_is_called_lost_while_it_is_closed_is_caught(
 ) -> None:
     monkeypatch.setattr(Caretaker, "_is_left_alone", lambda self, session: False)
     _meddled(caught, 82, "is closed, and is said to be lost")
+
+
+def test_what_its_own_worker_keeps_counted_as_a_second_copy_is_caught(
+    monkeypatch: pytest.MonkeyPatch, caught: Caught
+) -> None:
+    """The death of that worker takes both."""
+
+    def with_its_owners(self: SecondCopy, row: Row) -> Any:
+        return self._books.workers.holders(row.session, (KEPT,))
+
+    monkeypatch.setattr(SecondCopy, "_held", with_its_owners)
+    caught(11, "is said to be protected", pairs=True, protect_every=3, horizon_s=3.0)
+
+
+def test_an_owner_that_has_nothing_counted_as_a_copy_is_caught(monkeypatch: pytest.MonkeyPatch, caught: Caught) -> None:
+    monkeypatch.setattr(SecondCopy, "_why_not_played", lambda self, row: "")
+    caught(19, "is said to be protected", protect_every=3)
+
+
+def test_a_session_that_could_be_protected_again_and_is_not_is_caught(
+    monkeypatch: pytest.MonkeyPatch, caught: Caught
+) -> None:
+    is_wanted = Protection._is_wanted
+
+    def at_first(self: Protection, record: SessionRecord, row: Row) -> bool:
+        return record.computed < 3 and is_wanted(self, record, row)
+
+    monkeypatch.setattr(Protection, "_is_wanted", at_first)
+    caught(0, "is not protected again", protect_every=3)
 
 
 @pytest.mark.parametrize("leaf", ["cache", "drawn"])
