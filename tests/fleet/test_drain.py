@@ -365,7 +365,7 @@ def test_the_only_snapshot_is_waited_for_while_another_can_be_kept_whatever_has_
             assert record.hello is not None
             record.hello, record.slots_free = msgspec.structs.replace(record.hello, num_slots=3), slots
         sessions, clock = SessionTable(), asyncio.get_running_loop().time
-        sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False)).unprotected_why = why
+        sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False)).unkept_why = why
         row = Row(session="s", owner="a", incarnation=1, epoch=1)
         desk = SimpleNamespace(row={"s": row}.get, owner_is_missing=lambda row: is_missing)
         books: Any = SimpleNamespace(config=CONFIG, workers=server.workers, sessions=sessions, desk=desk)

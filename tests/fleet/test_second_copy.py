@@ -78,7 +78,7 @@ def its_keeper_plays_it(server: Server, record: SessionRecord) -> None:
 
 def none_could_be_kept(server: Server, record: SessionRecord) -> None:
     server.holds("b")
-    record.unprotected_why = "no_slot: No other worker has room."
+    record.unkept_why = "no_slot: No other worker has room."
 
 
 def its_engine_is_stuck(server: Server, record: SessionRecord) -> None:
@@ -129,7 +129,7 @@ def test_it_is_while_its_owner_plays_it_and_another_keeps_one_with_all_lists_sin
             assert (await said_after(change))[0] == ""
         assert (await said_after(told("b", Expect(session="s")), told("b", LetGo(session="another"))))[0] == ""
         assert (await said_after(told("a", LetGo(session="s"))))[0] == ""  # its own snapshot saves it from nothing
-        assert (await said_after(of_record(unprotected_why="no_slot: a newer one has no room.")))[0] == ""
+        assert (await said_after(of_record(unkept_why="no_slot: a newer one has no room.")))[0] == ""
 
     virtual.run(run())
 

@@ -255,7 +255,7 @@ class Drain:
         row = self._books.desk.row(record.name)
         if row is None or row.lost:
             return False
-        is_too_large = record.unprotected_why.partition(":")[0] == TOO_LARGE
+        is_too_large = record.unkept_why.partition(":")[0] == TOO_LARGE
         return self._books.desk.owner_is_missing(row) or (
             self._choice.may_renew(row, but=self._worker.name) and not is_too_large
         )

@@ -58,9 +58,9 @@ class Renewal:
                 self._keepers.give_up(record)
             elif row is not None and (not self._choice.may_renew(row) or self._is_stubborn(record, error)):
                 self._keepers.make_room(record)
-            if said != record.unprotected_why:
+            if said != record.unkept_why:
                 self._log("not_protected", {"session": record.name, "code": error.code, "why": str(error)})
-        record.unprotected_why = said
+        record.unkept_why = said
         if said:
             await asyncio.sleep(self._books.config.protect_again_s)
 

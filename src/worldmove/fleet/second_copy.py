@@ -71,8 +71,8 @@ class SecondCopy:
         flaws = [
             f"{worker.name} keeps a snapshot of it, {self._flaw(worker, copy)}" for worker, copy in self._held(row)
         ]
-        if record.unprotected_why:
-            return record.unprotected_why
+        if record.unkept_why:
+            return record.unkept_why
         if record.renewal_waits and record.moving:
             return "moving: a snapshot is due, and is kept once the move has ended."
         return f"unsafe: {flaws[0]}." if flaws else ON_ITS_WAY

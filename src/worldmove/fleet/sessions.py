@@ -106,7 +106,7 @@ class SessionRecord:
     """A keeper was asked to pull a snapshot, and has not answered yet."""
     num_unkept: int = 0
     """How many snapshots in a row were not kept."""
-    unprotected_why: str = ""
+    unkept_why: str = ""
     """Why the newest snapshot that was asked for is not kept; an older one may be."""
     renewal_waits: bool = False
     """A newer snapshot is due, and a move of the session is waited for."""
@@ -242,8 +242,8 @@ def view(
 
 
 def _not_renewed_why(record: SessionRecord) -> str:
-    if record.unprotected_why or not (record.renewal_waits and record.moving):
-        return record.unprotected_why
+    if record.unkept_why or not (record.renewal_waits and record.moving):
+        return record.unkept_why
     return "moving: a newer snapshot is due, and is kept once the move has ended."
 
 
