@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import io
 import subprocess
 import sys
 import time
@@ -21,36 +20,11 @@ from worldmove.worker.config import WorkerConfig
 from worldmove.worker.link import frame
 from worldmove.worker.messages import Beat
 from worldmove.worker.process import settle
-from worldmove.worker.process_log import Unbreakable
 from worldmove.worker.silence import until_silent
 from worldmove.worker.uplink import Uplink, stay_linked
 
 SILENCE_S = 0.24
 BEAT = frame(msgspec.msgpack.encode(Beat(number=1)))
-
-
-class Gone(io.StringIO):
-    """A stream whose reader is gone."""
-
-    def write(self, text: str) -> int:
-        raise BrokenPipeError
-
-    def flush(self) -> None:
-        raise OSError(5, "Input/output error")
-
-
-def test_a_log_whose_reader_is_gone_ends_nothing() -> None:
-    stream = Unbreakable(Gone())
-    assert stream.write("line") == 4
-    stream.flush()
-
-
-def test_a_log_that_is_read_gets_every_line() -> None:
-    under = io.StringIO()
-    stream = Unbreakable(under)
-    stream.write("a\n")
-    stream.flush()
-    assert under.getvalue() == "a\n"
 
 
 @asynccontextmanager

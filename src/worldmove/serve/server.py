@@ -40,20 +40,15 @@ async def run(config: ServerConfig, hooks: Hooks) -> None:
 
 
 async def _run(config: ServerConfig, hooks: Hooks) -> None:
-    async with serving(config, hooks.stage) as url:
-        hooks.ready(url)
+    async with inhabited(config, hooks.stage, num_lines_dropped=hooks.num_lines_dropped) as house:
+        hooks.ready(house.url)
         await asyncio.Event().wait()
 
 
 @asynccontextmanager
-async def serving(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[str]:
-    """Serve while inside; gives the page's address. Raises UserError, WeightsError where it cannot start."""
-    async with inhabited(config, stage) as house:
-        yield house.url
-
-
-@asynccontextmanager
-async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> AsyncIterator[House]:
+async def inhabited(
+    config: ServerConfig, stage: Callable[[str], None], *, num_lines_dropped: Callable[[], int] = lambda: 0
+) -> AsyncIterator[House]:
     """Serve while inside; gives the parts, for whoever measures them. Raises UserError, WeightsError."""
     with (
         bound(config.host, config.port) as listening,
@@ -66,6 +61,7 @@ async def inhabited(config: ServerConfig, stage: Callable[[str], None]) -> Async
         server, num_alive = _begin_life(ledger, config, engine.spec)
         stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
+        metrics.count("worldmove_log_lines_dropped", "Lines of the server's log that were dropped.", num_lines_dropped)
         controller = controller_over(ledger, metrics, config, engine.spec, folder, step=step, wall_clock=time.time)
         spool, url = Spool(folder / SAVED), url_of(listening)
         house = house_of(config, engine, controller, metrics, spool=spool, url=url, server=server)

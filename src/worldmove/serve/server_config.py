@@ -41,3 +41,5 @@ class Hooks:
     stage: Callable[[str], None]
     ready: Callable[[str], None]
     """Called with the page's address once it answers."""
+    num_lines_dropped: Callable[[], int] = lambda: 0
+    """How many lines of its log were dropped so far."""

@@ -34,8 +34,10 @@ from worldmove.worker.path_notes import read_notes, trusted
 from worldmove.worker.path_rates import path_rates
 from worldmove.worker.picture_threads import PictureThreads, picture_threads
 from worldmove.worker.process_end import Ending, exit_after
-from worldmove.worker.process_log import Unbreakable, configure_log
+from worldmove.worker.process_log import END_S as LOG_END_S
+from worldmove.worker.process_log import configure_log, json_lines
 from worldmove.worker.profile import Profile
+from worldmove.worker.standard_streams import take_over, written_out
 from worldmove.worker.threads import OneThread
 from worldmove.worker.transports import LocalTransports
 from worldmove.worker.uplink import Uplink, stay_linked
@@ -173,12 +175,13 @@ def settle() -> None:
 def main() -> None:
     """Run a worker from its configuration, the one argument."""
     config = msgspec.json.decode(sys.argv[1], type=WorkerConfig)
-    configure_log(config.log_level)
+    take_over()
+    configure_log(config.log_level, json_lines())
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
         status = asyncio.run(serve(config))
     except WorldMoveError as error:
         structlog.get_logger().error("worker_not_started", worker=config.worker, code=error.code, why=str(error))
         status = 1
-    Unbreakable(sys.stderr).flush()
+    written_out(sys.stderr, LOG_END_S)
     os._exit(status)  # the slots' memory is shared with nobody who could miss a farewell; torch's threads need none

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 from structlog.typing import FilteringBoundLogger
 
-from worldmove.worker.process_log import Unbreakable
+from worldmove.worker.process_log import END_S
+from worldmove.worker.standard_streams import written_out
 from worldmove.worker.uplink import Uplink
 
 
@@ -48,7 +49,7 @@ def exit_after(within_s: float, log: FilteringBoundLogger) -> None:
 
     def end() -> None:
         log.error("worker_ended", clean=False, why=f"something has not returned within {within_s:g} s")
-        Unbreakable(sys.stderr).flush()
+        written_out(sys.stderr, END_S)
         os._exit(1)
 
     timer = threading.Timer(within_s, end)
