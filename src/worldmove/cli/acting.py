@@ -80,11 +80,13 @@ def open_session(
     elif seed is None:
         with open_file(saved) as (file, size):
             answer = client.upload("sessions", "restore", query={"worker": worker}, file=file, num_bytes=size)
-        if protect is not None:
-            answer = client.post("sessions", answer["session"], "protect", body={"every": protect})
     else:
         raise UserError("A saved world has its seed; leave --seed or --from out.")
     said(answer, Begun)
+    output.did(f"{answer['session']} was opened.")
+    if saved is not None and protect is not None:
+        answer = client.post("sessions", answer["session"], "protect", body={"every": protect})
+        said(answer, Begun)
     output.document("session", answer)
     output.text(answer["session"])
     output.note(f"Play it at {client.server}/play/{answer['session']}")
@@ -108,9 +110,10 @@ def protect(
     """
     output = output_of(context, as_json=as_json)
     answer = Client(server).post("sessions", session, "protect", body={"every": every})
+    how = f"{session}: a snapshot every {every} blocks" if every else f"{session}: no snapshot any more"
+    output.did(f"{how}.")
     output.document("session", answer)
-    how = f"a snapshot every {every} blocks" if every else "no snapshot any more"
-    output.text(f"{session}: {how}")
+    output.text(how)
 
 
 def move(
@@ -165,6 +168,7 @@ def close(context: typer.Context, session: Session, *, server: Server = DEFAULT_
     """
     output = output_of(context, as_json=as_json)
     Client(server).delete("sessions", session)
+    output.did(f"{session} closed.")
     output.document("closed", {"session": session})
     output.text(f"{session} closed")
 
@@ -172,20 +176,27 @@ def close(context: typer.Context, session: Session, *, server: Server = DEFAULT_
 def tell(output: Output, answer: dict[str, Any]) -> None:
     """Write how a move ended: the line of data where it was done, the sentence where it was not."""
     said(answer, Move)
+    line = _line(answer)
+    output.did(f"{line}.")
     output.document("move", answer)
+    output.text(line)
     if answer["outcome"] != "committed":
-        output.text(f"{answer['session']} not moved: {answer['outcome']} ({answer['reason']})")
         output.note(answer["sentence"])
-        return
+    elif answer.get("plain"):
+        output.note(f"All of it was pulled at the boundary: {answer['plain']}")
+
+
+def _line(answer: dict[str, Any]) -> str:
+    """Say how a move ended in one line."""
+    if answer["outcome"] != "committed":
+        return f"{answer['session']} not moved: {answer['outcome']} ({answer['reason']})"
     gap = "nothing was due" if answer["gap_ms"] is None else f"gap {answer['gap_ms']:.1f} ms"
     pause = "-" if answer["pause_ms"] is None else f"{answer['pause_ms']:.1f} ms"
     size = f"{(answer['num_bytes'] or 0) / 1e6:.1f} MB in {answer['took_ms'] / 1000:.2f} s{_shares(answer)}"
     proof = str(answer["proof"])
     parts = f"{proof.removeprefix('checked ')} parts identical" if proof.startswith("checked ") else f"parts {proof}"
     by = _expectation(answer)
-    output.text(f"{answer['session']} moved to {answer['to']}: pause {pause}{by}, {gap}, {parts} ({size})")
-    if answer.get("plain"):
-        output.note(f"All of it was pulled at the boundary: {answer['plain']}")
+    return f"{answer['session']} moved to {answer['to']}: pause {pause}{by}, {gap}, {parts} ({size})"
 
 
 def _shares(answer: dict[str, Any]) -> str:

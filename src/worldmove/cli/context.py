@@ -2,15 +2,16 @@
 
 import typer
 
+from worldmove.cli.course import Course
 from worldmove.cli.output import Output, Verbosity
 
 
 def output_of(context: typer.Context, *, as_json: bool) -> Output:
     """Return where a command writes."""
-    return Output(verbosity_of(context), as_json=as_json)
+    course = context.ensure_object(Course)
+    return Output(course.verbosity, as_json=as_json, done=course.done)
 
 
 def verbosity_of(context: typer.Context) -> Verbosity:
     """Return how much a command says."""
-    found = context.find_object(Verbosity)
-    return Verbosity() if found is None else found
+    return context.ensure_object(Course).verbosity

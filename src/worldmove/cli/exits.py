@@ -24,7 +24,11 @@ class ExitCode(IntEnum):
     """The server does not answer."""
     DIFFERENT = 8
     """``verify``: what was computed anew is not what was recorded."""
+    UNWRITTEN = 9
+    """Done, and standard output could not be written: standard error says what was done."""
     INTERRUPTED = 130
+    READER_GONE = 141
+    """Done, and nobody read standard output any more: what a shell says of a program that ends by that."""
 
 
 BY_OUTCOME = {
@@ -73,6 +77,13 @@ def exit_of(error: WorldMoveError) -> ExitCode:
     return BY_CODE.get(error.code, otherwise)
 
 
+def exit_unwritten(status: ExitCode, failure: OSError) -> ExitCode:
+    """Return the exit status of a command whose output could not be written; what is no success says more than that."""
+    if status is not ExitCode.DONE:
+        return status
+    return ExitCode.READER_GONE if isinstance(failure, BrokenPipeError) else ExitCode.UNWRITTEN
+
+
 def epilog(*codes: ExitCode, refused: str = "refused, nothing changed") -> str:
     """Return the line of a command's help that says how it can end. ``refused``: what that means to it."""
     words = {
@@ -85,5 +96,6 @@ def epilog(*codes: ExitCode, refused: str = "refused, nothing changed") -> str:
         ExitCode.LOST: "lost",
         ExitCode.UNREACHABLE: "the server does not answer",
         ExitCode.DIFFERENT: "different from what was recorded",
+        ExitCode.UNWRITTEN: "done, and its output could not be written",
     }
-    return "Exit status: " + "; ".join(f"{int(code)} {words[code]}" for code in codes) + "."
+    return "Exit status: " + "; ".join(f"{int(code)} {words[code]}" for code in (*codes, ExitCode.UNWRITTEN)) + "."

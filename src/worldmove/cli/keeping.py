@@ -54,8 +54,10 @@ def record(
         found = record_to(to, pieces)
     counts = {"num_blocks": found.num_blocks, "num_moves": found.num_moves, "num_states": found.num_states}
     fields = {"session": session, "file": str(to), **counts, "num_bytes": found.num_bytes, "ended": found.why}
+    line = f"{to}: {found.num_blocks} blocks, {found.num_moves} moves, {bytes_text(found.num_bytes)}"
+    output.did(f"{line}.")
     output.document("record", fields)
-    output.text(f"{to}: {found.num_blocks} blocks, {found.num_moves} moves, {bytes_text(found.num_bytes)}")
+    output.text(line)
 
 
 def save(
@@ -82,6 +84,8 @@ def save(
         with open_file(Path(file.name)) as (written, size):  # before it gets its name: a damaged one never does
             header = read_header(written, size)
             require_intact(written, header, Xxh3Digester())
+    line = f"{to}: {session} before block {header.block}, {bytes_text(size)}, {header.state_digest}"
+    output.did(f"{line}.")
     output.document(
         "saved",
         {
@@ -92,4 +96,4 @@ def save(
             "state_digest": header.state_digest,
         },
     )
-    output.text(f"{to}: {session} before block {header.block}, {bytes_text(size)}, {header.state_digest}")
+    output.text(line)

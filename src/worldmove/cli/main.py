@@ -7,14 +7,16 @@ import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import structlog
 import typer
 
 from worldmove import __version__
 from worldmove.cli import acting, audit, bench, doctor, inspect, keeping, listing, plan, serving, verify
-from worldmove.cli.exits import ExitCode, exit_of
+from worldmove.cli.course import Course
+from worldmove.cli.exits import ExitCode, exit_of, exit_unwritten
+from worldmove.cli.log import configure_log
 from worldmove.cli.output import Output, Verbosity
 from worldmove.errors import UserError, WorldMoveError
+from worldmove.worker.standard_streams import kept_in, take_over
 
 SHARED = ("-q", "--quiet", "-v", "--verbose", "--debug", "--no-color")
 """Options that may stand anywhere before a ``--``."""
@@ -50,8 +52,9 @@ def shared(
 ) -> None:
     """Take what is said before the command."""
     color = not (no_color or os.environ.get("NO_COLOR"))
-    context.obj = Verbosity(quiet=quiet, verbose=verbose, color=color, debug=debug)
-    configure_log(context.obj)
+    verbosity = Verbosity(quiet=quiet, verbose=verbose, color=color, debug=debug)
+    context.ensure_object(Course).verbosity = verbosity
+    configure_log(verbosity)
 
 
 for part in (serving, listing, plan, acting, keeping, verify, inspect, doctor, audit, bench):
@@ -60,31 +63,47 @@ for part in (serving, listing, plan, acting, keeping, verify, inspect, doctor, a
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command line and exit with its status."""
+    take_over()
     arguments = hoist(sys.argv[1:] if argv is None else argv) or ["--help"]
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line and return its exit status. An error is one sentence; ``--debug`` shows its origin."""
+    course = Course(verbosity=Verbosity(color="--no-color" not in arguments))
     try:
-        returned = app(args=list(arguments), prog_name="worldmove", standalone_mode=False)
+        returned = app(args=list(arguments), prog_name="worldmove", standalone_mode=False, obj=course)
     except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the last flush does not complain
-        return ExitCode.FAILED
+        status = ExitCode.INTERRUPTED
     except Exception as raised:  # noqa: BLE001  (the process ends with it)
-        return tell_error(raised, arguments)
-    return returned if isinstance(returned, int) else ExitCode.DONE
+        status = tell_error(raised, arguments, course)
+    else:
+        status = ExitCode(returned) if isinstance(returned, int) else ExitCode.DONE
+    return tell_unwritten(status, course)
 
 
-def tell_error(raised: Exception, arguments: Sequence[str]) -> ExitCode:
+def tell_error(raised: Exception, arguments: Sequence[str], course: Course) -> ExitCode:
     """Say what went wrong and return the exit status."""
     if "--debug" in arguments:
         traceback.print_exception(raised)
     error = as_error(raised)
-    Output(Verbosity(color="--no-color" not in arguments), as_json="--json" in arguments).error(error)
+    output = Output(course.verbosity, as_json="--json" in arguments, done=course.done)
+    for sentence in course.done:  # it failed on its way
+        output.insist(sentence)
+    output.error(error)
     return exit_of(error)
+
+
+def tell_unwritten(status: ExitCode, course: Course) -> ExitCode:
+    """Say on standard error what was done, where standard output could not take all of it; return the exit status."""
+    sys.stdout.flush()
+    kept = kept_in(sys.stdout)
+    if kept is None or kept.failure is None:
+        return status
+    sentence = course.unwritten(kept.failure)
+    if sentence:
+        Output(course.verbosity, as_json=False).insist(sentence)
+    return exit_unwritten(status, kept.failure)
 
 
 def as_error(raised: Exception) -> WorldMoveError:
@@ -107,17 +126,3 @@ def hoist(arguments: Sequence[str]) -> list[str]:
     before = arguments[:end]
     shared_ones = [argument for argument in before if argument in SHARED]
     return [*shared_ones, *(argument for argument in before if argument not in SHARED), *arguments[end:]]
-
-
-def configure_log(verbosity: Verbosity) -> None:
-    """Write what this process does to standard error: warnings, or every change of phase."""
-    level = "info" if verbosity.verbose else ("error" if verbosity.quiet else "warning")
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.dev.ConsoleRenderer(colors=verbosity.color and sys.stderr.isatty()),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )

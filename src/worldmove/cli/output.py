@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from rich.console import Console, RenderableType
 
 from worldmove.errors import WorldMoveError
+from worldmove.worker.standard_streams import kept_in
 
 VERSION = 1
 """Of every document: fields are added to it, never renamed."""
@@ -31,9 +32,17 @@ class Output:
     """Where one command writes."""
 
     def __init__(
-        self, verbosity: Verbosity, *, as_json: bool, out: TextIO | None = None, err: TextIO | None = None
+        self,
+        verbosity: Verbosity,
+        *,
+        as_json: bool,
+        done: list[str] | None = None,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
     ) -> None:
+        """``done``: where it is noted what has been done, for the case that it cannot be written."""
         self.as_json = as_json
+        self._done = [] if done is None else done
         self._out = out or sys.stdout
         self._quiet = verbosity.quiet
         self._sheets = Console(file=self._out, no_color=not verbosity.color, highlight=False)
@@ -73,17 +82,34 @@ class Output:
         if not self._quiet:
             self.notes.print(printable(text), markup=False)
 
+    def did(self, sentence: str) -> None:
+        """Note what has been done, before anything of it is written."""
+        self._done.append(sentence)
+
+    def insist(self, text: str) -> None:
+        """Say something on standard error, quiet or not."""
+        self.notes.print(printable(text), markup=False)
+
     def line(self, text: str) -> None:
         """Write one line of data."""
         self._out.write(printable(text) + "\n")
         self._out.flush()
 
+    def forgiven(self) -> OSError | None:
+        """Return why standard output could not be written, for once: a server goes on without it, and ends with 0."""
+        kept = kept_in(self._out)
+        if kept is None:
+            return None
+        failure, kept.failure = kept.failure, None
+        return failure
+
     def error(self, error: WorldMoveError) -> None:
         """Say what went wrong, in one sentence; as JSON on standard output where that is asked for."""
         if self.as_json:
+            self.did(str(error))
             self.document("error", {"error": error_fields(error)})
         else:
-            self.notes.print(printable(str(error)), markup=False)
+            self.insist(str(error))
 
 
 def printable(text: str) -> str:

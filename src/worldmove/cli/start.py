@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.status import Status
 
+from worldmove.cli.log import set_log_aside
 from worldmove.cli.output import Output, Verbosity
 from worldmove.move.patience import PATIENCE_S
 from worldmove.serve.server_config import Hooks, ServerConfig
@@ -59,6 +60,7 @@ def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -
     if told.state is None:
         remove_leftovers(time.time())
 
+    num_dropped = set_log_aside(verbosity)
     with loading(output, verbosity) as line:
 
         def ready(url: str) -> None:
@@ -66,6 +68,8 @@ def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -
             state = None if told.state is None else str(told.state)
             output.document("serve", {"url": url, "pid": os.getpid(), "workers": told.workers, "state": state})
             output.text(url)
+            if output.forgiven() is not None:
+                output.insist(f"It answers at {url}; standard output could not be written.")
             if told.host not in ("127.0.0.1", "localhost", "::1"):
                 output.note(f"Everybody who reaches {told.host} can use it: there is no password.")
             if told.state is not None:
@@ -74,7 +78,8 @@ def start(told: Start, output: Output, verbosity: Verbosity, *, browser: bool) -
             if browser:
                 show(url, output)
 
-        asyncio.run(run(config_of(told, verbosity), Hooks(stage=line.stage, ready=ready)))
+        hooks = Hooks(stage=line.stage, ready=ready, num_lines_dropped=num_dropped)
+        asyncio.run(run(config_of(told, verbosity), hooks))
 
 
 def config_of(told: Start, verbosity: Verbosity) -> ServerConfig:

@@ -11,12 +11,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-import structlog
-
 from worldmove.cli.benches.tap import Arrival, Tap, listen
+from worldmove.cli.log import lines
 from worldmove.errors import UserError
 from worldmove.serve.server import inhabited
 from worldmove.serve.server_config import ServerConfig
+from worldmove.worker.process_log import END_S, configure_log
+from worldmove.worker.standard_streams import take_over, written_out
 
 STOP_S = 30.0
 
@@ -79,11 +80,12 @@ def _address(connection: Connection, stage: Callable[[str], None]) -> Address:
 
 def _serve(config: ServerConfig, connection: Connection) -> None:
     # Standard output is the bench's own.
-    structlog.configure(
-        wrapper_class=structlog.make_filtering_bound_logger("warning"),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
-    asyncio.run(_until_closed(config, connection))
+    take_over()
+    configure_log("warning", lines(colors=False))
+    try:
+        asyncio.run(_until_closed(config, connection))
+    finally:
+        written_out(sys.stderr, END_S)
 
 
 async def _until_closed(config: ServerConfig, connection: Connection) -> None:
