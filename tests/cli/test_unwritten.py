@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import structlog
 
-from tests.cli.command import Ran
+from tests.cli.command import Ran, worldmove
 from tests.cli.outputs import full, gone, unusable
 from tests.cli.test_recording import WHOLE
 from tests.own_path import with_own_path
@@ -178,19 +178,22 @@ def test_an_error_that_cannot_be_written_as_json_is_said_as_a_sentence(
     assert ran.err.strip().endswith(why)
 
 
-def test_what_was_done_before_an_error_is_said_with_it(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("raised", "expected"), [(RuntimeError("no"), ExitCode.FAILED), (KeyboardInterrupt(), ExitCode.INTERRUPTED)]
+)
+def test_what_was_done_before_an_error_is_said_with_it(
+    folder: Path, raised: BaseException, expected: ExitCode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A saved world that is opened and cannot be protected is open all the same, and its name is known."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("worldmove.cli.client.Client.post", fail)
     with answering({"session": "s-1"}, folder) as url:
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err), pytest.MonkeyPatch.context() as patch:
-            patch.setattr("worldmove.cli.client.Client.post", _raise)
-            status = run(["open", "--from", "WORLD", "--protect", "8", "--server", url])
-    assert status == ExitCode.FAILED
-    assert err.getvalue().startswith("s-1 was opened.\n")
-
-
-def _raise(*_: object, **__: object) -> None:
-    raise RuntimeError("no")
+        ran = worldmove("open", "--from", "WORLD", "--protect", "8", "--server", url)
+    assert ran.status == expected
+    assert ran.err.startswith("s-1 was opened.\n")
 
 
 def as_process(*arguments: str, **streams: Any) -> "subprocess.CompletedProcess[str]":

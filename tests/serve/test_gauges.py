@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from worldmove.fleet.views import SessionState, SessionView
+from worldmove.fleet.views import SessionState, SessionView, WorkerState, WorkerView
 from worldmove.serve.gauges import Gauges
 
 
@@ -52,3 +52,24 @@ def test_the_oldest_of_the_newest_snapshots_is_told_and_how_many_one_death_may_l
     families = {family.name: family for family in Gauges(fleet, num_players=lambda: 0, info={}).collect()}
     found = [families[f"worldmove_{name}"].samples[0].value for name in ("sessions_unprotected", "snapshot_age_blocks")]
     assert found == [unprotected, oldest]
+
+
+def test_lines_that_a_log_lost_are_told_of_each_process() -> None:
+    workers = tuple(
+        WorkerView(
+            name=name,
+            pid=1,
+            incarnation=1,
+            state=WorkerState.READY,
+            num_slots=1,
+            slots_free=1,
+            slots_quarantined=0,
+            arena_bytes=1,
+            num_lines_dropped=num,
+        )
+        for name, num in (("a", 0), ("b", 7))
+    )
+    fleet: Any = SimpleNamespace(sessions=lambda: (), workers=lambda: workers)
+    gauges = Gauges(fleet, num_players=lambda: 0, info={}, num_lines_dropped=lambda: 3)
+    (family,) = [family for family in gauges.collect() if family.name == "worldmove_log_lines_dropped"]
+    assert {sample.labels["process"]: sample.value for sample in family.samples} == {"server": 3, "a": 0, "b": 7}

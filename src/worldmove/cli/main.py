@@ -79,6 +79,8 @@ def run(arguments: Sequence[str]) -> int:
         status = tell_error(raised, arguments, course)
     else:
         status = ExitCode(returned) if isinstance(returned, int) else ExitCode.DONE
+    if status is ExitCode.INTERRUPTED:
+        tell_done(course)
     return tell_unwritten(status, course)
 
 
@@ -87,11 +89,15 @@ def tell_error(raised: Exception, arguments: Sequence[str], course: Course) -> E
     if "--debug" in arguments:
         traceback.print_exception(raised)
     error = as_error(raised)
-    output = Output(course.verbosity, as_json="--json" in arguments, done=course.done)
-    for sentence in course.done:  # it failed on its way
-        output.insist(sentence)
-    output.error(error)
+    tell_done(course)
+    Output(course.verbosity, as_json="--json" in arguments, done=course.done).error(error)
     return exit_of(error)
+
+
+def tell_done(course: Course) -> None:
+    """Say what was done by a command that does not come to its end."""
+    for sentence in course.done:
+        Output(course.verbosity, as_json=False).insist(sentence)
 
 
 def tell_unwritten(status: ExitCode, course: Course) -> ExitCode:

@@ -59,6 +59,8 @@ class WorkerView:
     """Measured before its hello: hash_bytes_per_s, block_s, and NAME_bytes_per_s of each path."""
     is_stuck: bool = False
     """Whether its engine does not return, as far as that shows (``fleet.worker_table``)."""
+    num_lines_dropped: int = 0
+    """Of its log, since it began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

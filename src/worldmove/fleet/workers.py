@@ -64,6 +64,8 @@ class WorkerRecord:
     """The newest poll that it has answered."""
     leaving: bool = False
     """It was told to end, and its sessions are moved away: nothing new is put there."""
+    num_lines_dropped: int = 0
+    """Of its log, as it has last said."""
     is_emptied: bool = False
     """Its sessions are being moved away just now."""
     reported: bool = False
@@ -119,6 +121,7 @@ class WorkerRecord:
         self.turn_s, self.spare_s, self.ages_s = alive.turn_s, alive.spare_s, alive.ages_s
         self.num_done, self.num_pulled = alive.num_done, alive.num_pulled
         self.taken_s, self.at_block = alive.taken_s, alive.at_block
+        self.num_lines_dropped = alive.num_lines_dropped
 
     def _state(self) -> WorkerState:
         if self.state is WorkerState.READY and self.leaving and not self.suspected:
@@ -149,6 +152,7 @@ class WorkerRecord:
             environment=dict(hello.environment) if hello else {},
             rates=dict(hello.rates) if hello else {},
             is_stuck=is_stuck,
+            num_lines_dropped=self.num_lines_dropped,
         )
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from worldmove.fleet.ports import Fleet
@@ -13,8 +13,17 @@ from worldmove.fleet.views import SessionState, SessionView, WorkerState, Worker
 class Gauges(Collector):
     """Sessions, workers, slots and players of one server."""
 
-    def __init__(self, fleet: Fleet, *, num_players: Callable[[], int], info: dict[str, str]) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        *,
+        num_players: Callable[[], int],
+        info: dict[str, str],
+        num_lines_dropped: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """``num_lines_dropped``: of the server's own log."""
         self._fleet = fleet
+        self._num_lines_dropped = num_lines_dropped
         self._num_players = num_players
         self._info = info
 
@@ -30,6 +39,7 @@ class Gauges(Collector):
             "worldmove_worker_incarnation", "Which process of this name it is.", workers, lambda view: view.incarnation
         )
         yield _slots(workers)
+        yield _dropped(self._num_lines_dropped(), workers)
         yield from _protection(sessions)
 
 
@@ -60,6 +70,14 @@ def _slots(views: Sequence[WorkerView]) -> Metric:
         used = view.num_slots - view.slots_free - view.slots_quarantined if _is_up(view) else 0
         for state, num in (("free", view.slots_free), ("used", used), ("quarantined", view.slots_quarantined)):
             family.add_metric([view.name, state], num)
+    return family
+
+
+def _dropped(of_server: int, views: Sequence[WorkerView]) -> Metric:
+    text = "Lines of a process's log that were dropped."
+    family = CounterMetricFamily("worldmove_log_lines_dropped", text, labels=["process"])
+    for name, num in (("server", of_server), *((view.name, view.num_lines_dropped) for view in views)):
+        family.add_metric([name], num)
     return family
 
 

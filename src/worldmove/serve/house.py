@@ -101,6 +101,7 @@ def house_of(
     spool: Spool,
     url: str,
     server: ServerNote,
+    num_lines_dropped: Callable[[], int],
 ) -> House:
     """Put gateway and routes before a controller. ``server``: which one this is."""
     ids = RandomIds()
@@ -115,6 +116,21 @@ def house_of(
     )
     gateway = Gateway(fleet=controller, config=GatewayConfig(live=live, keep_s=config.keep_s), metrics=metrics)
     controller.attach(gateway)
+    _show_gauges(metrics, controller, gateway, _info(engine.spec), num_lines_dropped)
+    desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
+    app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page(), spool=spool))
+    own = OwnOnly(app, names=config.names, loopback_only=is_loopback(config.host))
+    return House(app=own, gateway=gateway, controller=controller, spool=spool, url=url)
+
+
+def _show_gauges(
+    metrics: Metrics,
+    controller: Controller,
+    gateway: Gateway,
+    info: dict[str, str],
+    num_lines_dropped: Callable[[], int],
+) -> None:
+    """Have what stands where be seen beside what is counted."""
     metrics.gauge(
         "worldmove_ledger_works",
         "1 while the ledger can be written; no move starts while it is 0.",
@@ -125,11 +141,14 @@ def house_of(
         "Sessions whose block does not come, though their worker answers.",
         lambda: gateway.stalls.num_stalled,
     )
-    metrics.registry.register(Gauges(controller, num_players=lambda: gateway.num_players, info=_info(engine.spec)))
-    desk = Desk(gateway, engine=engine_info(engine.spec, memory_blocks(engine)), ids=ids)
-    app = build_app(Parts(desk=desk, gateway=gateway, metrics=metrics, page=read_page(), spool=spool))
-    own = OwnOnly(app, names=config.names, loopback_only=is_loopback(config.host))
-    return House(app=own, gateway=gateway, controller=controller, spool=spool, url=url)
+    metrics.registry.register(
+        Gauges(
+            controller,
+            num_players=lambda: gateway.num_players,
+            info=info,
+            num_lines_dropped=num_lines_dropped,
+        )
+    )
 
 
 @asynccontextmanager

@@ -3,11 +3,9 @@
 Every name is in docs/metrics.md, which a test holds against what a server shows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from worldmove.serve.show import Verdict
 
@@ -60,10 +58,6 @@ class Metrics:
         """Show a number that is read whenever somebody looks."""
         Gauge(name, text, registry=self.registry).set_function(value)
 
-    def count(self, name: str, text: str, value: Callable[[], int]) -> None:
-        """Show what is counted elsewhere, read whenever somebody looks."""
-        self.registry.register(_Counted(name, text, value))
-
     def block_shown(self, late_s: float | None, compute_s: float) -> None:
         """Count a block that was shown, and whether it was late (None: it was not due)."""
         self._shown.inc()
@@ -100,13 +94,3 @@ class Metrics:
     def text(self) -> bytes:
         """Return everything in the text format."""
         return generate_latest(self.registry)
-
-
-class _Counted(Collector):
-    """A counter whose number is another's."""
-
-    def __init__(self, name: str, text: str, value: Callable[[], int]) -> None:
-        self._name, self._text, self._value = name, text, value
-
-    def collect(self) -> Iterator[Metric]:
-        yield CounterMetricFamily(self._name, self._text, value=self._value())

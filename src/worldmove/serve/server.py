@@ -61,10 +61,18 @@ async def inhabited(
         server, num_alive = _begin_life(ledger, config, engine.spec)
         stage(_found(num_alive) or f"starting {config.num_workers} workers and warming their engines")
         metrics = Metrics()
-        metrics.count("worldmove_log_lines_dropped", "Lines of the server's log that were dropped.", num_lines_dropped)
         controller = controller_over(ledger, metrics, config, engine.spec, folder, step=step, wall_clock=time.time)
         spool, url = Spool(folder / SAVED), url_of(listening)
-        house = house_of(config, engine, controller, metrics, spool=spool, url=url, server=server)
+        house = house_of(
+            config,
+            engine,
+            controller,
+            metrics,
+            spool=spool,
+            url=url,
+            server=server,
+            num_lines_dropped=num_lines_dropped,
+        )
         http = answering(house.app, listening, farewell=house.gateway.end, on_refused=metrics.refused)
         async with at_work(house), http:
             yield house

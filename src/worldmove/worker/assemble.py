@@ -72,6 +72,8 @@ class Edges:
     """How a block's pictures are copied and hashed."""
     birth: str = ""
     """What tells this process from a later one with its pid."""
+    num_lines_dropped: Callable[[], int] = lambda: 0
+    """How many lines of its log were dropped so far."""
 
 
 def assemble(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges) -> Assembly:
@@ -146,6 +148,7 @@ def _tools(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges
         on_their_way=OnTheirWay(),
         progress=Progress(),
         taking=edges.taking,
+        num_lines_dropped=edges.num_lines_dropped,
     )
 
 

@@ -76,7 +76,7 @@ class _Threads:
         self._profile.write()
 
 
-async def serve(config: WorkerConfig) -> int:
+async def serve(config: WorkerConfig, num_lines_dropped: Callable[[], int]) -> int:
     """Build the engine, say hello, and serve until told to end. Returns the exit status."""
     log = structlog.get_logger().bind(worker=config.worker, incarnation=config.incarnation)
     uplink, ending = Uplink(), Ending(log)
@@ -91,6 +91,7 @@ async def serve(config: WorkerConfig) -> int:
     transports = await _transports(config, threads.copy, kit)
     warm = replace(warm, rates={**warm.rates, **await _rates(config, transports, kit)})
     edges = _edges(threads, transports, uplink, ending, profile.hearing(log.info))
+    edges = replace(edges, num_lines_dropped=num_lines_dropped)
     assembly = assemble(config, engine, warm, edges)
     settle()
     profile.start()
@@ -176,10 +177,10 @@ def main() -> None:
     """Run a worker from its configuration, the one argument."""
     config = msgspec.json.decode(sys.argv[1], type=WorkerConfig)
     take_over()
-    configure_log(config.log_level, json_lines())
+    log = configure_log(config.log_level, json_lines())
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     try:
-        status = asyncio.run(serve(config))
+        status = asyncio.run(serve(config, lambda: 0 if log is None else log.num_dropped))
     except WorldMoveError as error:
         structlog.get_logger().error("worker_not_started", worker=config.worker, code=error.code, why=str(error))
         status = 1

@@ -217,6 +217,8 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
     """That is a block: no other call of the engine's ends between two of them."""
     attempts: Attempts = ()
     """Moves' attempts that it has got on with, at either end, since the beat before."""
+    num_lines_dropped: Count = 0
+    """Of its log, since it began."""
 
 
 class Leaving(Message, frozen=True, kw_only=True, tag="leaving"):

@@ -39,3 +39,5 @@ class Tools:
     progress: Progress
     taking: Taking = taken
     """How a block's pictures are copied and hashed."""
+    num_lines_dropped: Callable[[], int] = lambda: 0
+    """How many lines of this process's log were dropped so far."""

@@ -211,6 +211,7 @@ class Worker:
             taken_s=self.tools.turns.taken_s,
             at_block=self.tools.turns.is_at_block,
             attempts=self.tools.progress.attempts(),
+            num_lines_dropped=self.tools.num_lines_dropped(),
         )
 
     def _inputs(self, message: Inputs) -> None:
