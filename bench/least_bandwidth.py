@@ -106,6 +106,7 @@ def measured_of(scope: str, folder: Path = RESULTS) -> Measured:
         copy_rate=size / (told["peers_ms"]["one flat copy"] / 1e3),
         dirty_bytes=DIRTY_BYTES[scope],
         new_bytes=NEW_BYTES[scope],
+        further_bytes=0,
         final=Final(
             num_bytes=NEW_BYTES["latents"],
             window_s=clean_s * (NUM_LAYERS - 1) / NUM_LAYERS + decode_s,

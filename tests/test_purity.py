@@ -57,6 +57,7 @@ PURE = (
     "move/reckoning/reckoners.py",
     "move/reckoning/replay.py",
     "move/reckoning/rest.py",
+    "move/reckoning/settled.py",
     "move/reckoning/streaming.py",
     "move/remedy.py",
     "move/report.py",

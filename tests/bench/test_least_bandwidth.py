@@ -30,7 +30,7 @@ def test_a_ten_thousandth_less_is_rejected_and_as_much_as_it_says_is_not(scope: 
 def test_each_idea_needs_less_than_a_copy_of_the_caches_and_a_replay_less_than_a_gigabit() -> None:
     found = result()["summary"]
     copied = found["latents: boundary copy"]
-    assert found["latents: streaming"] < found["latents: difference (pre-copy)"] < copied
+    assert found["latents: streaming"] <= found["latents: difference (pre-copy)"] < copied
     assert found["complete: streaming, decoder followed"] < found["complete: streaming"]
     assert found["latents: replay, nobody else there"] < found["complete: replay, nobody else there"] < 1.0
     assert found["complete: replay beside one other world"] < 1.0

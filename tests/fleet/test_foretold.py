@@ -9,6 +9,7 @@ import pytest
 from bench.foretold import foretold, summary
 
 RECORDED = Path(__file__).with_name("recorded_moves.json")
+EDGES = Path(__file__).with_name("recorded_edges.json")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,14 @@ def test_what_a_slow_path_leaves_to_a_pre_copy_is_foretold_from_moves_over_a_fas
     slow = rows[-1]
     assert (slow["strategy"], slow["pause_ms"]) == ("pre-copy", pytest.approx(181.7, abs=0.1))
     assert slow["expected_ms"] == pytest.approx(slow["pause_ms"], rel=0.05)
+
+
+def test_pauses_just_above_the_least_bandwidth_are_foretold_to_within_15_percent() -> None:
+    recorded = json.loads(EDGES.read_text(encoding="utf-8"))
+    moves = [{**move, "num_bytes": recorded["num_bytes"]} for move in recorded["moves"]]
+    edges = foretold(moves, recorded["rates"])[-3:]
+    assert [row["pause_ms"] > 100.0 for row in edges] == [True] * 3
+    assert allowances(edges, "expected_ms")[-1] <= 1.0
 
 
 def test_the_summary_names_every_strategy(rows: list[dict[str, Any]]) -> None:

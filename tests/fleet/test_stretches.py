@@ -134,6 +134,16 @@ def test_what_is_left_is_that_of_moves_over_a_path_that_was_as_fast() -> None:
     assert of(Strategy.PRE_COPY, told[1], pace=replace(PACE, path=5e9)).left_bytes == 60_000_000
 
 
+def test_how_long_a_session_stands_still_is_said_by_rests_that_were_cut_short_if_there_are_any() -> None:
+    def rested(start: float, end: float) -> MoveReport:
+        told = with_rows(moved(**ROWED))
+        return replace(told, phases=(phase("destination", "rest", start, end), *told.phases))
+
+    enough, cut = rested(-0.03, -0.01), rested(-0.2, 0.04)
+    assert (of(Strategy.PRE_COPY, enough, enough, cut).rest_s, of(Strategy.PRE_COPY, enough).rest_s) == (0.2, 0.03)
+    assert not of(Strategy.PRE_COPY, enough, enough, cut).is_rested
+
+
 def test_how_long_a_landing_took_over_a_slower_path_is_no_part_of_one_over_this() -> None:
     assert copied(*[moved(1e8, "throttled-1gbit-tcp")] * 3).land_s == 0.0
     assert copied(*[moved(1e8, "throttled-1gbit-tcp")] * 3, moved(0.5e9)).land_s == pytest.approx(0.1)

@@ -16,6 +16,7 @@ FAST = Measured(
     copy_rate=20e9,
     dirty_bytes=12_000_000,
     new_bytes=6_000_000,
+    further_bytes=0,
     final=Final(num_bytes=6_000_000, window_s=0.02, last_bytes=500_000),
     period_s=0.5,
     block_s=0.1,
@@ -54,6 +55,7 @@ def anything(draw: st.DrawFn) -> Measured:
         copy_rate=draw(rates),
         dirty_bytes=draw(st.integers(new_bytes, num_bytes)),
         new_bytes=new_bytes,
+        further_bytes=draw(st.none() | st.integers(0, num_bytes)),
         final=Final(
             num_bytes=final_bytes,
             window_s=draw(st.floats(0.0, 1.0)),

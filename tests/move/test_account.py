@@ -52,6 +52,13 @@ def test_what_comes_over_before_the_freeze_is_a_rest_and_no_part_of_the_pause() 
         assert (found.rest_s, found.is_rested, found.heard) == (0.03, is_rested, 0.014)
 
 
+def test_a_rest_at_an_earlier_boundary_is_no_part_of_the_one_before_the_freeze() -> None:
+    rests = [phase("destination", "rest", start, end) for start, end in ((-0.5, -0.2), (-0.03, 0.001))]
+    found = account_of(moved(phases=(*rests, *with_rows(moved(**ROWED)).phases)))
+    assert found is not None
+    assert (found.rest_s, found.is_rested) == (0.03, False)
+
+
 def test_a_follower_stands_still_where_its_pass_begins() -> None:
     found = account_of(replayed(-0.2))
     assert found is not None

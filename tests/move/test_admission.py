@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tests.move.measuring import FAST, anything, roomy
 from worldmove.move.admission import Verdict, admit
 from worldmove.move.measured import COMMIT_S, FREEZE_S, INSTALL_S, WORDS, Fixed, Measured
+from worldmove.move.precopy import PrecopyConfig
+from worldmove.move.reckoning.difference import SECOND
 from worldmove.move.reckoning.reckoners import RECKONERS
 from worldmove.move.reckoning.rest import REST, STANDS, rest_s
 from worldmove.move.strategy import Strategy
@@ -59,18 +61,47 @@ def test_a_pre_copy_leaves_the_new_bytes_of_one_block_where_the_path_carries_the
     assert found["reconcile"] == pytest.approx(0.002)
     assert found["moves"] == pytest.approx(6e6 / 20e9)
     assert found["land"] == pytest.approx(6e6 / 4e9)
-    assert [term.name for term in verdict.before] == ["base", "rows"]
+    assert [term.name for term in verdict.before] == ["base", "rows", "round", "settle"]
 
 
-def test_a_pre_copy_makes_a_round_where_that_leaves_less_than_the_base() -> None:
-    slow = replace(FAST, path_rate=10e6, new_bytes=1_000_000, dirty_bytes=4_000_000, horizon_s=1.0)
+def test_what_does_not_come_over_at_one_boundary_is_left_at_the_next_but_for_what_is_written_again() -> None:
+    """12 MB differ, and 5 come over until the next boundary: of 7 that are behind a block of 3 MB writes a quarter."""
+    slow = replace(FAST, path_rate=10e6, new_bytes=3_000_000, horizon_s=1.0)
     verdict = admit(slow, Strategy.PRE_COPY)
-    # The base takes 2 s: five blocks' new bytes, 5 MB. A round takes 0.4 s, and leaves those of one.
-    assert [term.name for term in verdict.before] == ["base", "rows", "round"]
-    assert times(verdict)["land"] == pytest.approx(0.1)
-    impatient = admit(replace(slow, patience_s=2.1), Strategy.PRE_COPY)
-    assert [term.name for term in impatient.before] == ["base", "rows"]
-    assert times(impatient)["land"] == pytest.approx(0.5)
+    assert [term.seconds for term in verdict.before] == pytest.approx([2.0, 0.002, 2.002, SECOND * 0.5])
+    assert times(verdict)["land"] == pytest.approx((3e6 + 7e6 * 0.75) / 10e6)
+    unknown_further = admit(replace(slow, further_bytes=None), Strategy.PRE_COPY)  # then no place is written twice
+    assert times(unknown_further)["land"] == pytest.approx((3e6 + 15e6 * (1 - 3 / 20)) / 10e6)
+
+
+def test_of_what_blocks_write_each_elsewhere_half_is_expected_and_all_of_it_has_to_fit() -> None:
+    """A round of 2 s, and half a second until a boundary: five blocks more of 1 MB each, half of which come to lack."""
+    slow = replace(FAST, path_rate=10e6, new_bytes=3_000_000, further_bytes=1_000_000, row_rate=1e15, horizon_s=2.0)
+    expected, worst = ((3e6 + (differs - 5e6) * (1 - 3e6 / differs)) / 10e6 for differs in (14.5e6, 17e6))
+    found = admit(slow, Strategy.PRE_COPY)
+    assert times(found)["land"] == pytest.approx(expected)
+    assert found.spread_s == pytest.approx(worst - expected, rel=0.01)
+    needed = found.expected_s + found.spread_s
+    assert admit(replace(slow, horizon_s=needed + 1e-6), Strategy.PRE_COPY).admitted
+    late = admit(replace(slow, horizon_s=needed - 1e-6), Strategy.PRE_COPY)
+    assert late.reason == "too_slow"
+    assert "more by when in a block its rounds begin" in late.detail
+
+
+def test_over_a_path_that_carries_less_than_a_block_makes_all_that_changes_is_left() -> None:
+    slow = replace(FAST, path_rate=10e6, horizon_s=2.0)
+    assert times(admit(slow, Strategy.PRE_COPY))["land"] == pytest.approx(1.2)
+    assert times(admit(replace(slow, path_rate=12e6), Strategy.PRE_COPY))["land"] == pytest.approx((6 + 6 / 2) / 12)
+
+
+def test_rounds_keep_some_of_the_patience_for_the_boundary() -> None:
+    slow = replace(FAST, path_rate=10e6, new_bytes=3_000_000, horizon_s=1.0, period_s=0.31)
+    needed = 2 * 2.002 + PrecopyConfig().reserve_s
+    assert admit(slow, Strategy.PRE_COPY).before_s < needed
+    assert admit(replace(slow, patience_s=needed + 0.001), Strategy.PRE_COPY).admitted
+    late = admit(replace(slow, patience_s=needed - 0.001), Strategy.PRE_COPY)
+    assert late.reason == "too_long"
+    assert "it is expected to prepare for 5.00 s" in late.detail
 
 
 def test_what_is_final_in_time_is_not_left_for_the_boundary_but_for_the_last_leaf() -> None:
@@ -89,14 +120,14 @@ def test_a_followed_component_does_not_travel() -> None:
 
 
 def test_a_path_that_is_hardly_fast_enough_is_still_behind_when_a_stream_is_frozen() -> None:
-    """A round of 8 MB takes 1.6 s, in which 2.2 blocks of 2 MB are played before the last; 0.5 MB are made up for."""
+    """8 MB differ, and 2.5 come over until the next boundary: of 5.5 a block of 2 MB writes a quarter again."""
     assert FAST.final is not None
     final = replace(FAST.final, num_bytes=2_000_000, followed_bytes=4_000_000)
     slow = replace(FAST, path_rate=5e6, horizon_s=3.0, dirty_bytes=12_000_000, row_rate=1e12, final=final)
     assert slow.period_s == 0.5
-    assert times(admit(slow, Strategy.STREAMING))["land"] == pytest.approx((1.9e6 + 4.4e6 - 0.5e6) / 5e6, rel=1e-3)
-    faster = replace(slow, path_rate=1e7)  # 0.8 s, 1.2 MB, and 3 MB are made up for
-    assert times(admit(faster, Strategy.STREAMING))["land"] == pytest.approx(1.8e6 / 1e7)
+    assert times(admit(slow, Strategy.STREAMING))["land"] == pytest.approx((2e6 + 5.5e6 * 0.75) / 5e6)
+    faster = replace(slow, path_rate=2e7)  # nothing is behind, so what is final travels
+    assert times(admit(faster, Strategy.STREAMING))["land"] == pytest.approx(1.6e6 / 2e7)
 
 
 def test_a_component_is_followed_where_the_destination_has_time_and_the_source_a_place_for_a_copy() -> None:
@@ -104,7 +135,7 @@ def test_a_component_is_followed_where_the_destination_has_time_and_the_source_a
     final = replace(FAST.final, num_bytes=2_000_000, followed_bytes=4_000_000, follow_s=0.1)
     slow = replace(FAST, path_rate=5e6, horizon_s=1.0, final=final, period_s=0.5, utilisation=0.5)
     admitted = admit(slow, Strategy.STREAMING)
-    assert [term.name for term in admitted.before] == ["base", "rows", "follow"]
+    assert [term.name for term in admitted.before] == ["base", "rows", "round", "follow", "settle"]
     for without in ({"utilisation": 0.85}, {"utilisation": None}, {"num_source_slots_free": 0}):
         assert admit(replace(slow, **without), Strategy.STREAMING).reason == "falls_behind"
 

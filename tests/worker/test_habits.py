@@ -66,7 +66,21 @@ def test_rows_that_were_moved_are_dirty_and_not_new(tiny: Engine[Any]) -> None:
     assert found["dirty_bytes"] == 4 * SIZE
     assert found["new_bytes"] == SIZE
     assert found["row_bytes_per_s"] == 8 * SIZE
+    assert found["further_bytes"] == 0  # each block writes where the last one did
     assert "final_bytes" not in found
+
+
+class Ring(Rolling):
+    """Each block writes another one of its rows."""
+
+    def step(self, session: dict[str, Any], changes: Sequence[KeyChange]) -> None:
+        session["at"] = (session.get("at", 0) + 1) % 4
+        session["rows"][session["at"]] = torch.rand(SIZE // 4, generator=session["g"])
+
+
+def test_what_a_block_writes_elsewhere_than_the_one_before_is_counted_further(tiny: Engine[Any]) -> None:
+    found = found_of(Ring(tiny))
+    assert (found["dirty_bytes"], found["further_bytes"]) == (SIZE, SIZE)
 
 
 def test_what_an_engine_calls_final_is_counted_with_the_time_that_it_leaves(tiny: Engine[Any]) -> None:

@@ -100,7 +100,7 @@ def _learned(route: Route, strategy: Strategy, parts: Sequence[Accounted], pace:
         halt_s=median(halted) if halted else None,
         left_bytes=0 if strategy in WHOLE else _left(own or parts, pace),
         is_left_known=is_left_known,
-        rest_s=median(part.rest_s for part in cut),
+        rest_s=_rest(cut),
         is_rested=all(part.is_rested for part in cut),
         num_bytes=median_low([report.num_bytes for report, _ in parts]),
         spread_s=_spread([_all_of(part) for part in cut]),
@@ -132,6 +132,14 @@ def _cut(report: MoveReport, account: Account, pace: Pace) -> Fixed:
         rest_s=account.rest_s,
         is_rested=account.is_rested,
     )
+
+
+def _rest(cut: Sequence[Fixed]) -> float:
+    """Return how long a session stands still before its freeze: of rests that were cut short, where there are any.
+
+    One that was long enough for what differed says only how long that took to come.
+    """
+    return median([part.rest_s for part in cut if not part.is_rested] or [part.rest_s for part in cut])
 
 
 def _all_of(part: Fixed) -> float:

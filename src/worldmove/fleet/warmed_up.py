@@ -21,6 +21,7 @@ def warmed_up(here: Rates, there: Rates) -> Measured:
         copy_rate=_lesser(_rate(here, "copy_bytes_per_s"), _rate(there, "copy_bytes_per_s")),
         dirty_bytes=_count(here.get("dirty_bytes")),
         new_bytes=_count(here.get("new_bytes")),
+        further_bytes=_count(here.get("further_bytes")),
         final=_final(here, there),
         period_s=there.get("period_s"),
         block_s=there.get("block_s"),

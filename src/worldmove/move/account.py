@@ -36,7 +36,10 @@ class Account:
     moves_s: float = 0.0
     """How long rows were moved between ``heard`` and ``found``."""
     rest_s: float = 0.0
-    """How long before the freeze it had begun to bring over what differs, the session standing still."""
+    """How long before the freeze it had begun to bring over what differs, the session standing still there.
+
+    Boundaries before that, at which it stood and its next list came first, are none of it.
+    """
     is_rested: bool = False
     """Whether that was over before the freeze."""
     is_replay: bool = False
@@ -74,7 +77,7 @@ def account_of(report: MoveReport) -> Account | None:
         proven=proven,
         allowed=allowed,
         moves_s=fsum(phase.end_s - phase.start_s for phase in moves),
-        rest_s=max([0.0, *(zero - phase.start_s for phase in rest)]),
+        rest_s=max(0.0, zero - max(phase.start_s for phase in rest)) if rest else 0.0,
         is_rested=bool(rest) and all(phase.end_s <= zero for phase in rest),
         has_rows=bool(_all(report.phases, "reconcile")),
     )

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from math import fsum
 
 from worldmove.move.measured import Measured, unknown
+from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.reckoning.reckoners import RECKONERS
 from worldmove.move.reckoning.rest import REST_TERM
+from worldmove.move.reckoning.settled import Settled
 from worldmove.move.strategy import Strategy
-from worldmove.move.terms import Term, size_text
+from worldmove.move.terms import Reckoning, Term, size_text
 from worldmove.units import seconds_text
 
 KEPT_THERE = "the snapshot of this session that is kept there, until another worker keeps one"
@@ -32,6 +34,8 @@ class Verdict:
     """The expected pause: the sum of its terms."""
     before: tuple[Term, ...] = ()
     """Of what comes before it, played on."""
+    settled: Settled | None = None
+    """What differs before the pause, of a strategy that pulls in rounds."""
     spread_s: float = 0.0
     """By how much a pause like this may well take longer than is expected: as much has to fit into the horizon, too."""
     horizon_s: float | None = None
@@ -82,13 +86,14 @@ def _compared(measured: Measured, strategy: Strategy) -> Verdict:
     reckoning = RECKONERS[strategy].reckon(measured)
     expected_s, before_s = reckoning.way.at_s, _sum(reckoning.before)
     reason, detail = "", ""
-    spread_s = measured.fixed.spread_s
+    # What one in ten takes longer, and what a move does whose rounds begin at another moment of a block.
+    spread_s = measured.fixed.spread_s + max(0.0, reckoning.worst_s - expected_s)
     if expected_s + spread_s > min(measured.rate("horizon_s"), measured.still_s):
-        reason, detail = "too_slow", _too_slow(measured, expected_s, reckoning.way.terms)
-    elif before_s > measured.patience_s:
+        reason, detail = "too_slow", _too_slow(measured, reckoning)
+    elif max(before_s, _needed_s(reckoning)) > measured.patience_s:
         reason = "too_long"
         detail = (
-            f"it is expected to prepare for {seconds_text(before_s)}, and a move may for "
+            f"it is expected to prepare for {seconds_text(max(before_s, _needed_s(reckoning)))}, and a move may for "
             f"{seconds_text(measured.patience_s)}; {_largest(reckoning.before)}"
         )
     return Verdict(
@@ -96,11 +101,17 @@ def _compared(measured: Measured, strategy: Strategy) -> Verdict:
         terms=reckoning.way.terms,
         expected_s=expected_s,
         before=reckoning.before,
+        settled=reckoning.settled,
         spread_s=spread_s,
         horizon_s=measured.horizon_s,
         reason=reason,
         detail=detail,
     )
+
+
+def _needed_s(reckoning: Reckoning) -> float:
+    """Return what there has to be for rounds: none is begun that would take of what is kept for the boundary."""
+    return 0.0 if reckoning.settled is None else reckoning.settled.rounds_s + PrecopyConfig().reserve_s
 
 
 def _in_the_way(measured: Measured) -> tuple[str, str]:
@@ -117,15 +128,17 @@ def _in_the_way(measured: Measured) -> tuple[str, str]:
     return "", ""
 
 
-def _too_slow(measured: Measured, expected_s: float, terms: Sequence[Term]) -> str:
-    horizon_s = measured.rate("horizon_s")
+def _too_slow(measured: Measured, reckoning: Reckoning) -> str:
+    expected_s, horizon_s = reckoning.way.at_s, measured.rate("horizon_s")
     limit = f"the next block is due in {seconds_text(horizon_s)}"
     if measured.still_s < horizon_s:
         limit = f"no session is held still for longer than {seconds_text(measured.still_s)}"
     took = f"moving {size_text(measured.num_bytes)} is expected to take {seconds_text(expected_s)}"
     if measured.fixed.spread_s > 0:
         took += f", one in ten {seconds_text(measured.fixed.spread_s)} more"
-    return f"{took}, and {limit}; {_largest(terms)}"
+    if reckoning.worst_s > expected_s:
+        took += f", up to {seconds_text(reckoning.worst_s - expected_s)} more by when in a block its rounds begin"
+    return f"{took}, and {limit}; {_largest(reckoning.way.terms)}"
 
 
 def _largest(terms: Sequence[Term]) -> str:

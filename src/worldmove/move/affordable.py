@@ -13,7 +13,7 @@ class Affordable:
     """How many bytes may differ."""
 
     standing: int
-    """Once a session stands still: some of them come over while it rests before its freeze."""
+    """When rounds end: what comes over while it rests, before its freeze and a boundary earlier, is made up for."""
     in_pause: int
     """Once it is frozen: what is pulled in the pause."""
 
@@ -26,9 +26,13 @@ def affordable(verdict: Verdict, measured: Measured) -> Affordable | None:
     if limit_s == inf:
         return None
     land_s = fsum(term.seconds for term in verdict.terms if term.name == "land") - measured.fixed.land_s
-    slack_s = limit_s - verdict.expected_s - verdict.spread_s
+    slack_s = limit_s - verdict.expected_s - measured.fixed.spread_s
     pause_s = max(0.0, land_s) + slack_s
+    standing = measured.path_rate * (rest_s(measured) + pause_s)
+    if verdict.settled is not None:
+        reckoned = verdict.settled.changing if verdict.admitted else 0.0
+        standing = max(standing, reckoned, verdict.settled.bearable(standing))
     return Affordable(
-        standing=max(0, int(measured.path_rate * (rest_s(measured) + pause_s))),
+        standing=max(0, int(standing)),
         in_pause=max(0, int(measured.path_rate * pause_s)),
     )

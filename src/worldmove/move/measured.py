@@ -115,6 +115,8 @@ class Measured:
     """What differs, place by place, between two boundaries in a row."""
     new_bytes: int | None = None
     """What of it lay nowhere in the state before."""
+    further_bytes: int | None = None
+    """By how much more differs two boundaries on than one. None: not known, as if no place were written twice."""
     final: Final | None = None
     period_s: float | None = None
     block_s: float | None = None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from worldmove.move.measured import Measured
+from worldmove.move.reckoning.settled import Settled
 from worldmove.units import bytes_text, seconds_text
 
 
@@ -45,6 +46,10 @@ class Reckoning:
 
     before: tuple[Term, ...]
     way: Way
+    settled: Settled | None = None
+    """What differs before it, of a strategy that pulls in rounds."""
+    worst_s: float = 0.0
+    """The pause of such a one where its rounds begin at the worst moment of a block; it has to fit, too."""
 
 
 def freeze(way: Way, measured: Measured) -> None:

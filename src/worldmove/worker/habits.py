@@ -1,6 +1,7 @@
 """How an engine rewrites its state from one block to the next, as the canary shows it: what rounds and streaming gain.
 
 dirty     what differs, place by place, between two boundaries in a row
+further   by how much more differs two boundaries on: nothing, where each block writes the same places
 new       what of it lay nowhere before: the rest was moved
 final     what of the new bytes the engine calls final before its block ends
 followed  what of them it computes again from what the block has handed on, and how long that takes
@@ -48,7 +49,7 @@ class Look:
 
 
 def habits(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[], float]) -> dict[str, float]:
-    """Step a session by two blocks and compare the second's ends. Empty where rows cannot be looked at.
+    """Step a session by three blocks and compare the second's ends, and the third's. Empty where rows cannot be seen.
 
     The first block is not compared: a session fills what its later blocks only roll. Runs in the engine's thread.
     """
@@ -59,9 +60,12 @@ def habits(engine: Engine[Any], session: Any, aside: AnyArena, clock: Callable[[
         follow_s = _followed_in(engine, session, before, aside, handed, clock)
         after = look(engine, session, aside, clock)
         _brought_back(before, after, aside)
+        engine.step(session, ())
+        later = look(engine, session, aside, clock)
     except StateRefused:
         return {}
-    return compared(before, after, said, ended_at, followed_paths(engine), follow_s)
+    found = compared(before, after, said, ended_at, followed_paths(engine), follow_s)
+    return found | _further(before, after, later) if found else {}
 
 
 def _told(engine: Engine[Any], session: Any, clock: Callable[[], float]) -> tuple[Said, Sequence[bytes], float]:
@@ -152,6 +156,14 @@ def compared(
     if follow_s is not None:
         found |= {"followed_bytes": _under(after, new_lengths, followed), "follow_s": follow_s}
     return found | (_final(after, new_lengths, said, ended_at) if said else {})
+
+
+def _further(before: Look, after: Look, later: Look) -> dict[str, float]:
+    """Return by how much more two blocks have changed than one. Empty where the state lies elsewhere by then."""
+    if not np.array_equal(before.rows.offsets, later.rows.offsets):
+        return {}
+    one, two = (int(each.rows.lengths[before.held.digests != each.held.digests].sum()) for each in (after, later))
+    return {"further_bytes": float(max(0, two - one))}
 
 
 def _under(after: Look, new_lengths: Any, paths: Sequence[str]) -> float:

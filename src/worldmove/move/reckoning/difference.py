@@ -2,11 +2,31 @@
 
 from worldmove.move.measured import Measured
 from worldmove.move.reckoning.base import HASHES
-from worldmove.move.reckoning.rest import rest_s
-from worldmove.move.terms import Way, arrive, commit, freeze, growth, rows, size_text
+from worldmove.move.reckoning.rest import rest, rest_s
+from worldmove.move.reckoning.settled import Settled, round_s
+from worldmove.move.terms import Term, Way, arrive, base, commit, freeze, growth, rows, size_text
 
 NEEDS = ("path_rate", *HASHES, "row_rate", "copy_rate", "dirty_bytes", "new_bytes", "period_s")
 """What has to be measured for it."""
+
+
+FIRST, SECOND = 0.5, 2.25
+"""Periods from the word that it is ready until the session stands still to be frozen.
+
+Until the next boundary, where all comes over there; else until one that is one or two blocks later, by when in a block
+the word came: 2.0, 2.5 and 2.4 (one H200).
+"""
+
+
+def before(
+    measured: Measured, found: Settled, made: float, *, followed: float = 0.0, beside: tuple[Term, ...] = ()
+) -> tuple[Term, ...]:
+    """Return the terms before the freeze. ``beside``: of what is done there meanwhile."""
+    again = Term("round", round_s(measured, followed), "all of it again: one round does not show what changes")
+    comes_at_once = found.differs <= measured.rate("path_rate") * rest_s(measured)
+    settle_s = (FIRST if comes_at_once else SECOND) * measured.rate("period_s")
+    settle = Term("settle", settle_s, f"until a boundary; {size_text(found.differs)} may differ at the first one")
+    return (base(measured), rows(measured), again, *beside, settle, *rest(measured, made))
 
 
 def difference(measured: Measured, made: float) -> Way:

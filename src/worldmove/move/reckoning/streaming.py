@@ -2,9 +2,9 @@
 
 from worldmove.move.measured import Final, Measured
 from worldmove.move.reckoning.base import Hindrance, Reckoner
-from worldmove.move.reckoning.difference import NEEDS, difference
-from worldmove.move.reckoning.rest import rest
-from worldmove.move.terms import Reckoning, Term, base, room_for_another_s, rows, size_text
+from worldmove.move.reckoning.difference import NEEDS, before, difference
+from worldmove.move.reckoning.settled import Settled, settled
+from worldmove.move.terms import Reckoning, Term, room_for_another_s, size_text
 from worldmove.units import seconds_text
 
 FOLLOW = "follow"
@@ -24,29 +24,21 @@ def _forbidden(measured: Measured) -> Hindrance | None:
 
 
 def _reckon(measured: Measured) -> Reckoning:
-    final = _final(measured)
-    before: tuple[Term, ...] = (base(measured), rows(measured))
-    followed = _followed_bytes(measured)
-    if followed:
-        how = f"{size_text(followed)} of each block are computed there, and do not travel"
-        before = (*before, Term(FOLLOW, final.follow_s, how))
-    late = max(0.0, measured.rate("new_bytes") - followed - final.num_bytes)
-    in_time = measured.rate("path_rate") * final.window_s
-    made = late + max(float(final.last_bytes), final.num_bytes - in_time) + _behind(measured, followed)
-    return Reckoning((*before, *rest(measured, made)), difference(measured, made))
+    final, followed = _final(measured), _followed_bytes(measured)
+    found = settled(measured, followed)
+    made, at_worst = (_made(measured, final, each) for each in (found, found.at_worst()))
+    how = f"{size_text(followed)} of each block are computed there, and do not travel"
+    beside = (Term(FOLLOW, final.follow_s, how),) if followed else ()
+    terms = before(measured, found, made, followed=followed, beside=beside)
+    return Reckoning(terms, difference(measured, made), found, difference(measured, at_worst).at_s)
 
 
-def _behind(measured: Measured, followed: int) -> float:
-    """Return what rounds have left of blocks before the last one, less what the path makes up for until the next.
-
-    It carries little more than what each block makes, where it is hardly fast enough: then that is much, for long.
-    """
-    path_rate, period_s = measured.rate("path_rate"), measured.rate("period_s")
-    made = max(0.0, measured.rate("new_bytes") - followed)
-    changing = max(0.0, measured.rate("dirty_bytes") - followed)
-    round_s = changing / path_rate + changing / measured.rate("row_rate")
-    left = made * max(0.0, round_s / period_s - 1.0)
-    return max(0.0, left - max(0.0, path_rate * period_s - made))
+def _made(measured: Measured, final: Final, found: Settled) -> float:
+    """Return what is left at the last boundary: what was final too late, and what was behind."""
+    late = max(0.0, found.new - final.num_bytes)
+    # What is final travels once what is behind has.
+    in_time = max(0.0, measured.rate("path_rate") * final.window_s - found.behind)
+    return late + max(float(final.last_bytes), final.num_bytes - in_time) + found.still_behind
 
 
 def _followed_bytes(measured: Measured) -> int:
