@@ -37,8 +37,8 @@ LAST_BYTES = 2 * 8_110_080
 """The new half of the keys and values of the last layer, which the clean pass makes final last."""
 DECODER_BYTES = 1_065_349_120
 NUM_LAYERS, NUM_PASSES = 30, 4
-ROW_BYTES_PER_S = 1_670_124_960 / 0.006
-"""Rows of the latents scope are found in 6.0 ms (bench/results/gpu_rows-h200.json)."""
+ROW_BYTES_PER_S = 1_670_124_960 / 0.0035
+"""Rows of the latents scope are found in 3.5 ms (bench/results/gpu_rows-h200.json)."""
 TURN_S = 0.0024
 """By how much longer a block keeps its worker's engine: the median between blocks in a row at a worker with two worlds
 and a follower (PLAYED)."""
