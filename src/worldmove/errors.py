@@ -8,6 +8,7 @@
     |- MessageError            bytes that are not a message of ours
     |- ProtocolError           an event that the table does not know: a bug, never weather
     |- TransportError          bytes did not arrive; says nothing about ownership
+    |  `- NoDescriptors        a process may open no more files: its path cannot be opened, however often it is tried
     |- EngineFailed            an engine raised; the session that it was about cannot go on there
     |- WeightsError            weights that are missing, damaged or not the pinned ones
     |- FileRefused             a record or a saved world that is damaged, not one of ours, or of another version
@@ -96,6 +97,12 @@ class TransportError(WorldMoveError):
 
     code = "transport"
     fault = Fault.REMOTE
+
+
+class NoDescriptors(TransportError):
+    """A path cannot be opened, for a process may open no more files: trying again at once changes nothing."""
+
+    code = "no_descriptors"
 
 
 class EngineFailed(WorldMoveError):

@@ -384,7 +384,7 @@ def test_a_broken_path_is_connected_anew_and_only_the_chunk_in_hand_comes_again(
     assert sum(path.pulls) == sum(whole) + path.pulls[3] + path.pulls[4] + path.pulls[9]
 
 
-def test_a_path_that_never_carries_ends_with_the_patience_and_says_how_far_it_came() -> None:
+def test_a_path_that_never_carries_ends_with_the_patience_and_says_how_far_it_came_and_why_not_farther() -> None:
     path = Path()
     path.breaks = lambda number: number > 1
 
@@ -395,7 +395,7 @@ def test_a_path_that_never_carries_ends_with_the_patience_and_says_how_far_it_ca
         ended = outcome.of("destination")
         assert ended is not None
         assert (ended.outcome, ended.reason) == ("aborted", "never_caught_up")
-        assert "of the snapshot had come" in ended.detail
+        assert "of the snapshot had come, and not all of it (the path broke: the path broke) within" in ended.detail
         path.breaks = lambda number: False
         await plays_on_at(fleet, "A")
 

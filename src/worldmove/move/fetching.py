@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from worldmove.errors import TransportError
+from worldmove.errors import NoDescriptors, TransportError
 from worldmove.move.attempt import Attempt, GaveUpError
 from worldmove.move.damage import say_damage
 from worldmove.move.device_path import DeviceWriteWindow, open_window
@@ -24,6 +24,7 @@ from worldmove.state.placement import Placement, extents
 from worldmove.state.proof import Mismatch, MoveProof
 from worldmove.state.runs import Runs
 from worldmove.transport.base import Channel, Transport
+from worldmove.units import seconds_text
 
 MOST_GROWTH = 8.0
 """From one chunk to the next."""
@@ -66,6 +67,7 @@ class Fetching:
     ) -> None:
         self.num_fetched = 0
         """Bytes that have arrived."""
+        self._broke = ""
         self._attempt = attempt
         self._transport = transport
         self._ticket = ticket
@@ -117,6 +119,10 @@ class Fetching:
             raise
         window.close()
 
+    def how_it_broke(self) -> str:
+        """Say why the path broke last, to be added to a sentence; empty where it never did."""
+        return f" (the path broke: {self._broke})" if self._broke else ""
+
     def _most_bytes(self, wanted: Sequence[Extent]) -> int:
         """Return the largest chunk that there may be of what is wanted."""
         share = Runs.of(wanted).num_bytes // self._config.least_chunks
@@ -137,13 +143,17 @@ class Fetching:
             has_come = await self._has_come(batch, window)
 
     async def _has_come(self, batch: Sequence[Extent], window: WriteWindow | DeviceWriteWindow) -> bool:
-        """Pull some of it; False where the path broke, which is let go then."""
+        """Pull some of it; False where the path broke, which is let go then. Raises NoDescriptors."""
         try:
             async with asyncio.timeout(self._config.chunk_s):
                 if self._channel is None:
                     self._channel = await self._transport.connect(self._ticket)
                 await window.fill(self._channel, batch)
-        except (TransportError, TimeoutError):
+        except NoDescriptors:
+            await self.release()
+            raise
+        except (TransportError, TimeoutError) as error:
+            self._broke = str(error) or f"a piece took longer than {seconds_text(self._config.chunk_s)}"
             await self.release()
             return False
         return True

@@ -164,5 +164,6 @@ class Follower:
         if self._follows:
             return f"it had stepped up to block {self._slot.next_block} and had not caught up"
         if self._pull is not None and not self._is_fetched:
-            return f"{bytes_text(self._pull.num_fetched)} of the snapshot had come, and not all of it"
+            come = f"{bytes_text(self._pull.num_fetched)} of the snapshot had come, and not all of it"
+            return come + self._pull.how_it_broke()
         return "the snapshot did not come" if self._pull is None else "the snapshot was not installed"

@@ -254,4 +254,5 @@ class Rounds:
         if self._fetch is None:
             return "its source did not say what may be pulled"
         is_looked_at = self._state is not None and self._state.is_looked_at
-        return "it was not frozen" if is_looked_at else "its first round did not end"
+        how_far = "it was not frozen" if is_looked_at else "its first round did not end"
+        return how_far + self._fetch.how_it_broke()

@@ -9,7 +9,8 @@ import struct
 
 import numpy as np
 
-from worldmove.errors import TransportError
+from worldmove.errors import NoDescriptors, TransportError
+from worldmove.transport.shortage import FULL, HERE, THERE, unopened
 from worldmove.units import PAGE_BYTES
 
 TOKEN_BYTES = 32
@@ -53,14 +54,17 @@ async def fetch(path: str, token: bytes, answer_s: float) -> int:
     except TimeoutError as error:
         raise TransportError(f"no answer at {path} within {answer_s:g} s") from error
     except OSError as error:
-        raise TransportError(f"no answer at {path}: {error}") from error
+        raise unopened(error, f"no answer at {path}") from error
     if not descriptors:
         raise TransportError("the source lets nothing be read under this ticket any more")
     return descriptors[0]
 
 
 async def exchange(connection: socket.socket, path: str, token: bytes, most: int) -> tuple[bytes, list[int]]:
-    """Connect, say a token, and return the answer, of ``most`` bytes, with its descriptor. Raises OSError."""
+    """Connect, say a token, and return the answer, of ``most`` bytes, with its descriptor. Raises OSError.
+
+    Raises NoDescriptors where either end may open no more files.
+    """
     loop = asyncio.get_running_loop()
     await loop.sock_connect(connection, path)
     check_peer(connection)
@@ -71,7 +75,11 @@ async def exchange(connection: socket.socket, path: str, token: bytes, most: int
         await readable.wait()
     finally:
         loop.remove_reader(connection)
-    said, descriptors, _, _ = socket.recv_fds(connection, most, 1)
+    said, descriptors, flags, _ = socket.recv_fds(connection, most, 1)
+    if flags & socket.MSG_CTRUNC and not descriptors:  # it was given, and there was no number left for it
+        raise NoDescriptors(HERE)
+    if said == FULL and not descriptors:
+        raise NoDescriptors(THERE)
     return said, descriptors
 
 
@@ -85,7 +93,7 @@ def map_sealed(descriptor: int, size: int) -> mmap.mmap:
         _check_sealed(descriptor, size)
         mapping = mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
     except OSError as error:
-        raise TransportError(f"the source's memory cannot be mapped: {error}") from error
+        raise unopened(error, "the source's memory cannot be mapped") from error
     finally:
         os.close(descriptor)
     _touch(mapping)

@@ -3,12 +3,17 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from worldmove.errors import TransportError
+from worldmove.transport.shortage import AT_ITS_LIMIT, SpareDescriptor
 
 MAX_WAITING = 64
 FULL_S = 0.05
+ASKED_S = 0.5
+"""How long an asker may take for its first words, where none can be served."""
+MAX_ASKED = 4096
 MAX_PATH = 100
 """Characters in a unix socket's name; the system's own limit is 107."""
 
@@ -23,11 +28,14 @@ class Listening:
     """Hands each connection to ``answer``, at most ``max_askers`` at a time; who comes beyond is turned away at once.
 
     ``answer`` serves one connection and raises nothing; it is cancelled when this closes, and its connection closed.
+    Where the process may open no more files, each hears ``full`` instead, over a descriptor that is kept for that.
     """
 
-    def __init__(self, answer: Callable[[socket.socket], Awaitable[None]], *, max_askers: int) -> None:
+    def __init__(self, answer: Callable[[socket.socket], Awaitable[None]], *, max_askers: int, full: bytes) -> None:
         self._answer = answer
         self._max_askers = max_askers
+        self._full = full
+        self._spare = SpareDescriptor()
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._num_askers = 0
@@ -74,6 +82,7 @@ class Listening:
             listener.close()
             raise TransportError(f"{where} cannot be listened at: {error}") from error
         self._listener = listener
+        self._spare.take()
         self._accepting = asyncio.create_task(self._accept(listener))
 
     async def close(self) -> None:
@@ -85,6 +94,7 @@ class Listening:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+            self._spare.release()
         if self._path is not None:
             self._path.unlink(missing_ok=True)
             self._path = None
@@ -94,14 +104,30 @@ class Listening:
             while True:
                 try:
                     asker, _ = await asyncio.get_running_loop().sock_accept(listener)
-                except OSError:
-                    await asyncio.sleep(FULL_S)  # no descriptor is left: some will be closed
+                except OSError as error:
+                    if error.errno in AT_ITS_LIMIT:
+                        await self._turn_away(listener)
+                    await asyncio.sleep(FULL_S)  # some will be closed
                     continue
                 if self._num_askers < self._max_askers:
                     self._num_askers += 1
                     askers.create_task(self._serve(asker))
                 else:
                     asker.close()
+
+    async def _turn_away(self, listener: socket.socket) -> None:
+        """Tell the next asker that nobody can be served: silence would be waited for."""
+        self._spare.release()
+        try:
+            with listener.accept()[0] as asker, suppress(TimeoutError):
+                asker.settimeout(0)
+                async with asyncio.timeout(ASKED_S):
+                    await asyncio.get_running_loop().sock_recv(asker, MAX_ASKED)  # unread, it would break the answer
+                    asker.send(self._full)
+        except OSError:
+            return  # it has gone, or somebody else has taken the descriptor
+        finally:
+            self._spare.take()
 
     async def _serve(self, asker: socket.socket) -> None:
         try:

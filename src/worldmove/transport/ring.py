@@ -16,6 +16,7 @@ import numpy as np
 from worldmove.errors import TransportError
 from worldmove.state.extent import Extent
 from worldmove.state.memory import MemoryKit, Part
+from worldmove.transport.shortage import unopened
 from worldmove.units import ALIGNMENT_BYTES, MIB, PAGE_BYTES
 
 IDENTITY_BYTES = 16
@@ -94,7 +95,7 @@ def opened_ring(identity: bytes, shape: RingShape, descriptor: int, kit: MemoryK
             raise TransportError(f"the source's ring is not {shape.num_bytes} bytes that stay")
         return Ring(identity=identity, shape=shape, mapping=_mapped(descriptor, shape), kit=kit)
     except OSError as error:
-        raise TransportError(f"the source's ring cannot be mapped: {error}") from error
+        raise unopened(error, "the source's ring cannot be mapped") from error
     finally:
         os.close(descriptor)
 
@@ -110,7 +111,7 @@ def _mapped(descriptor: int, shape: RingShape) -> mmap.mmap:
         mapping = mmap.mmap(descriptor, shape.num_bytes)
         mapping.madvise(mmap.MADV_DONTFORK)
     except OSError as error:
-        raise TransportError(f"there is no memory for a ring: {error}") from error
+        raise unopened(error, "there is no memory for a ring") from error
     return mapping
 
 

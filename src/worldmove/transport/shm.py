@@ -26,6 +26,7 @@ from worldmove.transport.base import Blocking, HasDescriptor
 from worldmove.transport.descriptors import TOKEN_BYTES, check_peer, fetch, map_sealed, receive_token, send_descriptor
 from worldmove.transport.listening import MAX_PATH, Listening, check_path
 from worldmove.transport.pieces import copy_in_pieces
+from worldmove.transport.shortage import FULL
 from worldmove.transport.tickets import read_ticket
 from worldmove.units import PAGE_BYTES
 
@@ -65,7 +66,7 @@ class SharedMemory:
         self._blocking = blocking
         self._tokens = tokens
         self._exports: dict[bytes, HasDescriptor] = {}
-        self._listening = Listening(self._answer, max_askers=MAX_ASKERS)
+        self._listening = Listening(self._answer, max_askers=MAX_ASKERS, full=FULL)
 
     async def start(self) -> None:
         """Listen. Raises TransportError if the socket cannot be made."""

@@ -27,6 +27,7 @@ from worldmove.transport.descriptors import TOKEN_BYTES, exchange
 from worldmove.transport.listening import MAX_PATH
 from worldmove.transport.pieces import check_extents
 from worldmove.transport.ring import Ring, Rings, opened_ring
+from worldmove.transport.shortage import unopened
 from worldmove.transport.staged_copying import draw
 from worldmove.transport.staged_line import Line, shut
 from worldmove.transport.staged_serving import (
@@ -97,7 +98,10 @@ class Staged:
     async def connect(self, ticket: bytes) -> "StagedChannel":
         """Connect, and have a ring pinned at both ends. Raises TransportError."""
         wanted = read_ticket(ticket, StagedTicket, "a staged path")
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except OSError as error:  # no descriptor is left: others are played on
+            raise unopened(error, "nothing can be connected here") from error
         connection.settimeout(0)
         try:
             welcome, descriptor = await self._welcomed(connection, wanted)
@@ -116,7 +120,7 @@ class Staged:
         except TimeoutError as error:
             raise TransportError(f"no answer at {wanted.path} within {answer_s:g} s") from error
         except OSError as error:
-            raise TransportError(f"no answer at {wanted.path}: {error}") from error
+            raise unopened(error, f"no answer at {wanted.path}") from error
         if not descriptors:
             raise TransportError("the source lets nothing be read under this ticket any more")
         try:

@@ -21,6 +21,7 @@ from worldmove.transport.base import Blocking, T
 from worldmove.transport.descriptors import check_peer, receive_token
 from worldmove.transport.listening import Listening, check_path
 from worldmove.transport.ring import IDENTITY_BYTES, OwnRing, Ring, Rings, RingShape
+from worldmove.transport.shortage import FULL
 from worldmove.transport.staged_copying import serve
 from worldmove.transport.staged_line import Line, shut
 
@@ -86,7 +87,7 @@ class StagedServing:
         self._new_thread = new_thread
         self._tokens = tokens
         self._rings = Rings(config.rings_kept)
-        self._listening = Listening(self._answer, max_askers=MAX_CONNECTIONS)
+        self._listening = Listening(self._answer, max_askers=MAX_CONNECTIONS, full=FULL)
 
     @property
     def is_listening(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Annotated
 
 import msgspec
 
-from worldmove.errors import TransportError
+from worldmove.errors import NoDescriptors, TransportError
 from worldmove.state.arena import AnyArena, Arena
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
@@ -25,10 +25,11 @@ from worldmove.state.extent import Extent
 from worldmove.transport.base import Blocking
 from worldmove.transport.descriptors import TOKEN_BYTES
 from worldmove.transport.pieces import check_extents
+from worldmove.transport.shortage import THERE, unopened
 from worldmove.transport.tcp_device import receive_runs
 from worldmove.transport.tcp_serving import Serving
 from worldmove.transport.tcp_stream import Stream
-from worldmove.transport.tcp_words import NUMBER_BYTES, hello, number_of, requests
+from worldmove.transport.tcp_words import AT_LIMIT, NUMBER_BYTES, hello, number_of, requests
 from worldmove.transport.tickets import read_ticket
 
 Take = Callable[[Sequence[Extent]], Awaitable[None]]
@@ -110,6 +111,8 @@ class Tcp:
         try:
             await stream.send([memoryview(hello(wanted.token))])
             size = number_of(await stream.receive(NUMBER_BYTES))
+            if size == AT_LIMIT:
+                raise NoDescriptors(THERE)
             if size != wanted.size:
                 raise TransportError(f"the source's memory has {size} bytes, not {wanted.size}")
         except BaseException:
@@ -122,7 +125,7 @@ class Tcp:
         try:
             connection = socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:  # no descriptor is left: others are played on
-            raise TransportError(f"nothing can be connected here: {error}") from error
+            raise unopened(error, "nothing can be connected here") from error
         try:
             connection.settimeout(0)
             async with asyncio.timeout(self._config.stall_s):

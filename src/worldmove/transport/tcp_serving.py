@@ -11,6 +11,7 @@ from worldmove.transport.listening import Listening
 from worldmove.transport.tcp_device import send_runs
 from worldmove.transport.tcp_stream import Stream
 from worldmove.transport.tcp_words import (
+    AT_LIMIT,
     HELLO_BYTES,
     NUMBER_BYTES,
     RUN_BYTES,
@@ -32,7 +33,7 @@ class Serving:
         self._exports = exports
         self._stall_s = stall_s
         self._blocking = blocking
-        self._listening = Listening(self._answer, max_askers=MAX_CONNECTIONS)
+        self._listening = Listening(self._answer, max_askers=MAX_CONNECTIONS, full=number(AT_LIMIT))
 
     @property
     def address(self) -> tuple[str, int] | None:

@@ -23,6 +23,8 @@ _RUN = struct.Struct("!QQ")
 HELLO_BYTES = _HELLO.size
 NUMBER_BYTES = _NUMBER.size
 RUN_BYTES = _RUN.size
+AT_LIMIT = (1 << 64) - 1
+"""Instead of an arena's size: the source may open no more files."""
 
 
 def hello(token: bytes) -> bytes:
