@@ -58,13 +58,19 @@ class ManifestError(WorldMoveError):
 
 
 class ArenaFull(WorldMoveError):
-    """The state does not fit the slot's arena."""
+    """The state does not fit the slot's arena. ``piece``: a storage that has no place, and the largest that would have.
+
+    That is said where there would be bytes enough, and none of them in one place, beside what lies there.
+    """
 
     code = "arena_full"
     session_runs = True
 
-    def __init__(self, needed: int, available: int) -> None:
-        super().__init__(f"the state needs {needed:,} bytes of arena, and {available:,} are there")
+    def __init__(self, needed: int, available: int, *, piece: tuple[int, int] | None = None) -> None:
+        said = f"the state needs {needed:,} bytes of arena, and {available:,} are there"
+        if piece is not None and needed <= available:
+            said += f", but in no place of it {piece[0]:,} in a row: at most {piece[1]:,}"
+        super().__init__(said)
         self.needed = needed
         self.available = available
 

@@ -1,5 +1,7 @@
 """States that are brought into an arena, and what lies there then."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -46,8 +48,40 @@ def test_a_state_that_does_not_fit_is_refused_with_its_numbers() -> None:
     state = capture([torch.zeros(3000, dtype=torch.uint8), torch.zeros(3000, dtype=torch.uint8)])
     with pytest.raises(ArenaFull) as full:
         adopt(state, Arena(4096, "small"))
-    assert full.value.needed == 3000
-    assert full.value.available < 3000
+    assert (full.value.needed, full.value.available) == (6000, 4096)
+    assert str(full.value) == "the state needs 6,000 bytes of arena, and 4,096 are there"
+
+
+def test_a_state_whose_pieces_do_not_fit_though_there_are_bytes_enough_says_which_one_and_what_would() -> None:
+    arena = Arena(8192, "in pieces")
+    lying = capture([torch.zeros(200, dtype=torch.uint8), torch.zeros(200, dtype=torch.uint8)])
+    there = materialise(lying.manifest, (0, 4096), arena)
+    with pytest.raises(ArenaFull) as full:
+        adopt(capture([*there, aligned(4100, 0)]), arena)
+    whole, piece = str(full.value).split(", but in no place of it ")
+    assert whole == "the state needs 4,500 bytes of arena, and 8,192 are there"
+    assert piece == "4,100 in a row: at most 3,840"
+
+
+def aligned(num_bytes: int, remainder: int) -> torch.Tensor:
+    memory = torch.zeros(num_bytes + 256, dtype=torch.uint8)
+    begin = (remainder - memory.data_ptr()) % 256
+    return torch.from_numpy(memory.numpy()[begin : begin + num_bytes])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_said_of_a_state_that_does_not_fit_is_never_less_than_what_is_there(seed: int) -> None:
+    rng, num = np.random.default_rng(seed), 0
+    while num < 3:
+        leaves = [torch.zeros(int(size), dtype=torch.uint8) for size in rng.integers(1, 5000, size=6)]
+        try:
+            adopt(capture(leaves), Arena(int(rng.integers(4096, 16384)), "any"))
+        except ArenaFull as full:
+            num += 1
+            needed, available, *piece = [int(n) for n in re.findall(r"\d+", str(full).replace(",", ""))]
+            assert needed == sum(leaf.numel() for leaf in leaves)
+            assert (needed > available) == (not piece)
+            assert not piece or piece[0] > piece[1]
 
 
 def test_what_landed_can_be_read_before_a_tree_is_made() -> None:

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from worldmove.errors import ManifestError
+from worldmove.errors import ArenaFull, ManifestError
 from worldmove.state.arena import AnyArena
 from worldmove.state.by_id import ById
 from worldmove.state.capture import Capture
@@ -45,7 +45,10 @@ def placed(capture: Capture, arena: AnyArena) -> tuple[Placement, list[int]]:
     if len(moving):
         kept = np.column_stack((places, ends))[is_inside]
         wanted = np.column_stack((lengths[moving], addresses[moving] % ALIGNMENT_BYTES))
-        places[moving] = _found(kept.tobytes(), wanted.tobytes(), size)
+        try:
+            places[moving] = _found(kept.tobytes(), wanted.tobytes(), size)
+        except ArenaFull as error:  # what one piece lacks says little: what the whole needs is what a slot is made for
+            raise ArenaFull(int(lengths.sum()), size, piece=(error.needed, error.available)) from error
     return tuple(places.tolist()), moving.tolist()
 
 

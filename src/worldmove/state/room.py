@@ -19,13 +19,21 @@ class Room:
             free = max(free, end)
 
     def take(self, num_bytes: int, remainder: int) -> int:
-        """Return the first free place with a remainder modulo 256, which is free no more. Raises ArenaFull."""
+        """Return the first free place with a remainder modulo 256, which is free no more. Raises ArenaFull.
+
+        That tells of this piece alone: how many bytes it has, and how many would find a place.
+        """
         for index, (begin, end) in enumerate(self._gaps):
             if end - begin < num_bytes:
                 continue
-            place = round_up(begin - remainder, ALIGNMENT_BYTES) + remainder
+            place = place_in(begin, remainder)
             if place + num_bytes <= end:
                 left = [gap for gap in ((begin, place), (place + num_bytes, end)) if gap[0] < gap[1]]
                 self._gaps[index : index + 1] = left
                 return place
-        raise ArenaFull(num_bytes, sum(end - begin for begin, end in self._gaps))
+        raise ArenaFull(num_bytes, max([0, *(end - place_in(begin, remainder) for begin, end in self._gaps)]))
+
+
+def place_in(begin: int, remainder: int) -> int:
+    """Return the first place of a gap that has a remainder modulo 256; it may lie behind the gap's end."""
+    return round_up(begin - remainder, ALIGNMENT_BYTES) + remainder
