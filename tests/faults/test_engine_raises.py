@@ -45,6 +45,12 @@ def test_a_world_whose_engine_raises_once_goes_on_from_the_copy_that_it_left(gro
     found = ground.run(hurt(ground.house, DESTINATION, Action.RAISE, "engine: in mid-step"))
     assert not found.outcome.lost_why
     assert (found.outcome.owner, found.outcome.epoch) == (SOURCE, 3)
+    report = found.outcome.report
+    what = "the engine failed to step a block: RuntimeError('ordered at engine: in mid-step')"
+    assert (report.outcome, report.detail) in (
+        (Outcome.ABORTED, f"worker-2 had shown no block, for {what}, and worker-1 went on"),
+        (Outcome.COMMITTED, "Moved to worker-2"),  # it was told before its engine had begun
+    )
     assert found.watcher.errors == ["the engine failed to step a block: RuntimeError('ordered at engine: in mid-step')"]
 
 

@@ -10,7 +10,7 @@ from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
 from worldmove.fleet import testimony
 from worldmove.fleet.reports import Outcome
-from worldmove.fleet.tries import Ending, Plan, by_row
+from worldmove.fleet.tries import Ending, Plan, Raised, by_row
 from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt, Operation, Reclaim
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Ended
@@ -120,6 +120,26 @@ def test_a_grant_that_is_taken_back_after_the_try_is_not_reported_as_one(row: Ro
     ending = virtual.run(run())
     assert (ending.outcome, ending.reason) == (Outcome.ABORTED, "reclaimed")
     assert owner in ending.detail.rpartition("and")[2]
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (None, "b ended or did not answer before it had shown a block"),
+        (Raised(worker="b", incarnation=1, why="it failed: E()"), "b had shown no block, for it failed: E()"),
+        (Raised(worker="b", incarnation=2, why="-"), "b ended or did not answer before it had shown a block"),
+        (Raised(worker="a", incarnation=1, why="-"), "b ended or did not answer before it had shown a block"),
+    ],
+)
+def test_a_grant_that_was_taken_back_for_the_new_owners_engine_raised_says_what_it_raised(
+    raised: Raised | None, said: str
+) -> None:
+    async def run() -> Ending:
+        committed = Ending(outcome=Outcome.COMMITTED, reason="done", detail="")
+        plan = plan_of(await server_of("a", "b"))
+        return by_row(plan, committed, RECLAIMED, granted=False, missing="", raised=raised)
+
+    assert virtual.run(run()).detail == f"{said}, and a went on"
 
 
 PROVED = word("source", "aborted", "closed", "freeze", "doubt")

@@ -22,7 +22,7 @@ from worldmove.fleet.ports import Gateway
 from worldmove.fleet.reports import MoveReport, Outcome
 from worldmove.fleet.routes import Routes
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan, by_row
+from worldmove.fleet.tries import CancelAsked, Died, Ending, LinkedAgain, Plan, by_row, taken_back
 from worldmove.fleet.whereabouts import Whereabouts
 from worldmove.fleet.wish import Wish
 from worldmove.fleet.worker_table import WorkerTable
@@ -209,7 +209,8 @@ class Mover:
         lives_at = await self._whereabouts.living_owner(record.name)
         after = self._desk.row(record.name)
         granted = self._is_granted(record, after)
-        ending = by_row(plan, ending, after, granted=granted, missing=self._whereabouts.missing(after))
+        missing = self._whereabouts.missing(after)
+        ending = by_row(plan, ending, after, granted=granted, missing=missing, raised=record.raised)
         took_s = loop.time() - begun
         made = report(plan, ending, epoch=(after or row).epoch, tries=tries, started_at=started_at, took_s=took_s)
         return replace(made, runs_at=lives_at, expected=expectation(record.expected))
@@ -259,18 +260,21 @@ class Mover:
             admit=self._admit,
             on_phase=self._notices.phase,
         )
-        record.attempt = attempt
+        record.attempt, record.raised = attempt, None
         if record.cancelled:  # between two tries, or before the first
             attempt.take(CancelAsked())
         try:
             with self._containment.of("move", plan.session):
-                return self._with_first_difference(plan, await attempt.run())
+                return self._explained(record, plan, await attempt.run())
             return await attempt.break_off()  # its conduct has failed
         finally:
             record.attempt = None
 
-    def _with_first_difference(self, plan: Plan, ending: Ending) -> Ending:
-        """Where a follower came out otherwise, say of which block it showed first."""
+    def _explained(self, record: SessionRecord, plan: Plan, ending: Ending) -> Ending:
+        """Where a follower came out otherwise, say of which block it showed first; where an engine raised, what."""
+        row = self._desk.row(plan.session)
+        if ending.reason == "reclaimed" and row is not None:
+            return replace(ending, detail=taken_back(plan, row, record.raised))
         if ending.reason != "diverged":
             return ending
         block = self._gateway().first_difference(plan.session, plan.attempt)

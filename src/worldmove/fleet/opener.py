@@ -13,6 +13,7 @@ from worldmove.fleet.notes import Notes
 from worldmove.fleet.ports import Beginning, Gateway, Owner
 from worldmove.fleet.served import require_served, served
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
+from worldmove.fleet.tries import Raised
 from worldmove.fleet.views import SessionView
 from worldmove.fleet.worker_table import WorkerTable
 from worldmove.fleet.workers import WorkerRecord
@@ -181,6 +182,7 @@ class Opener:
         if record.throwaway and (record.worker, record.incarnation) != (worker.name, worker.incarnation):
             return  # it is played elsewhere
         record.failed_why = f"{worker.name}: {failed.message}"
+        record.raised = Raised(worker=worker.name, incarnation=worker.incarnation, why=failed.message)
         if record.throwaway:
             self._sessions.drop(record.name)
             self._gateway().lost(record.name, record.failed_why)

@@ -10,6 +10,7 @@ from worldmove.fleet.behind import Ahead
 from worldmove.fleet.given_names import GivenNames
 from worldmove.fleet.notes import SessionNote
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.tries import Raised
 from worldmove.fleet.views import SessionState, SessionView
 from worldmove.fleet.wish import AS_CHOSEN, Wish
 from worldmove.move.admission import Verdict
@@ -87,6 +88,8 @@ class SessionRecord:
     """The id of the newest try."""
     failed_why: str = ""
     """What an engine raised that played it; empty where none has."""
+    raised: Raised | None = None
+    """What the engine of the last worker raised at which one did since its last try began."""
     closing: bool = False
     holders: tuple[str, ...] = ()
     """As the gateway was last told."""

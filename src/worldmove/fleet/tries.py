@@ -31,6 +31,15 @@ class Died:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Raised:
+    """A worker's engine has raised, or the conduct of the session there has failed: nothing more comes of it there."""
+
+    worker: str
+    incarnation: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkedAgain:
     """An end has made a new link: what it said of how it ended may be lost with the old one."""
 
@@ -86,18 +95,21 @@ def refuse(event: Heard) -> None:
             raise MoveRefused("cancelled", "it was cancelled")
 
 
-def by_row(plan: Plan, ending: Ending, row: Row | None, *, granted: bool, missing: str) -> Ending:
+def by_row(
+    plan: Plan, ending: Ending, row: Row | None, *, granted: bool, missing: str, raised: Raised | None = None
+) -> Ending:
     """Return how a try ended as the row has it by now: a session whose owner is missing goes on nowhere.
 
     ``granted``: whether its grant stands, by every row so far (``grants``).
     ``missing``: "worker_gone" or "silent" where the owner is dead, or does not answer; else empty.
+    ``raised``: by whose engine, since the try began.
     """
     if row is None or row.lost:
         return replace(ending, outcome=Outcome.LOST, reason="lost", detail="no copy is left")
     if granted:
         return replace(ending, outcome=Outcome.COMMITTED, reason="done", detail="")
     if ending.outcome is Outcome.COMMITTED or ending.reason == "reclaimed":
-        return replace(ending, outcome=Outcome.ABORTED, reason="reclaimed", detail=taken_back(plan, row))
+        return replace(ending, outcome=Outcome.ABORTED, reason="reclaimed", detail=taken_back(plan, row, raised))
     if missing:
         what = "ended" if missing == "worker_gone" else "does not answer"
         detail = f"{row.owner} {what} and no copy has taken over yet"
@@ -107,9 +119,12 @@ def by_row(plan: Plan, ending: Ending, row: Row | None, *, granted: bool, missin
     return ending
 
 
-def taken_back(plan: Plan, row: Row) -> str:
+def taken_back(plan: Plan, row: Row, raised: Raised | None = None) -> str:
     """Return the sentence for a try whose grant did not stand."""
-    silent = f"{plan.destination.name} ended or did not answer before it had shown a block"
+    there = plan.destination
+    silent = f"{there.name} ended or did not answer before it had shown a block"
+    if raised is not None and (raised.worker, raised.incarnation) == (there.name, there.incarnation):
+        silent = f"{there.name} had shown no block, for {raised.why}"
     if is_taken_back(plan, row):
         return f"{silent}, and {row.owner} went on"
     return f"{silent}; another copy had the session back, and {row.owner} has it since"
