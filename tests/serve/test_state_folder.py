@@ -1,5 +1,6 @@
 """The folder that a server lives in, and what dead demos leave behind."""
 
+import fcntl
 import os
 import socket
 import stat
@@ -27,6 +28,58 @@ def test_a_second_server_is_kept_out_with_one_sentence_and_let_in_afterwards(tmp
     assert refused.value.code == "state_in_use"
     with state_folder(tmp_path / "state") as folder:
         assert folder == tmp_path / "state"
+
+
+def removed(folder: Path) -> None:
+    (folder / LOCK).unlink()
+
+
+def replaced(folder: Path) -> None:
+    (folder / LOCK).rename(folder / "lock.old")
+    (folder / LOCK).write_text("12")
+
+
+def emptied(folder: Path) -> None:
+    (folder / LOCK).write_text("")
+
+
+def renamed(folder: Path) -> None:
+    folder.rename(folder.with_name("moved"))
+    folder.symlink_to(folder.with_name("moved"))
+
+
+@pytest.mark.parametrize("change", [removed, replaced, emptied, renamed])
+def test_nothing_that_is_done_to_the_lock_lets_a_second_server_in(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    with state_folder(tmp_path / "state") as folder:
+        change(folder)
+        for _ in range(2):
+            with pytest.raises(UserError, match=r" lives in .*state; end it") as refused, state_folder(folder):
+                pass
+            assert refused.value.code == "state_in_use"
+    with state_folder(tmp_path / "state"):
+        """It is free now."""
+
+
+def test_a_server_of_an_earlier_version_which_locks_the_file_alone_is_kept_out_and_keeps_out(tmp_path: Path) -> None:
+    def by_file_alone() -> bool:
+        descriptor = os.open(tmp_path / LOCK, os.O_RDWR | os.O_CREAT)
+        held.append(descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    held: list[int] = []
+    with state_folder(tmp_path):
+        assert not by_file_alone()
+    assert by_file_alone()
+    with pytest.raises(UserError, match="lives in"), state_folder(tmp_path):
+        pass
+    for descriptor in held:
+        os.close(descriptor)
 
 
 def test_a_folder_is_its_owners_alone_and_stays(tmp_path: Path) -> None:
@@ -136,6 +189,8 @@ def test_what_a_living_demo_uses_is_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / f"{TEMPORARY}alive"
     folder.mkdir()
     with locked(folder):
+        assert remove_leftovers(make_old(folder).stat().st_mtime + 3600, tmp_path) == []
+        (folder / LOCK).unlink()
         assert remove_leftovers(make_old(folder).stat().st_mtime + 3600, tmp_path) == []
     with temporary_folder() as used:
         remove_leftovers(time.time())

@@ -13,7 +13,7 @@ from worldmove.fleet.ledger import LedgerConfig, open_ledger
 from worldmove.fleet.local_process import terminate
 from worldmove.fleet.notes import Notes, WorkerNote
 from worldmove.serve.spool import clear
-from worldmove.serve.state_folder import LEDGER, LOCK, SAVED, TEMPORARY, locked
+from worldmove.serve.state_folder import LEDGER, SAVED, TEMPORARY, locked
 
 AT_LEAST_S = 10.0
 """How old a folder must be: a younger one may be of a server that has not locked it yet."""
@@ -35,9 +35,6 @@ def remove_leftovers(now: float, folder: Path | None = None) -> list[Path]:
 
 
 def _remove(path: Path) -> None:
-    if not (path / LOCK).exists():
-        shutil.rmtree(path)
-        return
     with locked(path):
         for worker in _workers_of(path / LEDGER):
             if worker.pid is not None:

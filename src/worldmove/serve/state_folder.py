@@ -6,15 +6,18 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from worldmove.errors import UserError
 from worldmove.limits import MAX_WORKERS
+from worldmove.state.small_file import read_small
 
 LEDGER = "ledger.sqlite"
 SOCKET = "server.sock"
 LOCK = "lock"
+MAX_PID = 20
+"""Bytes."""
 SAVED = "saved"
 """A link to the folder of saved worlds that are on their way."""
 TEMPORARY = "worldmove-demo-"
@@ -53,37 +56,58 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep every other server out of a folder while inside. Raises UserError where one is in it."""
-    descriptor = _lock(folder)
-    try:
+    """Keep every other server out of a folder while inside. Raises UserError where one is in it.
+
+    The folder itself is locked, which nobody takes away without all that is in it; the file beside is what an earlier
+    version looks at, and says who it is. Both locks go with their descriptors, also where the process is killed.
+    """
+    with ExitStack() as held:
+        _lock_folder(folder, held)
+        _lock_file(folder, held)
         yield
-    finally:
-        os.close(descriptor)  # and the lock goes with it, as it does when the process is killed
 
 
-def _lock(folder: Path) -> int:
-    """Return the descriptor that holds the lock. Raises UserError."""
+def _lock_folder(folder: Path, held: ExitStack) -> None:
+    """Raise UserError where another process has it."""
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            _write_into(descriptor, folder)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise _unusable(folder / LOCK, error) from error
-    return descriptor
-
-
-def _write_into(descriptor: int, folder: Path) -> None:
+        raise _unusable(folder, error) from error
+    held.callback(os.close, descriptor)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        pid = os.read(descriptor, 20).decode(errors="replace") or "unknown"
-        why = f"The server with process id {pid} lives in {folder}; end it, or give another folder with --state."
-        raise UserError(why, code="state_in_use", status=409) from None
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, str(os.getpid()).encode())
+        raise _in_use(folder, _said_in(folder / LOCK)) from None
+    except OSError:
+        return  # a file system that locks no folders, over a network mostly: the file is all that there is
+
+
+def _lock_file(folder: Path, held: ExitStack) -> None:
+    """Say in it who has the folder. Raises UserError where another process has it."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        held.callback(os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _in_use(folder, os.read(descriptor, MAX_PID)) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+    except OSError as error:
+        raise _unusable(folder / LOCK, error) from error
+
+
+def _said_in(path: Path) -> bytes:
+    """Return who has a folder; empty where nobody says so."""
+    with suppress(OSError):
+        return read_small(path, MAX_PID)
+    return b""
+
+
+def _in_use(folder: Path, said: bytes) -> UserError:
+    who = f"The server with process id {said.decode(errors='replace')}" if said else "Another server"
+    why = f"{who} lives in {folder}; end it, or give another folder with --state."
+    return UserError(why, code="state_in_use", status=409)
 
 
 def _unusable(path: Path, error: OSError) -> UserError:
