@@ -13,7 +13,7 @@ import pytest
 
 from tests.serve.test_record_file import HEADER, encoded
 from worldmove.cli.client import Client, Unreachable
-from worldmove.cli.files import whole_file
+from worldmove.cli.files import beside, whole_file
 from worldmove.cli.recording import record_to
 from worldmove.errors import FileRefused, UserError
 from worldmove.serve.record_entries import BlockEntry, EndEntry, Entry
@@ -67,6 +67,53 @@ def test_what_is_no_record_leaves_no_file(path: Path) -> None:
     with pytest.raises(FileRefused):
         record_to(path, pieces(OPEN[:20], KeyboardInterrupt()))
     assert list(path.parent.iterdir()) == []
+
+
+TOLD = (signal.SIGTERM, signal.SIGHUP)
+
+
+def told(data: bytes, number: signal.Signals) -> Iterator[bytes]:
+    """What comes, until this process is told to end."""
+    yield from pieces(data)
+    os.kill(os.getpid(), number)
+    yield b""
+
+
+@pytest.mark.parametrize("number", TOLD)
+def test_a_signal_that_would_end_the_process_ends_the_record_as_ctrl_c_does(path: Path, number: signal.Signals) -> None:
+    progress = record_to(path, told(OPEN[:-5], number))
+    assert (progress.num_blocks, progress.why) == (3, "it was stopped")
+    assert (read(path).ending, list(path.parent.iterdir())) == (Ending.WHOLE, [path])
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("number", TOLD)
+def test_a_file_that_is_not_whole_when_a_signal_comes_is_not_there(path: Path, number: signal.Signals) -> None:
+    with suppress(KeyboardInterrupt), whole_file(path) as file:
+        file.write(OPEN)
+        os.kill(os.getpid(), number)
+        file.write(OPEN)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_signal_that_comes_again_while_the_record_is_ended_does_not_lose_it(path: Path) -> None:
+    with beside(path) as part, suppress(KeyboardInterrupt):
+        part.write_bytes(OPEN)
+        with suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGHUP)
+        part.write_bytes(WHOLE)
+    assert path.read_bytes() == WHOLE
+
+
+def test_a_signal_that_is_ignored_stays_so(path: Path) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert record_to(path, told(WHOLE, signal.SIGHUP)).num_blocks == 4
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def write_record(path: Path) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from worldmove.cli.termination import heard_as_interrupt
 from worldmove.errors import UserError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -28,20 +29,22 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def beside(path: Path) -> Iterator[Path]:
     """Give where a file is while it is written: beside its place, so that renaming it in the end is one step.
 
+    Told to end meanwhile, by whichever signal that can be heard, there is nothing of it beside its place either.
     Raises UserError where it cannot be written, or the path has no file's name; then there is nothing of it.
     """
     if not path.name:
         raise UserError(f"{path} is no name of a file.", code="cannot_write")
     path = _place_of(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield part
-        part.replace(path)
-    except OSError as error:
-        raise cannot_write(path, error, "nothing was written") from error
-    finally:
-        with suppress(OSError):  # whatever is wrong with its name was said
-            part.unlink()
+    with heard_as_interrupt():
+        try:
+            yield part
+            part.replace(path)
+        except OSError as error:
+            raise cannot_write(path, error, "nothing was written") from error
+        finally:
+            with suppress(OSError):  # whatever is wrong with its name was said
+                part.unlink()
 
 
 def _place_of(path: Path) -> Path:

@@ -24,7 +24,7 @@ class Stop:
 
 
 def record_to(path: Path, pieces: Iterator[bytes]) -> Progress:
-    """Write a record as it comes, until it ends or Ctrl-C. While it is written it lies beside its place.
+    """Write a record as it comes, until it ends or Ctrl-C, or SIGTERM. While it is written it lies beside its place.
 
     Raises UserError where it cannot be written, Unreachable where the server went away; what had come by then is
     kept under the file's name. Raises FileRefused, and there is no file, where what comes is no record.

@@ -1,0 +1,37 @@
+"""The edge at which a command that writes a file is told to end: as by Ctrl-C, whichever signal says so."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+"""What ends a process without a word where nobody hears it: by its supervisor, or with its terminal."""
+
+
+@contextmanager
+def heard_as_interrupt() -> Iterator[None]:
+    """Raise KeyboardInterrupt inside at the first of these signals, and nothing at those after it.
+
+    One that is ignored already stays so (``nohup``); outside the main thread nothing is heard.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+
+    def on(number: int, _frame: FrameType | None) -> None:
+        if not heard:
+            heard.append(number)
+            raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    ours = [number for number, handler in before.items() if handler is signal.SIG_DFL]
+    try:
+        for number in ours:
+            signal.signal(number, on)
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, before[number])
