@@ -1,12 +1,17 @@
 """However messages are repeated, held back or cut off: each change lands in one list, in order."""
 
+import random
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worldmove.engine.base import KeyChange
-from worldmove.serve.sequencer import MAX_NUMBER, NUMBER_GAP, Sequencer, Taken
+from worldmove.limits import MAX_LIST
+from worldmove.serve.sequencer import KEPT_LISTS, MARK_EVERY, MAX_NUMBER, NUMBER_GAP, Sequencer, Taken
 from worldmove.worker.messages import Change
 
 KEYS = ("up", "down", "left")
@@ -18,6 +23,99 @@ def press(number: int, key: str = "up", *, down: bool = True) -> KeyChange:
 
 def numbers(sequencer: Sequencer) -> list[int]:
     return [change.number for block in range(sequencer.reaches) for change in sequencer.closed(block)]
+
+
+def position_of(began: tuple[int, tuple[str, ...]], lists: list[tuple[KeyChange, ...]]) -> tuple[int, tuple[str, ...]]:
+    """Walk every list from the beginning."""
+    newest, held = began[0], dict.fromkeys(began[1])
+    for change in (change for each in lists for change in each):
+        newest = max(newest, change.number)
+        held[change.key] = None
+        if not change.down:
+            del held[change.key]
+    return newest, tuple(held)
+
+
+def long_play(sequencer: Sequencer, num_blocks: int, rng: random.Random) -> list[tuple[KeyChange, ...]]:
+    """Press keys for so many blocks, up to as many as a list holds; return all lists."""
+    lists = []
+    for _ in range(num_blocks):
+        for _ in range(rng.choice((0, 0, 0, 1, 2, MAX_LIST))):
+            change = press(sequencer.next_number, rng.choice(KEYS), down=rng.random() < 0.5)
+            assert sequencer.take(change) is Taken.TAKEN
+        lists.append(sequencer.close())
+    return lists
+
+
+def gone_on(sequencer: Sequencer) -> tuple[int, tuple[str, ...]]:
+    sequencer.go_on(777, 5000, ("up", "left"))
+    return 5000, ("up", "left")
+
+
+def resumed(sequencer: Sequencer) -> tuple[int, tuple[str, ...]]:
+    sequencer.begin_again(9, ("down",), life=1_000_000)
+    sequencer.resume(3000, {block: (press(block),) for block in range(2500, 3010)})
+    return 9, ("down",)
+
+
+BEGINNINGS: dict[str, Callable[[Sequencer], tuple[int, tuple[str, ...]]]] = {
+    "from a seed": lambda sequencer: (0, ()),
+    "from a saved world": gone_on,
+    "after a restart": resumed,
+}
+
+
+@pytest.mark.parametrize("begin", BEGINNINGS.values(), ids=list(BEGINNINGS))
+def test_however_long_it_is_played_few_lists_are_kept_and_every_position_is_as_if_all_were(
+    begin: Callable[[Sequencer], tuple[int, tuple[str, ...]]],
+) -> None:
+    rng, sequencer = random.Random(7), Sequencer()
+    began = begin(sequencer)
+    base, lists = sequencer.first, [sequencer.closed(block) for block in range(sequencer.first, sequencer.reaches)]
+    for _ in range(5):
+        lists += long_play(sequencer, KEPT_LISTS // 3 + rng.randrange(200), rng)
+        assert sequencer.reaches == base + len(lists)
+        assert sequencer.reaches - sequencer.first <= KEPT_LISTS + 2 * MARK_EVERY
+        assert sequencer.reaches - sequencer.first >= min(len(lists), KEPT_LISTS)
+        for block in {sequencer.first, sequencer.reaches, *rng.sample(range(sequencer.first, sequencer.reaches), 40)}:
+            assert sequencer.position(block) == position_of(began, lists[: block - base])
+            if block < sequencer.reaches:
+                assert sequencer.closed(block) == lists[block - base]
+    assert sequencer.first > base
+    with pytest.raises(IndexError):
+        sequencer.closed(sequencer.first - 1)
+    assert sequencer.reach_from(sequencer.first - 1) == sequencer.first - 1
+    assert sequencer.position(base) == sequencer.position(sequencer.first)
+
+
+def test_what_somebody_is_to_ask_for_is_kept_until_then_and_not_longer() -> None:
+    rng, sequencer = random.Random(3), Sequencer()
+    lists = long_play(sequencer, 500, rng)
+    with sequencer.kept_from(400), sequencer.kept_from(450):
+        with sequencer.kept_from(400):
+            lists += long_play(sequencer, 2 * KEPT_LISTS, rng)
+        lists += long_play(sequencer, 2 * MARK_EVERY, rng)
+        assert sequencer.first <= 400
+        assert sequencer.position(400) == position_of((0, ()), lists[:400])
+    long_play(sequencer, 2 * MARK_EVERY, rng)
+    assert sequencer.reaches - sequencer.first <= KEPT_LISTS + 2 * MARK_EVERY
+
+
+def test_a_position_is_told_by_few_lists_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequencer = Sequencer()
+    long_play(sequencer, KEPT_LISTS, random.Random(1))
+    read: list[int] = []
+
+    class Counted(list[tuple[KeyChange, ...]]):
+        def __getitem__(self, at: Any) -> Any:
+            found = super().__getitem__(at)
+            read.append(len(found))
+            return found
+
+    monkeypatch.setattr(sequencer, "_log", Counted(sequencer._log))
+    for block in range(0, sequencer.reaches + 1, 17):
+        sequencer.position(block)
+    assert max(read) < MARK_EVERY
 
 
 OPERATIONS = st.one_of(

@@ -119,7 +119,8 @@ class Feed:
     def _send(self) -> None:
         reaches = self._sequencer.reaches
         for worker, first in self._next.items():
-            for block in range(first, reaches):
+            # Who lacks lists that are here no more has a gap, and says so.
+            for block in range(max(first, self._sequencer.first), reaches):
                 changes = tuple(change_of(change) for change in self._sequencer.closed(block))
                 account = bool(self._account_every) and (block + 1) % self._account_every == 0
                 inputs = Inputs(session=self._session, block=block, changes=changes, account=account)

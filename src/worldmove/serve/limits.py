@@ -19,7 +19,7 @@ class PlayLimits:
     messages: Pace = field(default_factory=partial(Pace, burst=512, per_s=64))
     """A page that is used hastily sends some 30 a second."""
     key_changes: Pace = field(default_factory=partial(Pace, burst=1024, per_s=64))
-    """They stand in the input log for as long as the session lives: hands make some 30 a second."""
+    """Each stands in the record of the session for as long as that lives: hands make some 30 a second."""
     max_waiting: int = 64
     """Messages that may wait for one watcher, each frame one; frames are shared among those of a session."""
     max_watchers: int = 64

@@ -58,7 +58,8 @@ class Records:
     async def save(self, session: str) -> SavedSession:
         """Have a session's state written as it is at a boundary."""
         live = self._gateway.live(session)
-        with self._spool.file() as file:
+        sequencer = live.sequencer
+        with self._spool.file() as file, sequencer.kept_from(live.screen.next_block):  # it may take long to write
             saved = await self._unless_held_up(session, self._fleet.save(session, str(file.path)))
             if file.num_bytes() != saved.manifest_bytes + saved.num_bytes:
                 raise bad_answer(self._owner(session), f"its file of {session} has not as many bytes as it says")

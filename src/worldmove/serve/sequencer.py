@@ -6,7 +6,7 @@ Rules of this file:
    message that arrives twice counts once. Gaps are allowed, up to ``max_gap``.
 2. Changes wait in the order in which they were taken. Closing block b's list takes at most ``max_list`` of
    them; what is left waits for b + 1.
-3. A closed list never changes. The lists from block 0 on are the session's input log.
+3. A closed list never changes. The lists from block 0 on are the session's input log; its record has all of them.
 4. When the player is gone, what was down is released by changes of the sequencer's own. They have the number of
    the newest change taken, and so use up none of the client's.
 5. After a restart of the server the log begins with the lists that holders have reported, each as it was. What an
@@ -15,19 +15,29 @@ Rules of this file:
    one has taken such a number from a client that makes fewer than one change a millisecond. What is known of the
    newest number is no bound: whoever knew of a later one may have died, twice in a row.
 
-The log is kept whole: it is the session's history. Measured (CPython 3.11): an hour of four blocks a second takes
-0.12 MB where no key is pressed (empty lists share one object), and 1.1 MB with two key changes a second.
+7. Here are the newest lists only, KEPT_LISTS of them and up to twice MARK_EVERY more: no holder of a session can have
+   use of an older one, for it has forgotten as much itself. What was before the first one is known as a position. So
+   however long it is played, the log takes 23 MB of memory where a client sends all that it may at four blocks a
+   second (measured, CPython 3.11), and 75 where its blocks are so long that every list is full.
 """
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from itertools import islice
 
 from worldmove.engine.base import KeyChange
 from worldmove.limits import MAX_COUNT, MAX_LIST
+from worldmove.worker.inputs import MAX_LISTS
 
 EMPTY: tuple[KeyChange, ...] = ()
+Position = tuple[int, tuple[str, ...]]
+"""The newest number by the lists up to some block, and which keys are, or may be, down by them."""
+KEPT_LISTS = 2 * MAX_LISTS
+"""Twice what any holder keeps: some blocks are ahead of what was shown, and some words late."""
+MARK_EVERY = 64
+"""Lists between two positions that are kept: so many are walked to tell any other."""
 NUMBER_GAP = 1_000_000
 """By how much numbers rise with a restart where a client has counted beyond the server's life number."""
 
@@ -53,14 +63,16 @@ class Sequencer:
     def __init__(self, *, max_list: int = MAX_LIST, max_waiting: int = 1024, max_gap: int = 1_000_000) -> None:
         self._first = 0
         """The block of the log's first list."""
-        self._began: tuple[int, tuple[str, ...]] = (0, ())
-        """The newest number before it, and the keys that were down, or may have been."""
         self._max_list = max_list
         self._max_waiting = max_waiting
         self._max_gap = max_gap
         self._waiting: deque[KeyChange] = deque()
         self._down: dict[str, None] = {}
         self._log: list[tuple[KeyChange, ...]] = []
+        self._marks: list[Position] = [(0, ())]
+        """Before the first list, and before every MARK_EVERY-th after it."""
+        self._wanted: Counter[int] = Counter()
+        """Blocks from which on no list is to be forgotten."""
         self._newest = 0
 
     @property
@@ -111,7 +123,7 @@ class Sequencer:
         """
         keys = tuple(keys)
         self._newest = life if newest < life else min(newest + NUMBER_GAP, MAX_NUMBER)
-        self._began = (newest, keys)
+        self._mark_from((newest, keys))
         for key in keys:
             self._append(KeyChange(number=self._newest, key=key, down=False))
 
@@ -126,6 +138,7 @@ class Sequencer:
         reaches = max([next_block, *(block + 1 for block in lists)])
         self._first = first
         self._log = [lists.get(block, EMPTY) for block in range(first, reaches)]
+        self._mark_from(self._marks[0])
 
     def close(self) -> tuple[KeyChange, ...]:
         """Close the list of block ``reaches`` and append it to the log."""
@@ -133,6 +146,9 @@ class Sequencer:
         for _ in closed:
             self._waiting.popleft()
         self._log.append(closed)
+        if len(self._log) % MARK_EVERY == 0:
+            self._marks.append(self.position(self.reaches))
+            self._forget()
         return closed
 
     def closed(self, block: int) -> tuple[KeyChange, ...]:
@@ -146,15 +162,18 @@ class Sequencer:
 
         Whoever held the keys that are down is not here, so they are released.
         """
-        self._first, self._newest, self._began = first, newest, (newest, tuple(down))
+        self._first, self._newest = first, newest
+        self._mark_from((newest, tuple(down)))
         self._down = dict.fromkeys(down)
         self.release()
 
-    def position(self, block: int) -> tuple[int, tuple[str, ...]]:
-        """Return the newest number by the lists before ``block``, and which keys are, or may be, down by them."""
-        newest, down = self._began
+    def position(self, block: int) -> Position:
+        """Return where the lists before ``block`` have come to. Of a block before the first list: as of that one."""
+        number = min(max(block - self._first, 0), len(self._log))
+        mark = min(number // MARK_EVERY, len(self._marks) - 1)
+        newest, down = self._marks[mark]
         held = dict.fromkeys(down)
-        for closed in self._log[: block - self._first]:
+        for closed in self._log[mark * MARK_EVERY : number]:
             for change in closed:
                 newest = max(newest, change.number)
                 if change.down:
@@ -162,6 +181,28 @@ class Sequencer:
                 else:
                     held.pop(change.key, None)
         return newest, tuple(held)
+
+    @contextmanager
+    def kept_from(self, block: int) -> Iterator[None]:
+        """Forget no list from ``block`` on inside, and so no position: somebody is to ask for it."""
+        self._wanted[block] += 1
+        try:
+            yield
+        finally:
+            self._wanted -= Counter((block,))
+
+    def _forget(self) -> None:
+        """Let the oldest lists go, as many between two marks as nobody can want."""
+        wanted = min([self.reaches - KEPT_LISTS, *self._wanted])
+        marks = max(0, wanted - self._first) // MARK_EVERY
+        self._first += marks * MARK_EVERY
+        del self._log[: marks * MARK_EVERY], self._marks[:marks]
+
+    def _mark_from(self, began: Position) -> None:
+        """Make the marks anew: the log begins there."""
+        self._marks = [began]
+        for number in range(MARK_EVERY, len(self._log) + 1, MARK_EVERY):
+            self._marks.append(self.position(self._first + number))
 
     def _append(self, change: KeyChange) -> None:
         self._newest = change.number
