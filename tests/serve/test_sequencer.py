@@ -91,12 +91,15 @@ def test_however_long_it_is_played_few_lists_are_kept_and_every_position_is_as_i
 def test_what_somebody_is_to_ask_for_is_kept_until_then_and_not_longer() -> None:
     rng, sequencer = random.Random(3), Sequencer()
     lists = long_play(sequencer, 500, rng)
-    with sequencer.kept_from(400), sequencer.kept_from(450):
-        with sequencer.kept_from(400):
-            lists += long_play(sequencer, 2 * KEPT_LISTS, rng)
-        lists += long_play(sequencer, 2 * MARK_EVERY, rng)
-        assert sequencer.first <= 400
-        assert sequencer.position(400) == position_of((0, ()), lists[:400])
+    for block in (400, 450, 400):
+        sequencer.keep_from(block)
+    lists += long_play(sequencer, 2 * KEPT_LISTS, rng)
+    sequencer.let_go_from(400)
+    lists += long_play(sequencer, 2 * MARK_EVERY, rng)
+    assert sequencer.first <= 400
+    assert sequencer.position(400) == position_of((0, ()), lists[:400])
+    sequencer.let_go_from(400)
+    sequencer.let_go_from(450)
     long_play(sequencer, 2 * MARK_EVERY, rng)
     assert sequencer.reaches - sequencer.first <= KEPT_LISTS + 2 * MARK_EVERY
 

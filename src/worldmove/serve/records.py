@@ -1,8 +1,8 @@
 """What HTTP asks about a session's past and its state: its record, its leaves, its saved copy; and the way back."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,8 +58,7 @@ class Records:
     async def save(self, session: str) -> SavedSession:
         """Have a session's state written as it is at a boundary."""
         live = self._gateway.live(session)
-        sequencer = live.sequencer
-        with self._spool.file() as file, sequencer.kept_from(live.screen.next_block):  # it may take long to write
+        with self._spool.file() as file, _lists_kept(live):
             saved = await self._unless_held_up(session, self._fleet.save(session, str(file.path)))
             if file.num_bytes() != saved.manifest_bytes + saved.num_bytes:
                 raise bad_answer(self._owner(session), f"its file of {session} has not as many bytes as it says")
@@ -129,3 +128,14 @@ class Records:
             num_bytes=saved.num_bytes,
             remainders=saved.remainders,
         )
+
+
+@contextmanager
+def _lists_kept(live: Live) -> Iterator[None]:
+    """Have every list from now on kept while inside: a large state takes long to write, and is told of only then."""
+    block = live.screen.next_block
+    live.sequencer.keep_from(block)
+    try:
+        yield
+    finally:
+        live.sequencer.let_go_from(block)

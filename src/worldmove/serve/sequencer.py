@@ -22,8 +22,7 @@ Rules of this file:
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 
@@ -182,14 +181,13 @@ class Sequencer:
                     held.pop(change.key, None)
         return newest, tuple(held)
 
-    @contextmanager
-    def kept_from(self, block: int) -> Iterator[None]:
-        """Forget no list from ``block`` on inside, and so no position: somebody is to ask for it."""
+    def keep_from(self, block: int) -> None:
+        """Forget no list from ``block`` on, and so no position, until ``let_go_from``: somebody is to ask for it."""
         self._wanted[block] += 1
-        try:
-            yield
-        finally:
-            self._wanted -= Counter((block,))
+
+    def let_go_from(self, block: int) -> None:
+        """Whoever had them kept has asked. Once for each ``keep_from``."""
+        self._wanted -= Counter((block,))
 
     def _forget(self) -> None:
         """Let the oldest lists go, as many between two marks as nobody can want."""
