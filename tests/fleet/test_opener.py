@@ -14,7 +14,7 @@ from worldmove.fleet.movable import require_movable
 from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.opener import Opener
 from worldmove.fleet.sessions import SessionRecord, SessionTable
-from worldmove.worker.messages import Alive, Close, Open, Opened
+from worldmove.worker.messages import Alive, Close, Failed, Open, Opened
 
 
 def opener_of(server: Server, sessions: SessionTable, **engine: str) -> Opener:
@@ -52,6 +52,42 @@ def test_what_is_being_opened_is_not_closed_nor_said_to_be_lost_and_its_opening_
         assert (sessions.find("s-1"), server.desk.row("s-1")) == (None, None)
 
     asyncio.run(main())
+
+
+def test_sessions_that_are_opened_at_once_are_spread_over_the_workers_as_if_one_after_the_other() -> None:
+    """What a worker has reported does not count those that it has not heard of yet."""
+
+    async def main() -> None:
+        server, sessions = await server_of("a", "b", "c"), SessionTable()
+        opener, free = opener_of(server, sessions), {"a": 3, "b": 2, "c": 4}
+        for name, slots in free.items():
+            server.workers.get(name).slots_free = slots
+        opening = [asyncio.create_task(opener.open(f"s-{number}", 5, None)) for number in range(12)]
+        await asyncio.sleep(0.01)
+        asked = {name: server.wires[name].of(Open) for name in free}
+        assert {name: len(opens) for name, opens in asked.items()} == free
+        refused = [task.exception() for task in opening if task.done()]
+        assert [str(error) for error in refused] == ["Every slot is taken; close a session first."] * 3
+        first = asked["b"][0].session
+        server.holds("b", copy_of(first, "shadow"))
+        server.workers.get("b").slots_free = 1
+        with pytest.raises(UserError, match="Every slot is taken"):  # its place is counted once
+            await opener.open("one more", 5, None)
+        for name, opens in asked.items():
+            for each in opens:
+                code = {"a": "no_memory", "b": "no_memory"}.get(name)
+                opener.heard(server.workers.get(name), answer(each.session, code))
+        await asyncio.gather(*opening, return_exceptions=True)
+        assert [server.workers.get(name).opening for name in free] == [{}, {}, {}]
+        assert server.workers.with_most_room().name == "c"  # its reports are behind, and say so until the next
+
+    asyncio.run(main())
+
+
+def answer(session: str, code: str | None) -> Opened | Failed:
+    if code is not None:
+        return Failed(session=session, code=code, message="-")
+    return Opened(session=session, epoch=1, num_bytes=1, num_leaves=1, state_digest="d")
 
 
 def test_openings_behind_each_other_are_waited_for_as_long_as_their_worker_gets_on() -> None:

@@ -92,8 +92,8 @@ class Opener:
         answering = served(self._workers.answering(), self._config.engine)
         able = answering if beginning is None else alike(answering, beginning.environment)
         return max(
-            self._workers.sound(worker for worker in able if worker.slots_free > 0),
-            key=lambda worker: worker.slots_free,
+            self._workers.sound(worker for worker in able if worker.room > 0),
+            key=lambda worker: worker.room,
             default=roomiest,
         )
 
@@ -206,6 +206,8 @@ class Opener:
         except TimeoutError:
             why = f"{record.worker} has got nothing done for {self._config.open_s:.0f} s"
             answer = Failed(session=record.name, code="silent", message=why)
+        finally:
+            worker.opening.pop(record.name, None)
         if isinstance(answer, Failed):
             self._sessions.drop(record.name)
             raise UserError(

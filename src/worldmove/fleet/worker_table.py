@@ -169,15 +169,18 @@ class WorkerTable:
             record.told(message)
 
     def with_most_room(self) -> WorkerRecord:
-        """Return the worker with most free slots. Raises UserError if none has any."""
-        return max(self._with_room(), key=lambda record: record.slots_free)
-
-    def with_fewest_players(self, best: Callable[[WorkerRecord], bool] = lambda record: True) -> WorkerRecord:
-        """Return the worker with a free slot that plays the fewest sessions: one of the best, if any is.
+        """Return the worker with most room: free slots that no opening under way will take.
 
         Raises UserError if none has any.
         """
-        return min(self._with_room(), key=lambda record: (not best(record), record.num_live, -record.slots_free))
+        return max(self._with_room(), key=lambda record: record.room)
+
+    def with_fewest_players(self, best: Callable[[WorkerRecord], bool] = lambda record: True) -> WorkerRecord:
+        """Return the worker with room that plays the fewest sessions: one of the best, if any is.
+
+        Raises UserError if none has any.
+        """
+        return min(self._with_room(), key=lambda record: (not best(record), record.num_live, -record.room))
 
     def answering(self) -> tuple[WorkerRecord, ...]:
         """Return the workers that are neither suspected nor leaving."""
@@ -205,7 +208,7 @@ class WorkerTable:
         answering = self.answering()
         if not answering:
             raise UserError("No worker answers just now; try again in a moment.", code="worker_gone", status=409)
-        found = self.sound(record for record in answering if record.slots_free > 0)
+        found = self.sound(record for record in answering if record.room > 0)
         if not found:
             raise UserError("Every slot is taken; close a session first.", code="no_slot", status=409)
         return found

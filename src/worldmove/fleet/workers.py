@@ -9,7 +9,7 @@ from statistics import median
 from worldmove.fleet.hosts import WorkerLink, WorkerProcess
 from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.state.environment import NO_FIELDS
-from worldmove.worker.messages import KEPT, Alive, Copy, GiveUp, Hello, LetGo, Revive, ToWorker
+from worldmove.worker.messages import KEPT, Alive, Copy, GiveUp, Hello, LetGo, Open, Revive, ToWorker
 
 LIVE = "live"
 """The phase of a copy that is played."""
@@ -30,6 +30,8 @@ class WorkerRecord:
     copies: tuple[Copy, ...] = ()
     slots_free: int = 0
     slots_quarantined: int = 0
+    opening: dict[str, None] = field(default_factory=dict)
+    """Sessions that it was told to open, and has not answered for: what it last reported may not count them yet."""
     answered_at: float | None = None
     """When the newest beat was sent that it has answered, by the event loop's clock (see ``fleet.leases``)."""
     alive_at: float | None = None
@@ -99,6 +101,12 @@ class WorkerRecord:
         return self.hello.rates.get("period_s") if self.hello else None
 
     @property
+    def room(self) -> int:
+        """How many sessions more could be opened here: as many as it has free slots, but for those on their way."""
+        held = {copy.session for copy in self.copies}
+        return self.slots_free - sum(session not in held for session in self.opening)
+
+    @property
     def num_live(self) -> int:
         """How many sessions it plays."""
         return sum(copy.phase == "live" for copy in self.copies)
@@ -108,7 +116,9 @@ class WorkerRecord:
         return sum(copy.phase in ("live", "following") and copy.session != besides for copy in self.copies)
 
     def told(self, message: ToWorker) -> None:
-        """It was sent a message: note what it may let go by that."""
+        """It was sent a message: note what it may let go by that, or is to open."""
+        if isinstance(message, Open):
+            self.opening[message.session] = None
         if isinstance(message, LetGo | Revive | GiveUp):
             reached = [key for key, told_at in self.told_to_go.items() if self.beat_answered >= told_at + 2]
             for key in reached:
