@@ -1,6 +1,7 @@
 """Questions about a session's state: one answer each, from its owner, or the reason why there is none."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -232,6 +233,25 @@ def test_whoever_gets_on_is_waited_for_and_what_has_no_part_in_it_counts_for_not
         return ""
 
     assert virtual.run(run()) == ("moving" if is_waited_for else "silent")
+
+
+@pytest.mark.parametrize("kind", [TakeSnapshot, Keep])
+def test_a_worker_that_has_ended_is_not_asked_in_its_successor_whose_answer_would_be_nobodys(kind: type) -> None:
+    """Who is to keep a snapshot is chosen before there is one, and may have another life by then."""
+
+    async def run() -> None:
+        server, sessions = await server_of("a", "b"), SessionTable()
+        asking = Asking(config=FleetConfig(), workers=server.workers, sessions=sessions, desk=server.desk)
+        chosen = server.workers.get("b")
+        asking.died("b", chosen.incarnation)
+        server.workers.get("b").incarnation += 1
+        gone = dataclasses.replace(chosen, incarnation=chosen.incarnation - 1)
+        with pytest.raises(UserError, match="b ended before it was asked") as refused:
+            await asked_of(asking, gone, kind, 5.0)
+        assert refused.value.code == "worker_gone"
+        assert (server.wires["b"].sent, asking.still_at("s")) == ([], frozenset())
+
+    virtual.run(run())
 
 
 async def asked_of(asking: Asking, worker: WorkerRecord, kind: type, within_s: float) -> None:

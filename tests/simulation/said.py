@@ -62,6 +62,7 @@ class Said:
                 self._look_at(view, played)
             else:
                 self._protected.pop(view.name, None)  # it is protected no more, as somebody has asked
+                self._outlives.pop(view.name, None)  # nor what had to save it kept
 
     def _count_deaths(self) -> None:
         """Of those that were said to be protected, one may be lost by the next death, but not by this one."""

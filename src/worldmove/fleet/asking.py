@@ -152,6 +152,9 @@ class Asking:
         kind: type[AnswerT],
         within_s: float,
     ) -> AnswerT:
+        found = self._workers.find(worker.name)
+        if found is None or found.incarnation != worker.incarnation:  # its successor would be asked, and not heard
+            raise UserError(f"{worker.name} ended before it was asked; try again.", code="worker_gone", status=409)
         question = _Question(
             worker=worker.name,
             incarnation=worker.incarnation,
