@@ -202,7 +202,7 @@ def page(found: Mapping[str, Any]) -> str:
         paragraph(
             "Rates and fixed parts are those of ten moves on one H200 between two workers, and of the engine's pace",
             "(bench/results/move-h200.json, matrix-h200.json). Bytes follow from the model's geometry",
-            "([matrix.md](matrix.md)). The rate of rows is that of `bench.gpu_rows`: 6.0 ms for the latents scope.",
+            "([matrix.md](matrix.md)). The rate of rows is that of `bench.gpu_rows`: 3.5 ms for the latents scope.",
             "What a block takes beside others' is the median of two worlds' while a third one was followed there, and",
             f"its turn at the engine, {TURN_S * 1e3:.1f} ms (two H200s, bench/results/beside_two-h200x2.json), and a",
             "hundredth more, as admission adds. Their lists lie evenly in a period. A replay over 10 Gb/s to that",

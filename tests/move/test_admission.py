@@ -380,3 +380,27 @@ def test_what_was_left_over_this_path_is_what_will_be_however_fast_it_is_said_to
     )
     assert times(admit(known, Strategy.PRE_COPY))["land"] == pytest.approx(0.002)
     assert times(admit(replace(known, num_bytes=1_000), Strategy.PRE_COPY))["land"] == pytest.approx(0.001)
+
+
+@settings(max_examples=200)
+@given(anything())
+def test_a_pause_behind_a_rest_is_over_in_time_though_the_session_stands_still_until_the_next_list(
+    measured: Measured,
+) -> None:
+    """The horizon is two periods less two blocks from the end of a block on, and the next list comes half-way."""
+    for strategy in (Strategy.PRE_COPY, Strategy.STREAMING):
+        verdict = admit(roomy(measured), strategy)
+        if verdict.admitted and verdict.at_risk_s > 0:
+            assert 2 * (verdict.expected_s + verdict.spread_s) <= measured.rate("horizon_s")
+
+
+def test_a_pause_that_would_fit_if_its_freeze_had_not_waited_for_the_next_list_is_refused() -> None:
+    """One H200, over 11.8 Gb/s: 399 ms behind a rest of 267, where the horizon was 553: a block came 91 ms late."""
+    slow = replace(FAST, horizon_s=0.553, path_rate=1.48e9, num_bytes=2_736_000_000, dirty_bytes=600_000_000)
+    slow = replace(slow, source_hash_rate=9e11, destination_hash_rate=9e11, row_rate=4e11, copy_rate=4e11)
+    slow = replace(slow, new_bytes=590_000_000, patience_s=60.0, fixed=Fixed(num_moves=1, rest_s=0.08))
+    verdict = admit(slow, Strategy.PRE_COPY)
+    assert verdict.at_risk_s > 0
+    assert 0.3 < verdict.expected_s < 0.5
+    assert verdict.reason == "too_slow"
+    assert verdict.horizon_s == pytest.approx(0.2765)

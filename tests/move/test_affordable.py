@@ -27,9 +27,10 @@ def test_as_much_may_be_left_as_the_path_carries_in_what_the_other_terms_leave()
     others_s = sum(term.seconds for term in verdict.terms if term.name != "land")
     found = affordable(verdict, rested)
     assert found is not None
-    both = 4e9 * (0.350 - others_s) + 2e9
+    # The freeze may wait for the next list: half of the 250 ms is over by then.
+    both = 4e9 * (0.125 + 0.100 - others_s) + 2e9
     assert found.standing == pytest.approx((both + (both**2 - 4 * 2e9 * 6e6) ** 0.5) / 2, abs=2)
-    assert found.in_pause == pytest.approx(4e9 * (0.250 - others_s), abs=2)
+    assert found.in_pause == pytest.approx(4e9 * (0.125 - others_s), abs=2)
 
 
 @pytest.mark.parametrize("strategy", [Strategy.BOUNDARY_COPY, Strategy.REPLAY])

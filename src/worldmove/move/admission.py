@@ -1,6 +1,6 @@
 """Whether a move can be done before the next block is due: measurements in, a verdict with its terms out. Pure.
 
-    the terms of the pause   <= horizon       (how long until the next block is due)
+    the terms of the pause   <= horizon       (how long until the next block is due, from when it is frozen)
       and their spread       <= still         (how long the ends hold a session that nobody waits for)
     the terms before it      <= patience      (how long a move may prepare)
 
@@ -14,7 +14,7 @@ from math import fsum
 from worldmove.move.measured import Measured, unknown
 from worldmove.move.precopy import PrecopyConfig
 from worldmove.move.reckoning.reckoners import RECKONERS
-from worldmove.move.reckoning.rest import REST_TERM
+from worldmove.move.reckoning.rest import REST_TERM, until_due_s
 from worldmove.move.reckoning.settled import Settled
 from worldmove.move.strategy import Strategy
 from worldmove.move.terms import Reckoning, Term, size_text
@@ -88,7 +88,8 @@ def _compared(measured: Measured, strategy: Strategy) -> Verdict:
     reason, detail = "", ""
     # What one in ten takes longer, and what a move does whose rounds begin at another moment of a block.
     spread_s = measured.fixed.spread_s + max(0.0, reckoning.worst_s - expected_s)
-    if expected_s + spread_s > min(measured.rate("horizon_s"), measured.still_s):
+    horizon_s = until_due_s(measured, reckoning.before)
+    if expected_s + spread_s > min(horizon_s, measured.still_s):
         reason, detail = "too_slow", _too_slow(measured, reckoning)
     elif max(before_s, _needed_s(reckoning)) > measured.patience_s:
         reason = "too_long"
@@ -103,7 +104,7 @@ def _compared(measured: Measured, strategy: Strategy) -> Verdict:
         before=reckoning.before,
         settled=reckoning.settled,
         spread_s=spread_s,
-        horizon_s=measured.horizon_s,
+        horizon_s=horizon_s,
         reason=reason,
         detail=detail,
     )
@@ -129,7 +130,7 @@ def _in_the_way(measured: Measured) -> tuple[str, str]:
 
 
 def _too_slow(measured: Measured, reckoning: Reckoning) -> str:
-    expected_s, horizon_s = reckoning.way.at_s, measured.rate("horizon_s")
+    expected_s, horizon_s = reckoning.way.at_s, until_due_s(measured, reckoning.before)
     limit = f"the next block is due in {seconds_text(horizon_s)}"
     if measured.still_s < horizon_s:
         limit = f"no session is held still for longer than {seconds_text(measured.still_s)}"

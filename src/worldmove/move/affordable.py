@@ -22,7 +22,7 @@ def affordable(verdict: Verdict, measured: Measured) -> Affordable | None:
     """Return how much may be left. None: as much as there is, or it is not known."""
     if not verdict.strategy.has_rounds or not verdict.terms or measured.path_rate is None:
         return None
-    limit_s = min(measured.still_s, inf if measured.horizon_s is None else measured.horizon_s)
+    limit_s = min(measured.still_s, inf if verdict.horizon_s is None else verdict.horizon_s)
     if limit_s == inf:
         return None
     land_s = fsum(term.seconds for term in verdict.terms if term.name == "land") - measured.fixed.land_s

@@ -1,5 +1,7 @@
 """What comes over while a session stands still before its freeze, and nobody waits for it. Pure."""
 
+from collections.abc import Sequence
+
 from worldmove.move.measured import Measured
 from worldmove.move.terms import Term, size_text
 
@@ -40,3 +42,14 @@ def rest(measured: Measured, made: float) -> tuple[Term, ...]:
         return ()
     brought = size_text(brought_s * measured.rate("path_rate"))
     return (Term(REST_TERM, brought_s, f"{brought} before the freeze, while nobody waits: else in the pause"),)
+
+
+def until_due_s(measured: Measured, before: Sequence[Term]) -> float:
+    """Return how long a pause may take until somebody waits for the next block.
+
+    Where something is to come over before the freeze, that may wait until the next list comes: half of the horizon
+    is over by then. Counted on is less (``REST``), but a session may well stand still for all of it: a pause of 399 ms
+    made a block late by 91 that was due in 553 from the end of the one before it (one H200).
+    """
+    stands_still = any(term.name == REST_TERM for term in before)
+    return measured.rate("horizon_s") * (0.5 if stands_still else 1.0)
