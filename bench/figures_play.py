@@ -124,12 +124,13 @@ def resident(result: Result) -> list[str]:
     """Return the section of a resident at the destination."""
     found, there = result["summary"], result["summary"]["residents"]
     during, control = there["during_a_move_to_it"], there["control"]
+    strategies = ", ".join(f"{number} by {name}" for name, number in found["strategies"].items())
     return [
         "### A resident while another world comes\n",
         paragraph(
             f"`bench/under_play.py`, {result['begun_at'][:10]}, commit `{result['commit']['sha'][:10]}`:",
-            f"{found['moves']} moves by replay, to and fro, and a world that plays at the second worker. While one",
-            f"came there, {during['late']} of {during['n']} of its blocks were late (a median of",
+            f"{found['moves']} moves, to and fro ({strategies}), and a world that plays at the second worker. While",
+            f"one came there, {during['late']} of {during['n']} of its blocks were late (a median of",
             f"{_ms(during['compute_ms'].get('p50'))} ms of compute), {control['late']} of {control['n']} without moves",
             f"({_ms(control['compute_ms'].get('p50'))} ms).",
         ),

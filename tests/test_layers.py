@@ -13,7 +13,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src"
 PACKAGE = "worldmove"
 
-ROOTS = frozenset({PACKAGE, "errors", "limits", "units"})
+ROOTS = frozenset({PACKAGE, "errors", "limits", "small_file", "units"})
 CARRIED = ROOTS | {"state", "codec", "transport"}
 MOVING = CARRIED | {"move"}
 
@@ -21,6 +21,7 @@ BELOW: Mapping[str, frozenset[str]] = {
     PACKAGE: frozenset(),  # the package's own file: its version
     "errors": frozenset({PACKAGE}),
     "limits": frozenset({PACKAGE}),
+    "small_file": frozenset({PACKAGE}),
     "units": frozenset({PACKAGE, "errors"}),
     "state": ROOTS,
     "codec": ROOTS | {"state"},

@@ -73,3 +73,33 @@ def test_lines_that_a_log_lost_are_told_of_each_process() -> None:
     gauges = Gauges(fleet, num_players=lambda: 0, info={}, num_lines_dropped=lambda: 3)
     (family,) = [family for family in gauges.collect() if family.name == "worldmove_log_lines_dropped"]
     assert {sample.labels["process"]: sample.value for sample in family.samples} == {"server": 3, "a": 0, "b": 7}
+
+
+@pytest.mark.parametrize(
+    ("state", "is_up", "used"),
+    [
+        (WorkerState.STARTING, 0, 0),
+        (WorkerState.AWAITED, 0, 0),
+        (WorkerState.READY, 1, 2),
+        (WorkerState.SUSPECTED, 0, 2),
+        (WorkerState.LEAVING, 1, 2),
+        (WorkerState.GONE, 0, 0),
+    ],
+)
+def test_a_worker_is_up_while_it_plays_also_while_it_is_to_end_and_its_slots_are_used(
+    state: WorkerState, is_up: int, used: int
+) -> None:
+    worker = WorkerView(
+        name="a",
+        pid=1,
+        incarnation=1,
+        state=state,
+        num_slots=3,
+        slots_free=1,
+        slots_quarantined=0,
+        arena_bytes=1,
+    )
+    fleet: Any = SimpleNamespace(sessions=lambda: (), workers=lambda: (worker,))
+    families = {family.name: family for family in Gauges(fleet, num_players=lambda: 0, info={}).collect()}
+    assert families["worldmove_worker_up"].samples[0].value == is_up
+    assert [s.value for s in families["worldmove_slots"].samples if s.labels["state"] == "used"] == [used]

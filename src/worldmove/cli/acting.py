@@ -114,6 +114,8 @@ def protect(
     output.did(f"{how}.")
     output.document("session", answer)
     output.text(how)
+    if every and (why := answer.get("unprotected_why")):
+        output.note(f"Not protected yet ({why})")
 
 
 def move(

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from worldmove.errors import LedgerError
-from worldmove.state.small_file import read_small
+from worldmove.small_file import read_small
 
 BESIDE = ".edition"
 """How the name of what is told goes on."""

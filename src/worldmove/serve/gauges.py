@@ -44,7 +44,8 @@ class Gauges(Collector):
 
 
 def _is_up(view: WorkerView) -> int:
-    return int(view.state is WorkerState.READY)
+    """Say whether it plays: one that is to end does as long as sessions are moved away from it."""
+    return int(view.state in (WorkerState.READY, WorkerState.LEAVING))
 
 
 def _sessions(views: Sequence[SessionView]) -> Metric:
@@ -67,7 +68,8 @@ def _by_worker(
 def _slots(views: Sequence[WorkerView]) -> Metric:
     family = GaugeMetricFamily("worldmove_slots", "Slots, by what they are.", labels=["worker", "state"])
     for view in views:
-        used = view.num_slots - view.slots_free - view.slots_quarantined if _is_up(view) else 0
+        is_known = _is_up(view) or view.state is WorkerState.SUSPECTED  # as it said last
+        used = view.num_slots - view.slots_free - view.slots_quarantined if is_known else 0
         for state, num in (("free", view.slots_free), ("used", used), ("quarantined", view.slots_quarantined)):
             family.add_metric([view.name, state], num)
     return family

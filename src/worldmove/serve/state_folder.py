@@ -11,7 +11,7 @@ from pathlib import Path
 
 from worldmove.errors import UserError
 from worldmove.limits import MAX_WORKERS
-from worldmove.state.small_file import read_small
+from worldmove.small_file import read_small
 
 LEDGER = "ledger.sqlite"
 SOCKET = "server.sock"

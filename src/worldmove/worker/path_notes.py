@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from worldmove.state.small_file import read_small
+from worldmove.small_file import read_small
 
 MAX_FILE_BYTES = 1 << 20
 VERSION = 1
