@@ -20,7 +20,8 @@ from worldmove.cli.benches.live_blocks import Segment
 from worldmove.cli.benches.player import Seen, playing
 from worldmove.cli.benches.served import Served, served
 from worldmove.cli.benches.tap import Arrival
-from worldmove.cli.client import Client, ServerError
+from worldmove.cli.client import Client
+from worldmove.cli.no_answer import ServerError
 from worldmove.cli.recording import record_to
 from worldmove.serve.server_config import ServerConfig
 

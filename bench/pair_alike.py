@@ -15,7 +15,8 @@ import torch
 
 from bench.record import quiet, require_worker_path
 from worldmove.cli.benches.served import served
-from worldmove.cli.client import Client, ServerError
+from worldmove.cli.client import Client
+from worldmove.cli.no_answer import ServerError
 from worldmove.engine.base import Engine
 from worldmove.fleet.gpus import VARIABLE, gpus_named
 from worldmove.serve.server_config import ServerConfig

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from worldmove.cli import client as client_file
+from worldmove.cli.answer_objects import object_of
 from worldmove.cli.client import Client
 from worldmove.cli.exits import ExitCode
 from worldmove.cli.main import run
@@ -90,7 +90,7 @@ def test_whatever_an_answer_says_a_command_ends_with_a_sentence_and_a_status_of_
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = [json.dumps(ANSWERS[command]).encode()]
-    monkeypatch.setattr(Client, "_object_of", lambda self, *_: client_file._object(body[0], "http://x"))
+    monkeypatch.setattr(Client, "_object_of", lambda self, *_: object_of(body[0], "http://x"))
     arguments = command.split() if "--server" in command else [*command.split(), "--server", "http://x"]
     assert run(arguments) in (ExitCode.DONE, ExitCode.REFUSED)
     capsys.readouterr()

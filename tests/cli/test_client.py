@@ -9,7 +9,8 @@ from functools import partial
 import pytest
 
 from worldmove.cli import client as client_file
-from worldmove.cli.client import MOVE_TIMEOUT_S, Client, Unanswered, Unreachable
+from worldmove.cli.client import MOVE_TIMEOUT_S, Ask, Client
+from worldmove.cli.no_answer import Unanswered, Unreachable
 
 
 @contextmanager
@@ -39,7 +40,6 @@ def test_a_server_that_was_reached_and_has_not_answered_may_still_be_at_it(
     verb: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_file, "TIMEOUT_S", 0.2)
-    monkeypatch.setattr(Client._object_of, "__defaults__", (0.2,))
     with silent_server() as url:
         client = Client(url)
         asks: dict[str, Callable[[str], object]] = {
@@ -62,8 +62,8 @@ def test_where_no_server_is_there_that_is_said() -> None:
 def test_a_move_is_waited_for_as_long_as_it_may_prepare(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float | None] = []
 
-    def opened(self: Client, request: object, timeout_s: float | None) -> object:
-        waits.append(timeout_s)
+    def opened(self: Client, ask: Ask) -> object:
+        waits.append(ask.timeout_s)
         raise Unreachable("http://x", "none")
 
     monkeypatch.setattr(Client, "_open", opened)

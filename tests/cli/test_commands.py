@@ -237,7 +237,8 @@ class Answering(BaseHTTPRequestHandler):
         (200, b"null", "is no WorldMove server"),
         (200, b'{"a": [' * 5000, "is no WorldMove server"),
         (200, b'{"sessions": [{}], "workers": [{}], "moves": [{}]}', "is no WorldMove server"),
-        (418, b'{"error": "no"}', "answered with status 418"),
+        (418, b'{"error": {}}', "answered with status 418"),
+        (418, b'{"error": "no"}', "status 418"),
         (418, b'{"error": {"message": "\\ud800 no"}}', "\\xd800 no"),
     ],
 )

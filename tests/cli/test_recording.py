@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.serve.test_record_file import HEADER, encoded
-from worldmove.cli.client import Client, Unreachable
+from worldmove.cli.client import Client
 from worldmove.cli.files import beside, whole_file
+from worldmove.cli.no_answer import Unreachable
 from worldmove.cli.recording import record_to
 from worldmove.errors import FileRefused, UserError
 from worldmove.serve.record_entries import BlockEntry, EndEntry, Entry

@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from worldmove.cli.answers import Begun, Move, said
-from worldmove.cli.client import Client, ServerError
+from worldmove.cli.answers import Begun, Move, said_done
+from worldmove.cli.client import Client
 from worldmove.cli.context import output_of
 from worldmove.cli.exits import BY_OUTCOME, ExitCode, epilog
 from worldmove.cli.files import open_file
+from worldmove.cli.no_answer import ServerError
 from worldmove.cli.options import DEFAULT_SERVER, Json, Link, Server, Session, Strategy
 from worldmove.cli.output import Output
 from worldmove.errors import UserError
@@ -74,7 +75,7 @@ def open_session(
     worldmove open --from world.saved
     """
     output = output_of(context, as_json=as_json)
-    client = Client(server)
+    client = Client(server, on_interrupt=output.did)
     if saved is None:
         answer = client.post("sessions", body={"seed": seed, "worker": worker, "protect": protect})
     elif seed is None:
@@ -82,11 +83,11 @@ def open_session(
             answer = client.upload("sessions", "restore", query={"worker": worker}, file=file, num_bytes=size)
     else:
         raise UserError("A saved world has its seed; leave --seed or --from out.")
-    said(answer, Begun)
+    said_done(answer, Begun)
     output.did(f"{answer['session']} was opened.")
     if saved is not None and protect is not None:
         answer = client.post("sessions", answer["session"], "protect", body={"every": protect})
-        said(answer, Begun)
+        said_done(answer, Begun)
     output.document("session", answer)
     output.text(answer["session"])
     output.note(f"Play it at {client.server}/play/{answer['session']}")
@@ -109,7 +110,8 @@ def protect(
     worldmove protect s-k3m9qa --every 0 --json
     """
     output = output_of(context, as_json=as_json)
-    answer = Client(server).post("sessions", session, "protect", body={"every": every})
+    client = Client(server, on_interrupt=output.did)
+    answer = said_done(client.post("sessions", session, "protect", body={"every": every}), Begun)
     how = f"{session}: a snapshot every {every} blocks" if every else f"{session}: no snapshot any more"
     output.did(f"{how}.")
     output.document("session", answer)
@@ -139,7 +141,7 @@ def move(
     output = output_of(context, as_json=as_json)
     wish = {"to": to, "damage": damage, "strategy": strategy, "link": link}
     try:
-        answer = Client(server).post("sessions", session, "move", body=wish)
+        answer = Client(server, on_interrupt=output.did).post("sessions", session, "move", body=wish)
     except ServerError as error:
         if "move" not in error.body:
             raise
@@ -156,7 +158,7 @@ def cancel(context: typer.Context, session: Session, *, server: Server = DEFAULT
     worldmove cancel s-k3m9qa --json
     """
     output = output_of(context, as_json=as_json)
-    answer = Client(server).post("sessions", session, "cancel", body={})
+    answer = Client(server, on_interrupt=output.did).post("sessions", session, "cancel", body={})
     tell(output, answer)
     return BY_CANCELLED[answer["outcome"]]
 
@@ -169,7 +171,7 @@ def close(context: typer.Context, session: Session, *, server: Server = DEFAULT_
     worldmove close s-k3m9qa --json
     """
     output = output_of(context, as_json=as_json)
-    Client(server).delete("sessions", session)
+    Client(server, on_interrupt=output.did).delete("sessions", session)
     output.did(f"{session} closed.")
     output.document("closed", {"session": session})
     output.text(f"{session} closed")
@@ -177,7 +179,7 @@ def close(context: typer.Context, session: Session, *, server: Server = DEFAULT_
 
 def tell(output: Output, answer: dict[str, Any]) -> None:
     """Write how a move ended: the line of data where it was done, the sentence where it was not."""
-    said(answer, Move)
+    said_done(answer, Move)
     line = _line(answer)
     output.did(f"{line}.")
     output.document("move", answer)

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from worldmove.errors import UserError
+from worldmove.cli.no_answer import LOOK, NoServer, Unanswered
 
 AnswerT = TypeVar("AnswerT", bound=dict[str, Any])
 Number = int | float
@@ -102,10 +102,17 @@ class Leaves(_Answer):
 
 
 def said(answer: AnswerT, shape: Any) -> AnswerT:
-    """Return an answer that can be read as this. Raises UserError where it says something else."""
+    """Return an answer that can be read as this. Raises NoServer where it says something else."""
     try:
         msgspec.convert(answer, shape)
     except (msgspec.ValidationError, UnicodeError) as error:
-        why = f"What answers there is no WorldMove server, or one of another version: {error}."
-        raise UserError(why, code="unreachable", status=502) from error
+        raise NoServer("there", f", or one of another version: {error}") from error
     return answer
+
+
+def said_done(answer: AnswerT, shape: Any) -> AnswerT:
+    """The same of what was asked to be done. Raises Unanswered: it may have been."""
+    try:
+        return said(answer, shape)
+    except NoServer as error:
+        raise Unanswered(f"{error} {LOOK}") from error

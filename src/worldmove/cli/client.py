@@ -1,199 +1,184 @@
-"""The server as a client sees it: JSON over HTTP, with the standard library. No proxy is asked."""
+"""The server as a client sees it: JSON over HTTP, with the standard library. No proxy is asked, and none redirects it.
+
+What fails before all of a request has left was not asked for: no server acts on less. What fails after that may have
+been done; of a request that changes something that is said.
+"""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.client import HTTPException
-from math import isfinite
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from types import MappingProxyType
 from typing import Any, BinaryIO
-from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import ProxyHandler, Request, build_opener
 
-from worldmove.errors import Fault, UserError
+from worldmove.cli.answer_objects import MAX_ANSWER_BYTES, Said, object_of
+from worldmove.cli.no_answer import LOOK, NoServer, ServerError, Unanswered, Unreachable, broken, late
+from worldmove.errors import UserError
 
 TIMEOUT_S = 120.0
 MOVE_TIMEOUT_S = 3600.0 + TIMEOUT_S
 """A move is answered when it has ended: that takes as long as a server may let it prepare, and some more."""
 PIECE_BYTES = 64 << 10
-MAX_ANSWER_BYTES = 64 << 20
-"""Of what comes as JSON."""
-MAX_DIGITS = 20
+MAX_REASON = 100
+"""Of what came instead of an answer, which a reason may quote."""
 NO_CONTENT = 204
+DONE = range(200, 300)
 NO_QUERY: Mapping[str, object] = MappingProxyType({})
+KINDS: Mapping[str, type[HTTPConnection]] = MappingProxyType({"http": HTTPConnection, "https": HTTPSConnection})
 
 
-class Unreachable(UserError):
-    """The server does not answer."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request. ``timeout_s``: for how long nothing of its answer may come; None: for ever."""
 
-    fault = Fault.REMOTE
+    method: str
+    target: str
+    timeout_s: float | None
+    body: bytes | BinaryIO | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
-    def __init__(self, server: str, why: str) -> None:
-        super().__init__(
-            f"The server at {server} does not answer ({why}). Start one with `worldmove serve`, or name it with "
-            "--server or WORLDMOVE_SERVER.",
-            code="unreachable",
-            status=503,
-        )
-
-
-class Unanswered(UserError):
-    """The server has been asked, and has not answered in time."""
-
-    fault = Fault.REMOTE
-
-    def __init__(self, server: str, within_s: float) -> None:
-        super().__init__(
-            f"The server at {server} has not answered within {within_s:.0f} s. It may still be at it: "
-            "`worldmove sessions` says how things are.",
-            code="unanswered",
-            status=504,
-        )
+    @property
+    def changes(self) -> bool:
+        """Return whether it asks for more than to be told something."""
+        return self.method != "GET"
 
 
-class ServerError(UserError):
-    """What the server answered instead of doing it. ``body`` is its whole answer."""
-
-    fault = Fault.REMOTE
-
-    def __init__(self, status: int, body: Mapping[str, Any]) -> None:
-        said = body.get("error")
-        fields = said if isinstance(said, dict) else {}
-        message = str(fields.get("message", f"The server answered with status {status}."))
-        super().__init__(message, code=str(fields.get("code", "internal")), status=status)
-        self.session_runs = fields.get("session_runs")
-        self.retry_after_s = fields.get("retry_after_s")
-        self.body = body
+def _nobody_hears(_sentence: str) -> None:
+    """Drop it."""
 
 
 class Client:
-    """One server's verbs. Raises Unreachable and ServerError."""
+    """One server's verbs. Raises NoAnswer and ServerError."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, *, on_interrupt: Callable[[str], None] = _nobody_hears) -> None:
+        """``on_interrupt`` is told what may go on at the server when Ctrl-C ends the wait for an answer."""
         try:
             parts = urlsplit(server)
         except ValueError:  # brackets without an address
             parts = urlsplit("")
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        if parts.scheme not in KINDS or not parts.netloc:
             raise UserError(f"{server} is no address of a server; write it like http://127.0.0.1:8787.")
         self.server = server.rstrip("/")
-        self._opener = build_opener(ProxyHandler({}))
+        self._kind, self._place, self._prefix = KINDS[parts.scheme], parts.netloc, parts.path.rstrip("/")
+        self._on_interrupt = on_interrupt
 
     def get(self, *path: str, query: Mapping[str, object] = NO_QUERY) -> dict[str, Any]:
         """Read something."""
-        return self._ask("GET", path, None, query)
+        return self._object_of(Ask(method="GET", target=self._target(path, query), timeout_s=TIMEOUT_S))
 
     def post(self, *path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Do something."""
-        return self._ask("POST", path, body)
+        return self._object_of(
+            Ask(
+                method="POST",
+                target=self._target(path),
+                timeout_s=MOVE_TIMEOUT_S if path[-1] == "move" else TIMEOUT_S,
+                body=json.dumps(body).encode(),
+                headers={"Content-Type": "application/json"},
+            )
+        )
 
     def delete(self, *path: str) -> None:
         """End something."""
-        with self._open(Request(self._url(path, NO_QUERY), method="DELETE"), TIMEOUT_S) as answer:
+        ask = Ask(method="DELETE", target=self._target(path), timeout_s=TIMEOUT_S)
+        with self._open(ask) as answer, self._awaiting(ask):
             if answer.status != NO_CONTENT:
-                raise _no_server(answer.url)
+                raise NoServer(f"at {self._url(ask)}")
 
     @contextmanager
     def download(self, *path: str, query: Mapping[str, object], endless: bool = False) -> Iterator[Iterator[bytes]]:
         """Give bytes as they come. ``endless``: there may be long silences between them."""
-        with self._open(Request(self._url(path, query)), None if endless else TIMEOUT_S) as answer:
-            yield self._pieces(answer)
+        ask = Ask(method="GET", target=self._target(path, query), timeout_s=None if endless else TIMEOUT_S)
+        with self._open(ask) as answer:
+            yield self._pieces(ask, answer)
 
     def upload(self, *path: str, query: Mapping[str, object], file: BinaryIO, num_bytes: int) -> dict[str, Any]:
         """Send a file's bytes."""
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(num_bytes)}
-        return self._object_of(Request(self._url(path, query), data=file, method="POST", headers=headers))
+        target = self._target(path, query)
+        return self._object_of(Ask(method="POST", target=target, timeout_s=TIMEOUT_S, body=file, headers=headers))
 
-    def _ask(
-        self,
-        method: str,
-        path: tuple[str, ...],
-        body: Mapping[str, Any] | None,
-        query: Mapping[str, object] = NO_QUERY,
-    ) -> dict[str, Any]:
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
-        timeout_s = MOVE_TIMEOUT_S if method == "POST" and path[-1] == "move" else TIMEOUT_S
-        return self._object_of(Request(self._url(path, query), data=data, method=method, headers=headers), timeout_s)
-
-    def _url(self, path: tuple[str, ...], query: Mapping[str, object]) -> str:
-        url = "/".join((self.server, "api", *(quote(part, safe="", errors="replace") for part in path)))
+    def _target(self, path: tuple[str, ...], query: Mapping[str, object] = NO_QUERY) -> str:
+        target = "/".join((self._prefix, "api", *(quote(part, safe="", errors="replace") for part in path)))
         said = {name: value for name, value in query.items() if value is not None}
-        return f"{url}?{urlencode(said)}" if said else url
+        return f"{target}?{urlencode(said)}" if said else target
 
-    def _object_of(self, request: Request, timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
-        with self._open(request, timeout_s) as answer, self._reachable(timeout_s):
-            return _object(answer.read(MAX_ANSWER_BYTES + 1), request.full_url)
+    def _url(self, ask: Ask) -> str:
+        return self.server + ask.target.removeprefix(self._prefix)
 
-    def _open(self, request: Request, timeout_s: float | None) -> Any:
-        """Return the answer to a request, which whoever reads it closes. Raises ServerError where it is an error."""
-        with self._reachable(timeout_s):
-            try:
-                return self._opener.open(request, timeout=timeout_s)
-            except HTTPError as error:
-                with error:
-                    said = error.read(MAX_ANSWER_BYTES + 1)
-                    raise ServerError(error.code, _object(said, request.full_url)) from error
+    def _object_of(self, ask: Ask) -> Said:
+        with self._open(ask) as answer, self._awaiting(ask):
+            return self._read(ask, answer)
 
-    def _pieces(self, answer: Any) -> Iterator[bytes]:
+    def _read(self, ask: Ask, answer: HTTPResponse) -> Said:
+        content = answer.read(MAX_ANSWER_BYTES + 1)
+        if answer.length and len(content) <= MAX_ANSWER_BYTES:
+            raise IncompleteRead(content, answer.length)
+        return object_of(content, self._url(ask))
+
+    @contextmanager
+    def _open(self, ask: Ask) -> Iterator[HTTPResponse]:
+        """Give the answer to a request. Raises ServerError where it is an error."""
+        with self._reaching():
+            connection = self._kind(self._place, timeout=ask.timeout_s)
+            connection.connect()
+        with closing(connection), self._answered(ask, connection) as answer:
+            yield answer
+
+    def _answered(self, ask: Ask, connection: HTTPConnection) -> HTTPResponse:
+        with self._awaiting(ask):
+            with self._reaching():
+                connection.request(ask.method, ask.target, ask.body, {**ask.headers, "Connection": "close"})
+            answer = connection.getresponse()
+            if answer.status in DONE:
+                return answer
+            with answer:
+                said = self._read(ask, answer)
+            if ask.changes and not isinstance(said.get("error"), dict):  # whoever stands between us and the server
+                raise NoServer(f"at {self._url(ask)}", f" (status {answer.status})")
+            raise ServerError(answer.status, said)
+
+    def _pieces(self, ask: Ask, answer: HTTPResponse) -> Iterator[bytes]:
         while True:
-            with self._reachable():
+            with self._awaiting(ask):
                 piece: bytes = answer.read1(PIECE_BYTES)
+                if not piece and answer.length:  # it does not complain itself
+                    raise IncompleteRead(b"", answer.length)
             if not piece:
                 return
             yield piece
 
     @contextmanager
-    def _reachable(self, timeout_s: float | None = None) -> Iterator[None]:
-        """Say of a connection that fails inside that the server does not answer, or not in time."""
+    def _reaching(self) -> Iterator[None]:
+        """Say of what fails inside that the server does not answer. Nothing was asked for."""
         try:
             yield
-        except TimeoutError as error:  # it was reached: a connection that is not made in time comes as a URLError
-            raise Unanswered(self.server, timeout_s or TIMEOUT_S) from error
-        except URLError as error:
-            raise Unreachable(self.server, _reason(error.reason)) from error
         except (OSError, ValueError, HTTPException) as error:
             raise Unreachable(self.server, _reason(error)) from error
 
-
-class _Said(dict[str, Any]):
-    """An object of an answer. Raises UserError where it is asked for what it does not say."""
-
-    def __missing__(self, name: str) -> Any:
-        why = f"What answers there is no WorldMove server, or one of another version: it does not say {name!r}."
-        raise UserError(why, code="unreachable", status=502)
-
-
-def _object(content: bytes, url: str) -> dict[str, Any]:
-    if len(content) > MAX_ANSWER_BYTES:
-        raise _no_server(url)
-    try:
-        found = json.loads(
-            content or b"{}", object_hook=_Said, parse_constant=_number, parse_float=_number, parse_int=_whole
-        )
-    except (ValueError, RecursionError) as error:
-        raise _no_server(url) from error
-    return found if isinstance(found, _Said) else _Said()
+    @contextmanager
+    def _awaiting(self, ask: Ask) -> Iterator[None]:
+        """Say of what fails inside that there is no answer, and of a change that it may have been made."""
+        try:
+            yield
+        except NoServer as error:
+            if not ask.changes:
+                raise
+            raise Unanswered(f"{error} {LOOK}") from error
+        except (OSError, ValueError, HTTPException) as error:
+            if isinstance(error, TimeoutError) and error.errno is None and ask.timeout_s is not None:
+                raise late(self.server, ask.timeout_s) from error
+            raise (broken if ask.changes else Unreachable)(self.server, _reason(error)) from error
+        except KeyboardInterrupt:
+            if ask.changes:
+                self._on_interrupt(f"Interrupted before the server at {self.server} answered. {LOOK}")
+            raise
 
 
-def _number(text: str) -> float:
-    """Raises ValueError for what is none: nothing is reckoned with it."""
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"{text} is no number")
-    return number
-
-
-def _whole(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise ValueError(f"a number of {len(text)} digits")
-    return int(text)
-
-
-def _no_server(url: str) -> UserError:
-    return UserError(f"What answers at {url} is no WorldMove server.", code="unreachable", status=502)
-
-
-def _reason(why: object) -> str:
-    return str(getattr(why, "strerror", None) or why)
+def _reason(why: Exception) -> str:
+    if isinstance(why, IncompleteRead):
+        return "its answer broke off"
+    said = str(getattr(why, "strerror", None) or why)
+    return " ".join(said.split())[:MAX_REASON]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from worldmove.cli.client import Unreachable
 from worldmove.cli.files import beside, cannot_write, settle
-from worldmove.errors import WorldMoveError
+from worldmove.cli.no_answer import NoAnswer
+from worldmove.errors import FileRefused, WorldMoveError
 from worldmove.serve.record_entries import EndEntry
 from worldmove.serve.record_file import Ending, Progress, RecordReader, encode_entry
 from worldmove.state.checked_frame import CHECK
@@ -26,12 +26,18 @@ class Stop:
 def record_to(path: Path, pieces: Iterator[bytes]) -> Progress:
     """Write a record as it comes, until it ends or Ctrl-C, or SIGTERM. While it is written it lies beside its place.
 
-    Raises UserError where it cannot be written, Unreachable where the server went away; what had come by then is
-    kept under the file's name. Raises FileRefused, and there is no file, where what comes is no record.
+    Raises UserError where it cannot be written, NoAnswer where the server went away; what had come by then is
+    kept under the file's name. There is no file where that is less than a record's header, or none; where it is none,
+    raises FileRefused.
     """
     with beside(path) as part, part.open("x+b", buffering=0) as file:
         stop = _copy(pieces, file)
-        progress = _complete(file, stop.why)
+        try:
+            progress = _complete(file, stop.why)
+        except FileRefused:
+            if isinstance(stop.error, NoAnswer):  # the line broke, and not a file
+                raise stop.error from None
+            raise
     if isinstance(stop.error, OSError):
         raise cannot_write(path, stop.error, f"it has the first {progress.num_blocks} blocks") from stop.error
     if stop.error is not None:
@@ -48,7 +54,7 @@ def _copy(pieces: Iterator[bytes], file: FileIO) -> Stop:
                 return Stop(why="no space was left", error=error)
     except KeyboardInterrupt:
         return Stop(why="it was stopped")
-    except Unreachable as error:
+    except NoAnswer as error:
         return Stop(why="the server went away", error=error)
     return Stop()
 

@@ -28,7 +28,8 @@ from worldmove.cli.benches.player import Seen, playing
 from worldmove.cli.benches.served import Served, served
 from worldmove.cli.benches.surroundings import environment
 from worldmove.cli.benches.tap import Arrival
-from worldmove.cli.client import Client, ServerError
+from worldmove.cli.client import Client
+from worldmove.cli.no_answer import ServerError
 from worldmove.cli.progress import Bar
 from worldmove.cli.recording import record_to
 from worldmove.cli.verdict import fields

@@ -10,7 +10,8 @@ from worldmove.cli.benches.copies import copy_ms, peer_copy_ms
 from worldmove.cli.benches.found import Measured, Report, measured
 from worldmove.cli.benches.player import Seen, playing
 from worldmove.cli.benches.served import served
-from worldmove.cli.client import Client, ServerError
+from worldmove.cli.client import Client
+from worldmove.cli.no_answer import ServerError
 from worldmove.serve.server_config import ServerConfig
 from worldmove.state.kit_double import NAME as DOUBLE
 from worldmove.state.kits import kit_of
