@@ -4,7 +4,8 @@
 
 Needs the package ``websockets`` alone: what travels is in docs/play-wire.md and docs/http.md. The exit status is 0
 if every frame came once, in order, with the digest that its worker took of it, and every move was committed. Where no
-more comes (the world is lost or closed, another has its keys, the server ends) that is said, and it ends with 1.
+more comes (the world is lost or closed, another has its keys, the server ends) that is said, and it ends with 1. So is
+an answer that breaks off: what was asked for may have been done.
 """
 
 import argparse
@@ -15,8 +16,9 @@ import struct
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError
+from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -25,12 +27,18 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 HEADER = struct.Struct("<4s4BHHI4Q2iQ32s8s")
 """Magic, version, kind, action, index; width, height; show_after_ms; epoch, block, frame, number; y, x; life; SHA."""
 BLOCKS_BETWEEN_MOVES = 4
+ANSWER_S = 60.0
+"""For so long an answer may not come."""
 SILENCE_S = 60.0
 """Nothing comes for so long of a world that rests, or waits for a worker that does not answer."""
 
 
 class OverError(Exception):
     """No more will come, and why."""
+
+
+class RefusedError(OverError):
+    """The server says that it did not do it, and why."""
 
 
 @dataclass
@@ -65,22 +73,42 @@ class Seen:
 
 
 def ask(server: str, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Ask the server for something, as docs/http.md has it. Raises HTTPError for a refusal; a refused move is one."""
+    """Ask the server for something, as docs/http.md has it; a refused move is an answer too.
+
+    Raises RefusedError for any other refusal, URLError where nothing was asked for, and OverError where that may have
+    been done: the request has left, and its answer did not come whole.
+    """
     data = None if body is None else json.dumps(body).encode()
     request = Request(server + path, data=data, method=method, headers={"Content-Type": "application/json"})
-    with build_opener(ProxyHandler({})).open(request, timeout=60) as answer:
-        return dict(json.loads(answer.read() or b"{}"))
+    try:
+        try:
+            with build_opener(ProxyHandler({})).open(request, timeout=ANSWER_S) as answer:
+                return whole(answer.read()) if method == "POST" else {}
+        except HTTPError as error:
+            said = json.loads(error.read())
+            if "move" in said:
+                return dict(said["move"])
+            refused = RefusedError(str(said["error"]["message"]))
+    except URLError:
+        raise
+    except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+        why = " ".join(str(error).split())
+        raise OverError(f"{method} {path} may have been done: its answer did not come whole ({why})") from error
+    raise refused
+
+
+def whole(content: bytes) -> dict[str, Any]:
+    """Return an answer. Raises ValueError, KeyError or TypeError where it is none of such a server's."""
+    said = json.loads(content)
+    return {**said, "session": str(said["session"])}
 
 
 async def move(server: str, session: str) -> dict[str, Any]:
-    """Have a world moved; return how that ended. Raises OverError where it could not even be asked for."""
+    """Have a world moved; return how that ended. Raises OverError where that is not known, or it was not asked for."""
     try:
         return await asyncio.to_thread(ask, server, "POST", f"/api/sessions/{session}/move", {})
-    except HTTPError as error:
-        said = json.loads(error.read())
-        if "move" in said:
-            return dict(said["move"])
-        raise OverError(str(said["error"]["message"])) from error
+    except URLError as error:
+        raise OverError(f"the move was not asked for: {error.reason}") from error
 
 
 async def listen(socket: ClientConnection, seen: Seen, more: asyncio.Event) -> None:
@@ -129,7 +157,10 @@ async def until(seen: Seen, more: asyncio.Event, holds: Any, silence_s: float) -
 
 
 async def play(server: str, moves: int, silence_s: float = SILENCE_S) -> tuple[Seen, list[dict[str, Any]]]:
-    """Open a world, hold its first key down, and have it moved so often. Raises OSError, WebSocketException."""
+    """Open a world, hold its first key down, and have it moved so often.
+
+    Raises OSError, WebSocketException, OverError.
+    """
     session = str((await asyncio.to_thread(ask, server, "POST", "/api/sessions", {}))["session"])
     seen, more, moved = Seen(), asyncio.Event(), []
     address = f"{server.replace('http', 'ws', 1)}/api/sessions/{session}/play"
@@ -147,7 +178,7 @@ async def play(server: str, moves: int, silence_s: float = SILENCE_S) -> tuple[S
             seen.faults.append(seen.over or str(error))
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
-    with suppress(OSError):  # it may have ended, or its server has
+    with suppress(OSError, OverError):  # it may have ended, or its server has
         await asyncio.to_thread(ask, server, "DELETE", f"/api/sessions/{session}")
     return seen, moved
 
@@ -172,6 +203,8 @@ def main() -> None:
     told = parser.parse_args()
     try:
         status: int | str = tell(*asyncio.run(play(told.server, told.moves)))
+    except OverError as error:
+        status = f"FAULT: {error}"
     except (OSError, WebSocketException) as error:
         status = f"FAULT: {told.server} did not do what was asked of it: {error}"
     sys.exit(status)

@@ -7,6 +7,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.cli.breaking_server import breaking
+from tests.cli.test_broken_answers import WAYS
 from tests.own_path import ROOT
 from tests.serve.test_app import Site, message, on_site
 from worldmove.fleet.reports import Outcome
@@ -93,6 +95,24 @@ def test_a_move_that_is_not_committed_is_said_and_the_play_goes_on_to_its_end(ou
         assert "connection" not in said
 
     on_site(work)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "elsewhere"])  # it follows, as urllib does
+def test_a_request_whose_answer_breaks_is_said_to_have_been_done_perhaps(way: str) -> None:
+    client = example()
+    with breaking(WAYS[way]) as server:
+        for asked in (client.move(server.url, "s-1"), client.play(server.url, 1)):
+            with pytest.raises(client.OverError, match=r"POST .* may have been done: its answer did not come whole"):
+                asyncio.run(asked)
+    assert [line.split()[1] for line in server.taken] == ["/api/sessions/s-1/move", "/api/sessions"]
+
+
+def test_a_move_that_nobody_was_asked_for_is_said_to_be_none() -> None:
+    client = example()
+    with breaking(b"") as server:
+        pass
+    with pytest.raises(client.OverError, match="the move was not asked for"):
+        asyncio.run(client.move(server.url, "s-1"))
 
 
 def test_where_nothing_is_wrong_it_ends_with_0() -> None:
