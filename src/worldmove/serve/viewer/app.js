@@ -203,6 +203,7 @@ class App {
   away(waitMs) {
     this.changes.pause();
     this.plan.stop();
+    this.readings.ping(null);
     this.stage.words("link", `Reconnecting (${seconds(waitMs / 1000)}). Your world is held for you.`);
     // A refused handshake looks to a page like a broken line: ask the other way whether there is a point in trying.
     findSession(this.session).catch(({ status }) => {

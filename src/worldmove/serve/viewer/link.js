@@ -1,8 +1,12 @@
 // One session's WebSocket: it opens again by itself, unless the server said that this would be in vain.
 
+import { Silence } from "./silence.js";
+
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5000;
 const PING_MS = 2000;
+const UNANSWERED_PINGS = 4; // with nothing else heard: 8 s
+const NO_CODE = 1006;
 const NO_USE = { 1008: "refused", 4004: "unknown", 4010: "ended" };
 
 export class Link {
@@ -12,6 +16,7 @@ export class Link {
   #waitMs = FIRST_WAIT_MS;
   #closed = false;
   #timer = null;
+  #silence = new Silence(UNANSWERED_PINGS);
 
   /** Whether to ask for the controls when connecting; a page that only watches must not take them back. */
   controls = true;
@@ -24,16 +29,18 @@ export class Link {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     this.#url = `${scheme}://${location.host}/api/sessions/${encodeURIComponent(session)}/play`;
     this.#on = on;
-    setInterval(() => this.send({ type: "ping", t: performance.now() }), PING_MS);
+    setInterval(() => this.#ping(), PING_MS);
     addEventListener("online", () => this.#hurry());
     this.connect();
   }
 
   connect() {
     clearTimeout(this.#timer);
+    this.#silence.broken();
     const socket = new WebSocket(this.#address());
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => {
+      this.#silence.broken();
       if (data instanceof ArrayBuffer) return this.#on.frame(data);
       this.#waitMs = FIRST_WAIT_MS;
       this.#on.message(JSON.parse(data));
@@ -59,8 +66,7 @@ export class Link {
   /** Connect anew at once, this time with the controls. */
   takeControls() {
     this.controls = true;
-    this.#socket.onmessage = this.#socket.onclose = null;
-    this.#socket.close();
+    this.#leave();
     this.connect();
   }
 
@@ -70,8 +76,24 @@ export class Link {
     this.#socket?.close();
   }
 
+  // A handshake that nobody answers is a silence too.
+  #ping() {
+    if (!this.#socket || this.#closed) return;
+    if (this.#silence.round()) this.#lose(NO_CODE);
+    else this.send({ type: "ping", t: performance.now() });
+  }
+
+  // Nothing is heard of it any more, whether or not the other end hears that it closes.
+  #leave() {
+    if (!this.#socket) return;
+    this.#socket.onmessage = this.#socket.onclose = null;
+    this.#socket.close();
+    this.#socket = null;
+  }
+
   #lose(code) {
     if (this.#closed) return;
+    this.#leave();
     if (NO_USE[code]) {
       this.close();
       return this.#on.over(NO_USE[code]);
@@ -84,6 +106,6 @@ export class Link {
   }
 
   #hurry() {
-    if (this.#socket?.readyState === WebSocket.CLOSED && !this.#closed) this.connect();
+    if (!this.#socket && !this.#closed) this.connect();
   }
 }

@@ -6,6 +6,8 @@ import { ms, resultWords } from "./words.js";
 
 const PHASES = ["Copying", "Holding", "Checking", "Handing over", "Moved"];
 const HELD_WORTH_A_WORD_MS = 250;
+const UNKNOWN_MOVE = ["It may have moved.", "The mark above stands at the process that runs your world."];
+const UNKNOWN_COPY = ["A copy may have been made.", "It would be thrown away by itself."];
 const LABEL_SHARE = 0.17; // of the bar: a narrower part has no room for its name
 
 export class Moves {
@@ -119,7 +121,7 @@ export class Moves {
       await moveSession(this.#session, request.damage ? request : { ...request, to, link });
     } catch (error) {
       // A move that got as far as a result has said it already, and better.
-      if (this.#numResults === before && !this.#over) this.#say("Not moved, nothing changed.", error.message, "kept");
+      if (this.#numResults === before && !this.#over) this.#sayFailed(error, "Not moved, nothing changed.", UNKNOWN_MOVE);
     } finally {
       this.#setBusy(false);
     }
@@ -129,8 +131,15 @@ export class Moves {
     try {
       await recoverSession(this.#session);
     } catch (error) {
-      this.#say("No copy was made, nothing changed.", error.message, "kept");
+      this.#sayFailed(error, "No copy was made, nothing changed.", UNKNOWN_COPY);
     }
+  }
+
+  // Only the server knows that nothing was done.
+  #sayFailed(error, lead, otherwise) {
+    if (error.refused) return this.#say(lead, error.message, "kept");
+    clearTimeout(this.#held);
+    this.#say(otherwise[0], `${error.message} ${otherwise[1]}`, "held");
   }
 
   #toggle() {

@@ -24,6 +24,7 @@ export class Readings {
     this.#refresh();
   }
 
+  /** How long an answer took; null while nobody answers. */
   ping(milliseconds) {
     this.#pingMs = milliseconds;
   }
@@ -42,7 +43,7 @@ export class Readings {
     const [p50, p95] = [this.#timing.response(0.5), this.#timing.response(0.95)];
     say(byId("response"), ms(p50));
     say(byId("response-note"), p95 === null ? "press a key" : `p95 ${ms(p95).replace(" ms", "")}`);
-    this.#rate(this.#timing.framesPerS());
+    this.#rate(this.#timing.framesPerS(performance.now()));
     say(byId("ping"), ms(this.#pingMs));
     say(byId("listens"), `every ${ms((1000 * this.#engine.frames_per_block) / this.#engine.frames_per_s)}`);
   }

@@ -21,7 +21,6 @@ export class Timing {
     }
     this.#responses.splice(0, this.#responses.length - NUM_RESPONSES);
     this.#paints.push(nowMs);
-    while (this.#paints[0] < nowMs - RATE_WINDOW_MS) this.#paints.shift();
   }
 
   /** Changes that were never acknowledged are sent anew under other numbers. */
@@ -36,7 +35,8 @@ export class Timing {
     return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
   }
 
-  framesPerS() {
+  framesPerS(nowMs) {
+    while (this.#paints[0] < nowMs - RATE_WINDOW_MS) this.#paints.shift();
     const span = this.#paints.at(-1) - this.#paints[0];
     return this.#paints.length < 5 || !span ? null : ((this.#paints.length - 1) * 1000) / span;
   }
