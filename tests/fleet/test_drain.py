@@ -17,6 +17,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.drain import AT_ONCE, LONG_TRIES, NO_ROOM, Drain
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.sessions import SessionRecord, SessionTable
+from worldmove.fleet.views import WorkerState
 from worldmove.fleet.worker_table import STUCK_S, WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.strategy import Strategy
@@ -435,3 +436,107 @@ def test_a_copy_of_what_another_owns_is_waited_for_until_it_is_let_go(phase: str
         return clock() - begun
 
     assert virtual.run(run()) == pytest.approx(5.0, abs=0.2)
+
+
+@pytest.mark.parametrize("phase", ["retired", KEPT])
+@pytest.mark.parametrize("may_be_kept", [True, False])
+def test_a_retired_copy_of_a_protected_session_is_waited_for_as_a_snapshot_is_once_a_newer_block_was_shown(
+    phase: str, *, may_be_kept: bool
+) -> None:
+    async def run() -> float:
+        server = await server_of("a", "b", *(["c"] if may_be_kept else []))
+        leaving = server.workers.get("b")
+        leaving.leaving = True
+        server.holds("b", copy_of("s", phase))
+        sessions, clock = SessionTable(), asyncio.get_running_loop().time
+        sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
+        row = Row(session="s", owner="a", incarnation=1, epoch=2, shown=True)
+        desk = SimpleNamespace(row={"s": row}.get, owner_is_missing=lambda row: False)
+        books: Any = SimpleNamespace(config=CONFIG, workers=server.workers, sessions=sessions, desk=desk)
+        mover: Any = Moves()
+        begun = clock()
+        asyncio.get_running_loop().call_later(5.0, server.holds, "b")
+        await Drain(books, mover, Background(lambda name, error: None), leaving, lambda event, fields: None).run()
+        return clock() - begun
+
+    assert virtual.run(run()) == pytest.approx(5.0 if may_be_kept else 0.0, abs=0.2)
+
+
+def left_without_room(until: Callable[[Server], None], at_s: float, moves: Moves, plays: str = "") -> tuple[int, float]:
+    """Drain ``a``, of three sessions, where ``b`` has no room; return how many are left, and how long that took.
+
+    ``until`` happens at ``at_s``. ``plays``: a session of ``b``'s.
+    """
+
+    async def run() -> tuple[int, float]:
+        server, sessions, loop = await server_of("a", "b"), SessionTable(), asyncio.get_running_loop()
+        for name in ("s-0", "s-1", "s-2", *([plays] if plays else [])):
+            to = "b" if name == plays else "a"
+            sessions.add(SessionRecord(name=name, seed=1, worker=to, incarnation=1, throwaway=False))
+            moves.rows[name] = Row(session=name, owner=to, incarnation=1, epoch=1)
+        desk, leaving = SimpleNamespace(row=moves.rows.get), server.workers.get("a")
+        leaving.leaving, leaving.leaving_since = True, loop.time()
+        server.workers.get("b").slots_free = 0
+        gateway = server.gateway
+        books: Any = SimpleNamespace(
+            config=CONFIG, workers=server.workers, sessions=sessions, desk=desk, gateway=lambda: gateway
+        )
+        mover: Any = moves
+        background, begun = Background(lambda name, error: None), loop.time()
+        loop.call_later(at_s, until, server)
+        left = await Drain(books, mover, background, leaving, lambda event, fields: None).run()
+        await background.stop()
+        return len(left), loop.time() - begun
+
+    return virtual.run(run())
+
+
+def frees(server: Server) -> None:
+    server.workers.get("b").slots_free = 3
+
+
+@pytest.mark.parametrize("at_s", [0.05, 3.1, 9.0, 19.5])
+def test_where_there_was_no_room_they_go_as_soon_as_there_is_some(at_s: float) -> None:
+    left, took_s = left_without_room(frees, at_s, moves := Moves())
+    assert (left, len(moves.asked)) == (0, 3)
+    assert took_s == pytest.approx(at_s + MOVE_S, abs=0.3)
+
+
+@pytest.mark.parametrize("returns", [True, False])
+@pytest.mark.parametrize("in_s", [1.0, 15.0, 100.0])
+@pytest.mark.parametrize("ends_at", [0.5, 6.0])
+def test_one_that_is_started_anew_is_waited_for_and_gone_to_at_once_but_not_for_ever(
+    ends_at: float, in_s: float, *, returns: bool
+) -> None:
+    def ready(server: Server) -> None:
+        server.workers.all()[1].state = WorkerState.READY
+        frees(server)
+
+    def ends(server: Server) -> None:
+        server.workers.get("b").leaving = True
+        asyncio.get_running_loop().call_later(0.3, starts, server)
+
+    def starts(server: Server) -> None:
+        hello = server.workers.get("b").hello
+        server.workers.gone("b", 1)
+        record = server.workers.begin("b")
+        record.hello = hello
+        if returns:
+            asyncio.get_running_loop().call_later(in_s, ready, server)
+
+    left, took_s = left_without_room(ends, ends_at, Moves())
+    assert left == (0 if returns else 3)
+    there_s = ends_at + 0.3 + in_s + MOVE_S
+    assert took_s == pytest.approx(there_s if returns else CONFIG.return_s + CONFIG.leave_s, abs=0.3)
+
+
+@pytest.mark.parametrize("told_before", [True, False])
+def test_of_two_that_are_to_end_and_play_something_who_was_told_first_goes_to_the_other(*, told_before: bool) -> None:
+    def told(server: Server) -> None:
+        worker = server.workers.get("b")
+        worker.leaving, worker.is_emptied, worker.slots_free = True, True, 3
+        worker.leaving_since = -1.0 if told_before else asyncio.get_running_loop().time()
+
+    left, took_s = left_without_room(told, 1.0, Moves(), plays="t")
+    assert left == (3 if told_before else 0)  # here nobody empties the other
+    assert took_s == pytest.approx(CONFIG.return_s + CONFIG.leave_s if told_before else 1.0 + MOVE_S, abs=0.3)

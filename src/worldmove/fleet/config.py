@@ -65,6 +65,8 @@ class FleetConfig:
     """
     leave_s: float = 20.0
     """How long a worker that was told to end is kept while none of its sessions gets away."""
+    return_s: float = 120.0
+    """The same while another starts, or ends to be started anew: there may be room then (``fleet.succession``)."""
     poll_s: float = 2.0
     """How long a poll waits for one worker's answer."""
     recover_every_s: float = 0.25

@@ -4,6 +4,9 @@ None waits for another that cannot be moved, or not now: each is tried again in 
 an elsewhere. One that has not gone in half of the time, and does not get on, is moved by a boundary copy, which waits
 for nothing; where that comes to nothing, since its pause is too long, in whichever way is best again.
 
+Where there is no room nothing is tried, and nothing rests for that: whatever has room from then on is gone to at once.
+While another worker is about to be there, that is waited for (``fleet.succession``).
+
 A session whose engine does not return from a step comes to no boundary. Where another worker keeps a snapshot of it,
 the end of this worker is what it goes on by: it is not waited for. One that would be lost is, for all of the time, and
 so is one that waits while its engine is at something else, an opening say: that ends, and then it is moved.
@@ -16,7 +19,6 @@ from contextlib import suppress
 from functools import partial
 
 from worldmove.errors import UserError
-from worldmove.fleet.alike import alike
 from worldmove.fleet.books import Books
 from worldmove.fleet.getting_on import while_it_gets_on
 from worldmove.fleet.keeper_choice import KeeperChoice
@@ -24,6 +26,7 @@ from worldmove.fleet.mover import Mover
 from worldmove.fleet.renewal import TOO_LARGE
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.sessions import SessionRecord
+from worldmove.fleet.succession import Succession
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
@@ -52,6 +55,7 @@ class Drain:
         self._mover = mover
         self._background = background
         self._choice = KeeperChoice(books)
+        self._succession = Succession(books)
         self._worker = worker
         self._log = log
         self._under_way: dict[str, str] = {}
@@ -62,8 +66,10 @@ class Drain:
         self._was_plain: dict[str, bool] = {}
         """Whether each was tried last by a boundary copy for want of time."""
         self._rests_until: dict[str, float] = {}
-        """What was in the way of one may pass: it is not tried again before."""
-        self._refused = Counter[tuple[str, str]]()
+        """What was in the way of one may pass: it is not tried again before, but where there was no room then."""
+        self._roomy: dict[str, list[tuple[str, int]]] = {}
+        """Where there was room when each was tried last."""
+        self._refused = Counter[tuple[str, str, int]]()
         """How often a session did not come to a worker."""
         self._in_vain = dict[str, float]()
         """How often a session was on its way for long, and has come nowhere; for less, for a part of once."""
@@ -78,17 +84,26 @@ class Drain:
     async def run(self) -> list[str]:
         """Return what is still there once nothing of it is needed any more, or nothing has gone for ``leave_s``.
 
-        Time in which what is on its way gets on does not count: a state may be of any size, and a path slow.
+        Time in which what is on its way gets on does not count: a state may be of any size, and a path slow. Nor does
+        that in which a worker is awaited, up to ``return_s``, or before there was room for whatever is tried first.
         Moves that are under way then are conducted to their ends: else nobody would ever say what became of them.
         """
-        num_left, ends_at = len(self._owned()), self._now() + self._leave_s
+        ends_at, awaits_until = self._now() + self._leave_s, self._now() + self._books.config.return_s
         while self._is_needed() and self._now() < ends_at:
+            num_left, num_begun = len(self._owned()), len(self._begun_at)
             self._begin_moves()
             await self._books.workers.changed(LOOK_S)
-            if self._gets_on() or len(self._owned()) < num_left:
+            if self._gets_on() or len(self._owned()) < num_left or len(self._begun_at) > num_begun:
+                ends_at, awaits_until = self._now() + self._leave_s, self._now() + self._books.config.return_s
+            elif self._now() < awaits_until and self._is_another_awaited():
                 ends_at = self._now() + self._leave_s
-            num_left = len(self._owned())
         return [record.name for record in self._owned()]
+
+    def _is_another_awaited(self) -> bool:
+        """Whether room is to come that helps: what comes to no boundary goes nowhere by that."""
+        owned, is_past_hope = self._owned(), self._books.workers.is_past_hope
+        is_of_use = not owned or not all(is_past_hope(self._worker, record.name) for record in owned)
+        return is_of_use and self._succession.is_awaited(self._worker)
 
     @property
     def _leave_s(self) -> float:
@@ -128,44 +143,54 @@ class Drain:
 
     def _begin_moves(self) -> None:
         """Begin what may be under way beside what is: first who was tried least often."""
-        now = self._now()
         waiting = [
             record
             for record in self._owned()
-            if record.name not in self._under_way
-            and self._rests_until.get(record.name, now) <= now
-            and not self._goes_on_without(record)
+            if record.name not in self._under_way and not self._goes_on_without(record)
         ]
-        waiting.sort(key=lambda record: self._tries[record.name])
-        for record in waiting[: max(0, self._at_once - len(self._under_way))]:
-            self._begun_at.setdefault(record.name, now)
-            self._tries[record.name] += 1
-            self._under_way[record.name] = self._whither(record)
-            self._background.start(f"move away {record.name}", self._away(record))
+        for record in sorted(waiting, key=lambda record: self._tries[record.name]):
+            if len(self._under_way) >= self._at_once:
+                break
+            roomy = self._with_room()
+            if not roomy:
+                self._say(record.name, "", NO_ROOM)
+            elif self._may_try(record.name, roomy):
+                self._begin(record, roomy)
 
-    def _whither(self, record: SessionRecord) -> str:
-        """Return where a session is to go: where it was refused least often, and then where there is most room.
+    def _begin(self, record: SessionRecord, roomy: list[WorkerRecord]) -> None:
+        self._begun_at.setdefault(record.name, self._now())
+        self._tries[record.name] += 1
+        self._roomy[record.name] = [(to.name, to.incarnation) for to in roomy]
+        self._under_way[record.name] = (to := self._best(record.name, roomy)).name
+        self._background.start(f"move away {record.name}", self._away(record, to))
 
-        To one that computes as this worker does, if there is any; "" where none of those has room.
-        """
-        answering, coming = self._books.workers.answering(), Counter(self._under_way.values())
-        able = alike(answering, self._worker.environment) or answering
-        roomy = self._books.workers.sound(to for to in able if to.slots_free > coming[to.name])
-        best = max(
+    def _may_try(self, session: str, roomy: list[WorkerRecord]) -> bool:
+        """Whether a session has rested, or there is room where there was none when it was tried last."""
+        before = self._roomy.get(session, [])
+        has_rested = self._rests_until.get(session, 0.0) <= self._now()
+        return has_rested or any((to.name, to.incarnation) not in before for to in roomy)
+
+    def _with_room(self) -> list[WorkerRecord]:
+        """Return who has room beside what is on its way there; not one whose engine is stuck where another has any."""
+        havens, coming = self._succession.havens(self._worker), Counter(self._under_way.values())
+        return list(self._books.workers.sound(to for to in havens if to.slots_free > coming[to.name]))
+
+    def _best(self, session: str, roomy: list[WorkerRecord]) -> WorkerRecord:
+        """Return where a session is to go: where it was refused least often, and then where there is most room."""
+        refused, coming = self._refused, Counter(self._under_way.values())
+        return max(
             roomy,
-            key=lambda to: (-self._refused[record.name, to.name], to.slots_free - coming[to.name]),
-            default=None,
+            key=lambda to: (-refused[session, to.name, to.incarnation], to.slots_free - coming[to.name]),
         )
-        return "" if best is None else best.name
 
-    async def _away(self, record: SessionRecord) -> None:
+    async def _away(self, record: SessionRecord, to: WorkerRecord) -> None:
         """Try once; what is in the way may pass."""
-        to, is_plain = self._under_way[record.name], self._is_plain(record.name)
+        is_plain = self._is_plain(record.name)
         self._was_plain[record.name] = is_plain
         record.urgent, begun_at = True, self._now()
         self._got_on.discard(record.name)
         try:
-            said = await self._moved(record.name, to, is_plain=is_plain) if to else NO_ROOM
+            said = await self._moved(record.name, to.name, is_plain=is_plain)
         finally:
             record.urgent = False
             del self._under_way[record.name]
@@ -173,13 +198,16 @@ class Drain:
             if record.name in self._got_on:
                 share = min(1.0, (self._now() - begun_at) / (self._leave_s / 2))
                 self._in_vain[record.name] = self._in_vain.get(record.name, 0.0) + share
-            self._refused[record.name, to] += 1
+            self._refused[record.name, to.name, to.incarnation] += 1
             if is_plain or not self._is_plain(record.name):  # one that was given up for a plain one goes on at once
                 rests_s = self._books.config.recover_every_s * 2 ** min(self._tries[record.name] - 1, MOST_DOUBLINGS)
                 self._rests_until[record.name] = self._now() + rests_s
-        if said and said != self._said.get(record.name):
-            self._said[record.name] = said
-            self._log("not_moved_away", {"session": record.name, "to": to, "why": said})
+            self._say(record.name, to.name, said)
+
+    def _say(self, session: str, to: str, why: str) -> None:
+        if why != self._said.get(session):
+            self._said[session] = why
+            self._log("not_moved_away", {"session": session, "to": to, "why": why})
 
     async def _moved(self, session: str, to: str, *, is_plain: bool) -> str:
         """Move a session, in whichever way is best for half of its time, or while that gets on; say why it was not."""
@@ -231,7 +259,8 @@ class Drain:
     def _may_be_needed(self, copy: Copy, record: SessionRecord) -> bool:
         """Whether a session may yet go on from a copy here that it does not own: who has it may come to nothing.
 
-        So one that was its owner's waits until a newer block was shown: then it has retired, and is let go.
+        So one that was its owner's waits until a newer block was shown. Then it has retired, and is let go; but for
+        that of a protected session, which is waited for as a snapshot is from then on.
         """
         row = self._books.desk.row(record.name)
         if row is None or row.lost or record.closing:
@@ -239,7 +268,7 @@ class Drain:
         if copy.phase == KEPT:
             return self._is_wanted(record)
         if copy.phase == "retired":
-            return not self._is_kept_elsewhere(record.name)
+            return not self._is_kept_elsewhere(record.name) and (not row.shown or self._is_wanted(record))
         return copy.phase in NEEDED and not self._owns(record)
 
     def _is_opened_here(self, record: SessionRecord) -> bool:

@@ -3,12 +3,10 @@
 from worldmove.fleet.alike import alike
 from worldmove.fleet.books import Books
 from worldmove.fleet.second_copy import LONG_S, SecondCopy
+from worldmove.fleet.succession import Succession, is_full
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import KEPT, Copy
-
-LASTING = ("live", KEPT)
-"""Phases of copies that stay where they are, for all that is known."""
 
 
 class KeeperChoice:
@@ -17,6 +15,7 @@ class KeeperChoice:
     def __init__(self, books: Books) -> None:
         self._books = books
         self._second = SecondCopy(books)
+        self._succession = Succession(books)
 
     def kept_by(self, session: str, worker: str) -> Copy | None:
         """Return what a worker keeps of a session; None where it has said nothing of it."""
@@ -44,14 +43,21 @@ class KeeperChoice:
         """Whether a newer snapshot can be had soon, as things are: its owner has room for one, and another worker.
 
         What is copied aside goes in a moment, and so does a copy that has retired; a worker that is silent, starts, or
-        ends to be started anew may be there in a moment too. ``but``: one that ends once this is no more so.
+        ends to be started anew may be there in a moment too. ``but``: one that ends once this is no more so; who ends
+        only after that one will not be there before.
         """
         owner = self._books.workers.find(row.owner)
         if owner is None or is_full(owner):
             return False
         others = [worker for worker in self._books.workers.all() if worker is not owner and worker.name != but]
-        coming = [worker for worker in others if worker.hello is None or worker.leaving]
-        known = alike([worker for worker in others if worker not in coming], owner.environment)
+        there = [worker for worker in others if worker.hello is not None and not worker.leaving]
+        known, ending = alike(there, owner.environment), self._books.workers.find(but)
+        coming = [
+            worker
+            for worker in others
+            if worker not in there
+            and not (worker.leaving and ending is not None and not self._succession.ends_before(worker, ending))
+        ]
         return bool(coming) or not all(is_full(worker) for worker in known)
 
     def able(self, owner: WorkerRecord) -> list[WorkerRecord]:
@@ -85,9 +91,3 @@ class KeeperChoice:
 
     def _is_sound(self, worker: WorkerRecord) -> bool:
         return not self._books.workers.is_stuck(worker)
-
-
-def is_full(worker: WorkerRecord) -> bool:
-    """Whether each of its slots has a session that is played there, or a snapshot that is kept."""
-    num_lasting = sum(copy.phase in LASTING for copy in worker.copies)
-    return worker.hello is not None and num_lasting >= worker.hello.num_slots

@@ -8,8 +8,9 @@ from collections.abc import Collection, Sequence
 from worldmove.errors import UserError
 from worldmove.fleet.books import Books
 from worldmove.fleet.holders import Holders
-from worldmove.fleet.keeper_choice import KeeperChoice, is_full
+from worldmove.fleet.keeper_choice import KeeperChoice
 from worldmove.fleet.sessions import EarlierKeeper, SessionRecord
+from worldmove.fleet.succession import is_full
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_row import Row
 from worldmove.worker.messages import KEPT, Expect, LetGo, Pass

@@ -6,6 +6,7 @@ until its retired copies are needed no more and nobody keeps a snapshot there al
 in any case, and what it still plays then goes the way of every session whose worker ends.
 """
 
+import asyncio
 from collections.abc import Callable
 
 from worldmove.fleet.books import Books
@@ -36,7 +37,7 @@ class Leavers:
         if self.stopping:
             self._books.workers.send(worker.name, Shutdown())
         elif not worker.leaving:
-            worker.leaving = True
+            worker.leaving, worker.leaving_since = True, asyncio.get_running_loop().time()
             self._log("worker_leaving", {"worker": worker.name, "incarnation": worker.incarnation})
             self._on_leaving()
             self._background.start(f"leave {worker.name}", self._empty(worker))

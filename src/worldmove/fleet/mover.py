@@ -100,7 +100,8 @@ class Mover:
     ) -> MoveReport:
         """Move a session and return how it ended."""
         wish = Wish(damage=damage, strategy=strategy, link=link)
-        record, destination = self._sessions.get(session), self._workers.to_fill(to)
+        record = self._sessions.get(session)
+        destination = self._workers.get(to) if record.urgent else self._workers.to_fill(to)
         row = require_movable(record, self._desk.row(session), to)
         conducted = record.conducted = asyncio.get_running_loop().create_future()
         record.cancelled, record.move_number, record.wish, record.expected = False, None, wish, None

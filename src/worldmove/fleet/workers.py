@@ -66,6 +66,8 @@ class WorkerRecord:
     """The newest poll that it has answered."""
     leaving: bool = False
     """It was told to end, and its sessions are moved away: nothing new is put there."""
+    leaving_since: float = 0.0
+    """When that was, by the event loop's clock."""
     num_lines_dropped: int = 0
     """Of its log, as it has last said."""
     is_emptied: bool = False
