@@ -86,7 +86,9 @@ class TallyMetrics(Metrics):
 
     def checked(self, *, equal: bool | None) -> None:
         self._trace.count("checks")
-        if not equal:
+        if equal is None:
+            self._trace.fail("a retired copy's block could not be compared with the owner's")
+        elif not equal:
             self._trace.fail("a retired copy and the owner made different blocks of the same lists")
 
     def moved_with_gap(self, gap_s: float) -> None: ...

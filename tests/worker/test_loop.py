@@ -375,3 +375,32 @@ def test_a_turn_is_as_long_as_its_block_keeps_the_engine_and_what_it_waits_for_i
     alive = virtual.run(main())
     assert alive.block_s == 0.0
     assert alive.turn_s == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+def test_whoever_takes_over_says_the_state_of_every_block_that_a_source_in_doubt_may_check(ahead: int) -> None:
+    """It had computed what there were lists for by then, and checks as many blocks from there on as after any move."""
+
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        await source.freeze()
+        source.retire("")
+        trial.inputs(*range(3 + ahead))
+        source.replay(5, 3)
+        await trial.settle()
+        trial.inputs(*range(3 + ahead, 8 + ahead))
+        await trial.settle()
+
+    digests = {done.block: bool(done.state_digest) for done in played(run).of(BlockDone)}
+    assert digests == {block: block < 3 + ahead + 2 for block in range(3, 8 + ahead)}
+
+
+def test_where_no_block_is_checked_whoever_takes_over_says_no_state() -> None:
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        await source.freeze()
+        source.retire("")
+        trial.inputs(0, 1, 2)
+        source.replay(5, 1)
+        await trial.settle()
+
+    done = played(run, check_blocks=0).of(BlockDone)
+    assert [(one.block, one.state_digest) for one in done] == [(1, ""), (2, "")]

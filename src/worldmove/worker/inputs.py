@@ -42,6 +42,10 @@ class InputLists:
         """
         return block not in self._lists and any(later > block for later in self._lists)
 
+    def num_from(self, block: int) -> int:
+        """Return of how many blocks from this one on a list is kept."""
+        return sum(number >= block for number in self._lists)
+
     def held(self) -> tuple[tuple[int, tuple[KeyChange, ...]], ...]:
         """Return every list that is kept, with its block, in order."""
         return tuple(sorted(self._lists.items()))

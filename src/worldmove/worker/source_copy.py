@@ -194,7 +194,15 @@ class SourceOfMove:
         self._calm.end()
         if not self._copy.is_freeing:
             self._tell_computed(epoch, block)
-            self._copy.replay(epoch, block, self._tools.check_blocks)
+            self._copy.replay(epoch, block, self._num_digests(block))
+
+    def _num_digests(self, block: int) -> int:
+        """Return how many blocks from ``block`` on are to carry a state digest, for whoever may check them.
+
+        That is a source that was in doubt: it stands before any of the blocks of which the lists are out.
+        """
+        checks = self._tools.check_blocks
+        return checks and checks + self._copy.inputs.num_from(block)
 
     def _tell_computed(self, epoch: int, before: int) -> None:
         """Tell how it has made the blocks that it need not compute anew: what of them was shown otherwise is found
