@@ -431,6 +431,26 @@ def test_a_copy_that_took_over_says_again_on_a_new_link_what_it_replayed_before_
     on(trial)
 
 
+@pytest.mark.parametrize(("left", "told"), [(6, [4, 5]), (12, [5]), (13, [])])
+def test_what_was_replayed_is_said_on_a_new_link_as_long_as_a_player_may_lack_it(left: int, told: list[int]) -> None:
+    """A later server has it of a replaced owner alone, and sends it to nobody before it knows that it is the same."""
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        await pair.kept()
+        await pair.revived()
+        pair.b.worker.take(TakeOver(session="s-1", epoch=2, block=6))
+        await pair.settle()
+        pair.b.inputs(*range(4, left + 1))
+        await pair.settle()
+        pair.b.worker.take(Acknowledge(session="s-1", epoch=2, block=left, server_life=1))
+        pair.b.sent.clear()
+        pair.b.worker.joined()
+        assert [message.block for message in pair.b.of(Replayed)] == told
+
+    on(trial)
+
+
 def test_bytes_that_have_changed_since_they_were_proven_are_never_played_and_the_reason_is_said() -> None:
     async def trial(pair: Keeping) -> None:
         await pair.begin()

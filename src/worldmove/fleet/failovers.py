@@ -62,7 +62,8 @@ class Failovers:
         report = self._reports.get((session, epoch))
         if report is None:
             return
-        if equal and block >= report.boundary:
+        is_counted = report.outcome is FailoverOutcome.REPLAYS  # later it is said again, over a new link
+        if equal and is_counted and block >= report.boundary:
             self._keep(replace(report, num_compared=report.num_compared + 1))
         elif not equal and report.differs_at is None:
             report = replace(report, outcome=FailoverOutcome.DIVERGED, differs_at=block)

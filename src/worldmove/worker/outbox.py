@@ -26,7 +26,8 @@ class Outbox:
         self.replayed: dict[int, tuple[bytes, ...]] = {}
         """Of blocks that were shown before: their frames' digests as they were computed anew, until a new one has left.
 
-        Who showed them compares, and must have them before a new one.
+        Who showed them compares, and must have them before a new one. Of the newest they stay longer: by them a later
+        server knows that it may send a client what a replaced owner has of them.
         """
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
 
@@ -57,6 +58,11 @@ class Outbox:
             del self._promised[block]
         for done in kept.values():
             self.send(msgspec.structs.replace(done, epoch=epoch))
+
+    def forget_replayed(self, left: int) -> None:
+        """A new block has left: forget the digests of what was shown so long before it that nobody is sent it again."""
+        for old in [block for block in self.replayed if block <= left - MAX_LEFT]:
+            del self.replayed[old]
 
     def acknowledge(self, block: int) -> None:
         """The gateway has taken every block up to this one."""

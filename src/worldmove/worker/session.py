@@ -193,7 +193,7 @@ class SessionCopy:
         """Every block up to this one has left the gateway."""
         self.left_gateway = max(self.left_gateway, block + 1)
         if block >= self.skip_before:
-            self.outbox.replayed.clear()
+            self.outbox.forget_replayed(block)
         self.outbox.acknowledge(block)
         self.inputs.forget_before(min(self.next_block, self.outbox.first_kept(block + 1)))
         self.look_again()
