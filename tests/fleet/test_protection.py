@@ -19,7 +19,7 @@ from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.background import Background
 from worldmove.worker.message import SnapshotFacts
-from worldmove.worker.messages import Expect, Keep, Kept, LetGo, NotDone, SnapshotTaken, TakeSnapshot
+from worldmove.worker.messages import Copy, Expect, Keep, Kept, LetGo, NotDone, Pass, SnapshotTaken, TakeSnapshot
 
 FACTS = SnapshotFacts(epoch=1, block=5, manifest=b"", placement=(), ticket=b"", groups=b"")
 
@@ -311,6 +311,42 @@ def test_beside_a_snapshot_that_was_given_up_and_goes_on_no_next_one_is_begun_th
         made.keeps("b", 6)
         await asyncio.sleep(0.1)
         assert made.why() == ""
+
+    played(course)
+
+
+def retired(*, stays: bool) -> Copy:
+    return Copy(session="s", phase="retired", epoch=1, block=5, stays=stays)
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_copy_that_says_that_it_stays_is_let_pass_once_its_session_is_protected_no_more(*, stays: bool) -> None:
+    """It had not retired when that was asked for, and what had it stay came after the word that let it pass."""
+
+    async def course(made: Fleet) -> None:
+        made.protection.protect("s", 0)
+        await asyncio.sleep(0.1)
+        made.server.wires["b"].sent.clear()
+        made.server.holds("b", retired(stays=stays))
+        made.protection.look()
+        assert len(made.server.wires["b"].of(Pass)) == stays
+
+    played(course)
+
+
+@pytest.mark.parametrize("why", ["protected", "orphan", "granted"])
+def test_a_copy_that_may_be_needed_is_not_let_pass(why: str) -> None:
+    async def course(made: Fleet) -> None:
+        made.protection.protect("s", 1 if why == "protected" else 0)
+        await asyncio.sleep(0.1)
+        for wire in made.server.wires.values():
+            wire.sent.clear()
+        if why == "orphan":
+            made.falls_silent("a")
+        name = "a" if why == "granted" else "b"  # and it has yet to hear that it owns the session
+        made.server.holds(name, retired(stays=True))
+        made.protection.look()
+        assert made.server.wires[name].of(Pass) == []
 
     played(course)
 

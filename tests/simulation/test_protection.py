@@ -674,7 +674,7 @@ async def unprotected(stage: Stage) -> None:
     async def unprotect(house: House) -> None:
         house.desk.protect(SESSION, 0)
 
-    stage.watch.cannot_be_protected(SESSION)  # it is not meant to be any more
+    stage.watch.protection_asked(SESSION, 0)
     await stage.server.ask(unprotect)
 
 
@@ -690,6 +690,23 @@ def test_a_session_that_is_protected_no_more_takes_no_room_elsewhere() -> None:
         await until(stage, lambda: num_taken(stage) == 1, "only the owner has a slot")
         await goes_on(stage)
         assert kept(stage) is None
+        await ended(stage, tab)
+
+    directed(course)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8])
+def test_a_session_that_is_protected_no_more_while_it_moves_takes_no_room_where_it_was(after_s: float) -> None:
+    """The word that its copy is to stay may be heeded after the one that lets it pass: it had not retired by then."""
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        to = "worker-3" if (kept(stage) or ("", 0))[0] == "worker-2" else "worker-2"
+        moving = asyncio.ensure_future(stage.server.ask(lambda house: house.desk.move(SESSION, to, damage=False)))
+        await asyncio.sleep(after_s)
+        await unprotected(stage)
+        assert (await moving).outcome is Outcome.COMMITTED
+        await until(stage, lambda: num_taken(stage) == 1, "only the owner has a slot")
         await ended(stage, tab)
 
     directed(course)

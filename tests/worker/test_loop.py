@@ -404,3 +404,13 @@ def test_where_no_block_is_checked_whoever_takes_over_says_no_state() -> None:
 
     done = played(run, check_blocks=0).of(BlockDone)
     assert [(one.block, one.state_digest) for one in done] == [(1, ""), (2, "")]
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_retired_copy_says_whether_it_stays(*, stays: bool) -> None:
+    async def run(trial: Bench, copy: SessionCopy, source: SourceOfMove) -> None:
+        source.stay(stays=stays)
+        await source.freeze()
+        source.retire("a-1")
+
+    assert [(copy.phase, copy.stays) for copy in played(run).copies().copies] == [("retired", stays)]

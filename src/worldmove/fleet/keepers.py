@@ -107,6 +107,17 @@ class Keepers:
         """No newer snapshot will ever be kept: nothing waits for it."""
         self._let_pass(record, [worker.name for worker in self._books.workers.holding(record.name)])
 
+    def let_pass_staying(self, record: SessionRecord) -> None:
+        """A session is protected no more: let what has retired pass though it says that it stays.
+
+        The word for that may have come while it was played, and before one that had it stay. Not where it was granted
+        the session, and has yet to hear of that.
+        """
+        row = self._books.desk.row(record.name)
+        held = self._books.workers.holders(record.name, ("retired",))
+        staying = [worker.name for worker, copy in held if copy.stays]
+        self._let_pass(record, [name for name in staying if row is not None and name != row.owner])
+
     def _keep_instead(self, record: SessionRecord, keeper: tuple[str, int]) -> None:
         """Have another keep snapshots. What the earlier one may still come to keep counts until another is kept."""
         before, earlier = record.keeper, list(record.earlier_keepers)

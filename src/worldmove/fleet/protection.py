@@ -79,6 +79,8 @@ class Protection:
         """Something has changed: guard every protected session, and have every guard look again."""
         for record in self._books.sessions.all():
             self._relieve(record)
+            if not record.protect_every and not self._is_orphan(record):
+                self._keepers.let_pass_staying(record)
             held = self._books.workers.holders(record.name, (KEPT,))
             is_kept = record.protect_every or record.keeper or held  # perhaps nobody let it go
             if is_kept and record.name not in self._guards:

@@ -114,7 +114,15 @@ class CopyTable:
     def held(self) -> tuple[Copy, ...]:
         """Return every copy, and every snapshot that is kept."""
         copies = tuple(
-            Copy(session=c.name, phase=c.phase.value, epoch=c.epoch, block=c.next_block, attempt=c.attempt, left=c.left)
+            Copy(
+                session=c.name,
+                phase=c.phase.value,
+                epoch=c.epoch,
+                block=c.next_block,
+                attempt=c.attempt,
+                left=c.left,
+                stays=c.stays,
+            )
             for c in self._copies.values()
         )
         return copies + self.kept.held()

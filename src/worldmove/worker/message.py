@@ -60,6 +60,8 @@ class Copy(Message, frozen=True, kw_only=True, tag="copy"):
     """The newest attempt that this copy took part in."""
     left: Count = 0
     """Every block before this one has left the gateway, as far as this copy can know."""
+    stays: bool = False
+    """Once it has retired it stays until it is let pass: its session was protected when this copy last heard of it."""
 
 
 KEPT = "kept"
