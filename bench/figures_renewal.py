@@ -41,4 +41,4 @@ def _row(world: str, kind: str, words: str, blocks: Result) -> tuple[str, ...]:
 
 
 def _cost(world: Result) -> str:
-    return "an unknown time more" if world["cost"] is None else f"{world['cost']:+.1%}"
+    return "an unmeasured share" if world["cost"] is None else f"{world['cost']:+.1%}"

@@ -47,9 +47,10 @@ def _machine(machine: str, results: Mapping[str, Result]) -> list[str]:
         return [*wmf1(machine, results["wmf1"]), *further]
     hardware = next(iter(results.values()))["hardware"]
     processor, cores, memory = hardware["processor"], hardware["usable_cores"], hardware["memory_gib"]
+    accelerator = hardware.get("accelerator") or "no accelerator"
     parts = [
         f"## {machine}\n",
-        f"{processor}, {cores} cores, {memory} GiB, Linux {hardware['kernel']}, no accelerator.\n",
+        f"{processor}, {cores} cores, {memory} GiB, Linux {hardware['kernel']}, {accelerator}.\n",
         table(COLUMNS, map(_run, results.values())),
     ]
     for name, write in (("pause", pause), ("soak", soak), ("movable", movable), *PLAY.items()):

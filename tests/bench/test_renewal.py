@@ -110,4 +110,4 @@ def test_the_page_makes_no_number_of_what_was_not_measured() -> None:
     text = told(it)
     assert "goes an unknown time" in text
     assert "| the owner | beside a renewal | 0 | 0 | - | - |" in text
-    assert "a block of the resident takes an unknown time more" in text
+    assert "a block of the resident takes an unmeasured share" in text
