@@ -22,7 +22,7 @@ from worldmove.fleet.worker_table import STUCK_S, WorkerTable
 from worldmove.move.ledger_row import Row
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
-from worldmove.worker.messages import KEPT, Copy
+from worldmove.worker.messages import KEPT, Copy, LetGo, ToWorker
 
 MOVE_S, LEASE_S = 2.5, 5.0
 CONFIG = FleetConfig(workers=("a", "b", "c"))
@@ -136,6 +136,7 @@ def drained(
     kept: tuple[str, ...] = (),
     is_busy: bool = False,
     at_block: bool = True,
+    yields: list[ToWorker] | None = None,
 ) -> tuple[set[str], float, list[str]]:
     """Drain ``a``; return which sessions it still has, how long that took, and what was said of those not moved.
 
@@ -143,7 +144,7 @@ def drained(
 
     ``room``: free slots of the other workers; ``other``: what of a worker's environment is otherwise. ``stalled``:
     sessions whose engine does not return, from a block where ``at_block``; ``kept``: those of which the first other
-    worker keeps a snapshot.
+    worker keeps a snapshot. ``yields``: ``b`` keeps one of what ``c`` plays, lets it go as it is told, and notes that.
     """
 
     async def run() -> tuple[set[str], float, list[str]]:
@@ -156,13 +157,16 @@ def drained(
             name = f"s-{number}"
             sessions.add(SessionRecord(name=name, seed=1, worker="a", incarnation=1, throwaway=False))
             moves.rows[name] = Row(session=name, owner="a", incarnation=1, epoch=1)
-        desk, gateway = SimpleNamespace(row=moves.rows.get), server.gateway
+        desk = SimpleNamespace(row=moves.rows.get, owner_is_missing=lambda row: False)
+        gateway = server.gateway
         gateway.stalled, server.workers.is_stalled = stalled, stalled.__contains__
         copies = tuple(Copy(session=name, phase=KEPT, epoch=1, block=4) for name in kept)
         server.workers.get(next(iter(room))).copies = copies
         books: Any = SimpleNamespace(
             config=CONFIG, workers=server.workers, sessions=sessions, desk=desk, gateway=lambda: gateway
         )
+        if yields is not None:
+            one_yields(server, sessions, moves, yields)
         background = Background(lambda name, error: failures.append(error))
         mover: Any = moves
         leaving = server.workers.get("a")
@@ -170,7 +174,11 @@ def drained(
         busy = asyncio.create_task(getting_on(server.workers, tuple(room) if is_busy else ()))
         begun = asyncio.get_running_loop().time()
         left = await Drain(
-            books, mover, background, leaving, lambda event, fields: said.append(str(fields["why"]))
+            books,
+            mover,
+            background,
+            leaving,
+            lambda event, fields: said.extend(str(fields[key]) for key in fields if key == "why"),
         ).run()
         took_s = asyncio.get_running_loop().time() - begun
         busy.cancel()
@@ -191,10 +199,41 @@ async def getting_on(workers: WorkerTable, names: tuple[str, ...]) -> None:
             workers.get(name).num_pulled += 1
 
 
+def one_yields(server: Server, sessions: SessionTable, moves: Moves, told: list[ToWorker]) -> None:
+    def let_go(message: ToWorker) -> None:
+        told.append(message)
+        server.holds("b", *(copy for copy in keeper.copies if copy.session != "t"))
+        keeper.slots_free = 1
+
+    sessions.add(SessionRecord(name="t", seed=1, worker="c", incarnation=1, throwaway=False))
+    moves.rows["t"] = Row(session="t", owner="c", incarnation=1, epoch=1)
+    server.workers.get("c").copies = (copy_of("t", "live"),)
+    keeper = server.workers.get("b")
+    keeper.copies = (*keeper.copies, copy_of("t", KEPT))
+    server.wires["b"].react = let_go
+
+
 def environ(server: Server, name: str, fields: dict[str, str]) -> None:
     record = server.workers.get(name)
     assert record.hello is not None
     record.hello = msgspec.structs.replace(record.hello, environment={**record.hello.environment, **fields})
+
+
+@pytest.mark.parametrize("kept", [(), ("s-0",)])
+def test_one_of_which_there_is_no_snapshot_takes_the_slot_of_anothers_and_one_of_which_there_is_does_not(
+    kept: tuple[str, ...],
+) -> None:
+    moves, told = Moves(), list[ToWorker]()
+    left, _, _ = drained(1, moves, {"b": 0, "c": 0}, kept=kept, yields=told)
+    assert (left, told) == (({"s-0"}, []) if kept else (set(), [LetGo(session="t")]))
+    assert moves.asked == ([] if kept else [("s-0", "b", None)])
+
+
+def test_where_one_is_refused_no_second_snapshot_is_let_go_for_it() -> None:
+    told = list[ToWorker]()
+    left, _, said = drained(1, Moves(lambda session, to: "state_refused"), {"b": 0, "c": 0}, yields=told)
+    assert (left, told) == ({"s-0"}, [LetGo(session="t")])
+    assert "state_refused: " in said
 
 
 def test_one_that_cannot_be_moved_holds_no_other_up() -> None:

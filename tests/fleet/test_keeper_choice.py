@@ -135,3 +135,15 @@ def test_a_worker_whose_engine_is_at_something_for_long_is_asked_where_no_other_
         assert server.workers.with_most_room().name == "c"
 
     virtual.run(run())
+
+
+@pytest.mark.parametrize("promised", ["", "b", "c"])
+def test_a_slot_that_was_freed_for_a_world_takes_no_snapshot(promised: str) -> None:
+    async def run() -> None:
+        server, choice = await fleet({"a": 1, "b": 2, "c": 1})
+        for name in promised:
+            server.workers.get(name).promised = {"t": None, "u": None}
+        best = choice.best("s", choice.able(server.workers.get("a")))
+        assert best is server.workers.get("c" if promised == "b" else "b")
+
+    virtual.run(run())

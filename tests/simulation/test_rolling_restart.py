@@ -13,10 +13,19 @@ from tests.simulation.test_protection import another, until
 START_S = 2.0
 MAY_TAKE_S = 14.0
 """Beside the gaps; less than a drain takes that waits in vain."""
-PLAYED = [((1, 1), 4), ((0, 3), 4), ((2, 1), 4), ((1, 1, 1), 4), ((0, 3, 0), 4), ((2, 1), 0), ((2, 2, 2), 0)]
+PLAYED = [
+    ((1, 1), 4),
+    ((0, 3), 4),
+    ((2, 1), 4),
+    ((1, 1, 1), 4),
+    ((0, 3, 0), 4),
+    ((2, 1), 0),
+    ((2, 2, 2), 0),
+    ((2, 2, 2), 4),
+]
 """How many sessions each worker of three slots plays, as many at most as all but one hold, and whether protected."""
-IS_TIGHT = ((2, 1), 4)
-"""Here others' snapshots take all room: one is not moved, and goes on from its own."""
+ARE_TIGHT = [((2, 1), 4), ((2, 2, 2), 4)]
+"""Here others' snapshots take all room: one that has none takes a slot of theirs, and one that has goes on from it."""
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +89,7 @@ def test_no_session_is_lost_when_every_worker_is_started_anew_one_after_another(
 
     took: list[float] = []
     assert directed(course).trace.counts["lost"] == 0
-    assert took[0] < MAY_TAKE_S or (played, every) == IS_TIGHT
+    assert took[0] < MAY_TAKE_S or (played, every) in ARE_TIGHT
 
 
 @pytest.mark.parametrize("played", [(1, 1), (2, 1), (2, 2, 2)])

@@ -5,7 +5,8 @@ an elsewhere. One that has not gone in half of the time, and does not get on, is
 for nothing; where that comes to nothing, since its pause is too long, in whichever way is best again.
 
 Where there is no room nothing is tried, and nothing rests for that: whatever has room from then on is gone to at once.
-While another worker is about to be there, that is waited for (``fleet.succession``).
+While another worker is about to be there, that is waited for (``fleet.succession``); else one of which there is no
+snapshot takes the slot of another's (``fleet.yielding``).
 
 A session whose engine does not return from a step comes to no boundary. Where another worker keeps a snapshot of it,
 the end of this worker is what it goes on by: it is not waited for. One that would be lost is, for all of the time, and
@@ -14,7 +15,6 @@ so is one that waits while its engine is at something else, an opening say: that
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -28,6 +28,7 @@ from worldmove.fleet.reports import Outcome
 from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.succession import Succession
 from worldmove.fleet.workers import WorkerRecord
+from worldmove.fleet.yielding import Log, Yielding
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
 from worldmove.worker.messages import KEPT, Copy
@@ -44,7 +45,6 @@ MOST_DOUBLINGS = 4
 """How often the time is doubled after which a session is tried again: what was given up may still keep an engine."""
 NO_ROOM = "No other worker that computes as this one does has a free slot."
 NEEDED = ("shadow", "following", "live", "frozen", "superseded")
-Log = Callable[[str, dict[str, object]], None]
 
 
 class Drain:
@@ -56,6 +56,7 @@ class Drain:
         self._background = background
         self._choice = KeeperChoice(books)
         self._succession = Succession(books)
+        self._yielding = Yielding(books, self._succession, worker, log)
         self._worker = worker
         self._log = log
         self._under_way: dict[str, str] = {}
@@ -91,12 +92,15 @@ class Drain:
         ends_at, awaits_until = self._now() + self._leave_s, self._now() + self._books.config.return_s
         while self._is_needed() and self._now() < ends_at:
             num_left, num_begun = len(self._owned()), len(self._begun_at)
-            self._begin_moves()
+            is_awaited = self._now() < awaits_until and self._is_another_awaited()
+            self._yielding.ended_but([record.name for record in self._owned()])
+            self._begin_moves(may_make_way=not is_awaited)
             await self._books.workers.changed(LOOK_S)
             if self._gets_on() or len(self._owned()) < num_left or len(self._begun_at) > num_begun:
                 ends_at, awaits_until = self._now() + self._leave_s, self._now() + self._books.config.return_s
             elif self._now() < awaits_until and self._is_another_awaited():
                 ends_at = self._now() + self._leave_s
+        self._yielding.ended_but([])
         return [record.name for record in self._owned()]
 
     def _is_another_awaited(self) -> bool:
@@ -141,8 +145,11 @@ class Drain:
         keepers = [self._books.workers.find(name) for name in sorted(names)]
         return {f"at {worker.name}": worker.num_pulled for worker in keepers if worker is not None}
 
-    def _begin_moves(self) -> None:
-        """Begin what may be under way beside what is: first who was tried least often."""
+    def _begin_moves(self, *, may_make_way: bool) -> None:
+        """Begin what may be under way beside what is: first who was tried least often.
+
+        ``may_make_way``: no room is to come by itself.
+        """
         waiting = [
             record
             for record in self._owned()
@@ -151,9 +158,11 @@ class Drain:
         for record in sorted(waiting, key=lambda record: self._tries[record.name]):
             if len(self._under_way) >= self._at_once:
                 break
-            roomy = self._with_room()
+            roomy = self._with_room(record.name)
             if not roomy:
                 self._say(record.name, "", NO_ROOM)
+                if may_make_way and not self._is_kept_elsewhere(record.name):
+                    self._make_way(record.name)
             elif self._may_try(record.name, roomy):
                 self._begin(record, roomy)
 
@@ -170,17 +179,29 @@ class Drain:
         has_rested = self._rests_until.get(session, 0.0) <= self._now()
         return has_rested or any((to.name, to.incarnation) not in before for to in roomy)
 
-    def _with_room(self) -> list[WorkerRecord]:
-        """Return who has room beside what is on its way there; not one whose engine is stuck where another has any."""
-        havens, coming = self._succession.havens(self._worker), Counter(self._under_way.values())
-        return list(self._books.workers.sound(to for to in havens if to.slots_free > coming[to.name]))
+    def _make_way(self, session: str) -> None:
+        """Have a slot freed where a session was not refused yet: what cannot go there costs no snapshot twice."""
+        refused, havens = self._refused, self._succession.could_be_havens(self._worker)
+        self._yielding.make_way(session, [to for to in havens if not refused[session, to.name, to.incarnation]])
+
+    def _with_room(self, session: str) -> list[WorkerRecord]:
+        """Return who has room for a session beside what is on its way there.
+
+        Not one whose engine is stuck where another has any.
+        """
+        havens = self._succession.havens(self._worker)
+        return list(self._books.workers.sound(to for to in havens if to.room_for(session) > self._coming(to)))
+
+    def _coming(self, to: WorkerRecord) -> int:
+        """Return how many are on their way to a worker, but for those that were promised their slots there."""
+        return sum(name == to.name and session not in to.promised for session, name in self._under_way.items())
 
     def _best(self, session: str, roomy: list[WorkerRecord]) -> WorkerRecord:
         """Return where a session is to go: where it was refused least often, and then where there is most room."""
-        refused, coming = self._refused, Counter(self._under_way.values())
+        refused = self._refused
         return max(
             roomy,
-            key=lambda to: (-refused[session, to.name, to.incarnation], to.slots_free - coming[to.name]),
+            key=lambda to: (-refused[session, to.name, to.incarnation], to.room_for(session) - self._coming(to)),
         )
 
     async def _away(self, record: SessionRecord, to: WorkerRecord) -> None:
@@ -194,6 +215,7 @@ class Drain:
         finally:
             record.urgent = False
             del self._under_way[record.name]
+            self._yielding.ended(record.name)
         if said:
             if record.name in self._got_on:
                 share = min(1.0, (self._now() - begun_at) / (self._leave_s / 2))

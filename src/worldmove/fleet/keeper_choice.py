@@ -73,10 +73,10 @@ class KeeperChoice:
         """
         for some in (self._books.workers.sound(able), able):
             keeping = [worker for worker in some if self.kept_by(session, worker.name) is not None]
-            roomy = [worker for worker in some if worker.slots_free > 0]
-            best = [worker for worker in keeping if worker.slots_free > 0] or roomy or keeping
+            roomy = [worker for worker in some if worker.room > 0]
+            best = [worker for worker in keeping if worker.room > 0] or roomy or keeping
             if best:
-                return max(best, key=lambda worker: (worker.slots_free, self._kept_block(session, worker.name)))
+                return max(best, key=lambda worker: (worker.room, self._kept_block(session, worker.name)))
         return None
 
     def _kept_block(self, session: str, worker: str) -> int:

@@ -53,9 +53,9 @@ class Keepers:
         row, before = self._books.desk.row(record.name), record.keeper
         is_good = before is not None and row is not None and self._choice.is_good(before, row)
         keeper = self._books.workers.get(before[0]) if before is not None and is_good else self._chosen(record, owner)
-        if not keeper.slots_free or keeper.name in still_at:  # left for one with room alone: what it keeps relieves
+        if keeper.room <= 0 or keeper.name in still_at:  # left for one with room alone: what it keeps relieves
             chosen = self._chosen(record, owner, still_at)
-            keeper = chosen if chosen.slots_free and chosen.name not in still_at else keeper
+            keeper = chosen if chosen.room > 0 and chosen.name not in still_at else keeper
         if (keeper.name, keeper.incarnation) != before:
             self._keep_instead(record, (keeper.name, keeper.incarnation))
         is_new = self.kept(record, keeper.name) is None  # also one whose snapshot has become a copy

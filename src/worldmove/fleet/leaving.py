@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Callable
 
 from worldmove.fleet.books import Books
-from worldmove.fleet.drain import Drain, Log
+from worldmove.fleet.drain import Drain
 from worldmove.fleet.mover import Mover
 from worldmove.fleet.workers import WorkerRecord
+from worldmove.fleet.yielding import Log
 from worldmove.worker.background import Background
 from worldmove.worker.messages import Shutdown
 

@@ -79,7 +79,7 @@ class Renewal:
         if keeper.name in still_at:  # one beside it would take another slot, and be no faster
             why = f"{keeper.name} is still at an earlier snapshot of {record.name}."
             raise UserError(why, code="silent", status=503)
-        if not keeper.slots_free:  # the older one stays until the newer one is proven
+        if keeper.room <= 0:  # the older one stays until the newer one is proven
             raise UserError(f"{keeper.name} has no room for another snapshot.", code="no_slot", status=409)
         nonce, transport, within_s = self._nonce(), self._transport(owner, keeper), self._books.config.snapshot_s
         asked = TakeSnapshot(session=record.name, request=self._asking.number(), transport=transport, nonce=nonce)

@@ -36,11 +36,14 @@ class Succession:
 
         To those that compute as it does, if there are any; to such as are to end only where no other has any room.
         """
-        answering = self._books.workers.answering()
-        able = alike(answering, leaving.environment) or list(answering)
+        able = self._able(leaving)
         if any(worker.slots_free > 0 for worker in able) or self._is_later(leaving):
             return able
-        return [worker for worker in self._others(leaving) if worker.is_emptied and self._plays_on(worker, leaving)]
+        return self._ending_later(leaving)
+
+    def could_be_havens(self, leaving: WorkerRecord) -> list[WorkerRecord]:
+        """Return where they could go, if there were room: first of all those that stay."""
+        return self._able(leaving) + ([] if self._is_later(leaving) else self._ending_later(leaving))
 
     def ends_before(self, worker: WorkerRecord, other: WorkerRecord) -> bool:
         """Whether one that is to end does without waiting for another that is to end, and that plays nothing."""
@@ -48,6 +51,20 @@ class Succession:
             answering = self._books.workers.answering()
             return any(not is_full(to) for to in alike(answering, worker.environment))
         return not worker.copies or self._precedes(worker, other)
+
+    def outlasts(self, worker: WorkerRecord, leaving: WorkerRecord) -> bool:
+        """Whether one is there yet when another has ended that is to end: it stays, or waits for that one."""
+        if worker.state is not WorkerState.READY or worker.suspected or worker.name == leaving.name:
+            return False
+        return not worker.leaving or self._precedes(leaving, worker)
+
+    def _able(self, leaving: WorkerRecord) -> list[WorkerRecord]:
+        answering = self._books.workers.answering()
+        return alike(answering, leaving.environment) or list(answering)
+
+    def _ending_later(self, leaving: WorkerRecord) -> list[WorkerRecord]:
+        """Return those that play something, and are to end: where none goes before, all of them end later."""
+        return [worker for worker in self._others(leaving) if worker.is_emptied and self._plays_on(worker, leaving)]
 
     def _comes(self, worker: WorkerRecord, leaving: WorkerRecord) -> bool:
         """Whether a worker starts, or is to end and plays nothing. One that starts may compute as the other does."""

@@ -32,6 +32,8 @@ class WorkerRecord:
     slots_quarantined: int = 0
     opening: dict[str, None] = field(default_factory=dict)
     """Sessions that it was told to open, and has not answered for: what it last reported may not count them yet."""
+    promised: dict[str, None] = field(default_factory=dict)
+    """Sessions for which a slot here was freed, and that are yet to come: nothing else is to take it."""
     answered_at: float | None = None
     """When the newest beat was sent that it has answered, by the event loop's clock (see ``fleet.leases``)."""
     alive_at: float | None = None
@@ -104,9 +106,13 @@ class WorkerRecord:
 
     @property
     def room(self) -> int:
-        """How many sessions more could be opened here: as many as it has free slots, but for those on their way."""
-        held = {copy.session for copy in self.copies}
-        return self.slots_free - sum(session not in held for session in self.opening)
+        """How much more could be put here: as much as it has free slots, but for what is on its way to them."""
+        return self.room_for("")
+
+    def room_for(self, session: str) -> int:
+        """Return the same for one session: what was promised to that one is its."""
+        held = {copy.session for copy in self.copies if copy.phase != KEPT} | {session}
+        return self.slots_free - sum(other not in held for other in (self.opening | self.promised))
 
     @property
     def num_live(self) -> int:
