@@ -13,7 +13,7 @@ from worldmove.fleet.recovery import Recovery
 from worldmove.move.ledger_messages import CommitAttempt, OpenAttempt, Reclaim, Yours
 from worldmove.move.ledger_row import Row
 from worldmove.move.messages import Inquire
-from worldmove.worker.messages import Close, Copy, Poll, Revive, TakeOver
+from worldmove.worker.messages import Close, Copy, LetGo, Pass, Poll, Revive, TakeOver, ToWorker
 
 Before = Callable[[Server], Awaitable[None]]
 React = Callable[[Server, object], None]
@@ -231,6 +231,35 @@ def test_a_retired_copy_takes_over_before_a_snapshot_that_the_same_worker_keeps(
     server = recovered(copy_of("s", "retired", block=4), copy_of("s", "kept", block=3), react=_plays_when_told(1))
     assert (row(server).owner, row(server).epoch) == ("b", 2)
     assert server.wires["b"].of(Revive) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "is_first"),
+    [
+        (Pass(session="s"), "kept"),  # it goes, and would own the session while it has gone
+        (Pass(session="another"), "retired"),
+        (LetGo(session="s"), "retired"),
+        (None, "retired"),
+    ],
+)
+def test_a_copy_that_is_just_being_let_go_is_left_for_one_that_stays(word: ToWorker | None, is_first: str) -> None:
+    async def tell(server: Server) -> None:
+        if word is not None:
+            server.workers.send("b", word)
+
+    held = (copy_of("s", "retired", block=4), copy_of("s", "kept", block=3))
+    server = recovered(*held, react=_is_installed, before=tell)
+    assert (row(server).owner, row(server).lost) == ("b", False)
+    assert bool(server.wires["b"].of(Revive)) == (is_first == "kept")
+
+
+@pytest.mark.parametrize("phase", ["retired", "kept"])
+def test_a_copy_that_is_just_being_let_go_takes_over_where_there_is_no_other(phase: str) -> None:
+    async def tell(server: Server) -> None:
+        server.workers.send("b", Pass(session="s") if phase == "retired" else LetGo(session="s"))
+
+    server = recovered(copy_of("s", phase, block=4), react=_is_installed, before=tell)
+    assert (row(server).owner, row(server).epoch, row(server).lost) == ("b", 2, False)
 
 
 @pytest.mark.parametrize(("block", "reaches"), [(3, 4), (3, 3)])

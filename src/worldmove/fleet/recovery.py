@@ -12,6 +12,7 @@ In this order, and again until one of them has come to an end, or a suspected ow
 4. A retired copy whose lists reach the next block takes over, the owner's epoch closed at the gateway first. A shadow
    whose attempt was closed is not waited for, unless the owner is dead: else nobody grants it the session. Nor is any
    copy that asks by itself once it has had a shadow's lease for that, nor one whose engine is stuck, where another can.
+   One that was told to go, and may be gone when it is granted the session, is left for another that can as well.
 5. The owner is dead, and a numbered poll finds no copy that can go on: lost. No silence and no time-out says so. A
    retired copy cannot where the lists up to the next block are with nobody: a server and an owner died with them. A
    snapshot that is on its way is waited for, and one that comes later is kept no more: so no copy is left by then.
@@ -148,8 +149,8 @@ class Recovery:
     def _held(self, row: Row) -> Sequence[tuple[WorkerRecord, Copy]]:
         """Return the copies of workers that answer, but for those that nobody will grant the session.
 
-        And those that do not go on by themselves for as long as a shadow's lease, or that go on with nothing as long as
-        their engine does not return, where others can.
+        And those that do not go on by themselves for as long as a shadow's lease, that go on with nothing as long as
+        their engine does not return, or that are just being let go as they were told, where others can.
         """
         held = self._workers.holders(row.session, CURRENT, answering=True)
         may_be_granted = row.attempt is not None or self._desk.owner_is_gone(row)
@@ -157,7 +158,9 @@ class Recovery:
         is_late = asyncio.get_running_loop().time() - self._since[row.session] > self._config.lease_s
         prompt = [(worker, copy) for worker, copy in able if not (is_late and copy.phase in WAITING)]
         sound = [(worker, copy) for worker, copy in prompt if not self._workers.is_stuck(worker)]
-        return sound if any(self._may_take_over(copy) for _, copy in sound) else able
+        staying = [(worker, copy) for worker, copy in sound if not worker.is_giving_up(copy.session, copy.phase)]
+        some = (staying, sound)
+        return next((found for found in some if any(self._may_take_over(copy) for _, copy in found)), able)
 
     def _may_take_over(self, copy: Copy) -> bool:
         return copy.phase in ("retired", KEPT) and not self._lacks_lists(copy)

@@ -90,7 +90,7 @@ class SecondCopy:
             return "and was told to end"
         if self._books.workers.is_stuck(worker, LONG_S):
             return "and its engine does not return"
-        if self._is_told(worker.name, copy.session, KEPT):
+        if worker.is_giving_up(copy.session, KEPT):
             return "and was told to let it go"
         if reaches is None or next_block is None or not copy.block <= next_block <= reaches:
             return "and not every list since is here"
@@ -102,7 +102,5 @@ class SecondCopy:
         return gateway.log_reaches(copy.session, copy.block), gateway.next_block(copy.session)
 
     def _is_told(self, worker: str, session: str, phase: str) -> bool:
-        """Whether a worker may just be giving something of a session up, as it was told."""
         found = self._books.workers.find(worker)
-        told_at = None if found is None else found.told_to_go.get((session, phase))
-        return found is not None and told_at is not None and found.beat_answered < told_at + 2
+        return found is not None and found.is_giving_up(session, phase)

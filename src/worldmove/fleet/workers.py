@@ -9,10 +9,12 @@ from statistics import median
 from worldmove.fleet.hosts import WorkerLink, WorkerProcess
 from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.state.environment import NO_FIELDS
-from worldmove.worker.messages import KEPT, Alive, Copy, GiveUp, Hello, LetGo, Open, Revive, ToWorker
+from worldmove.worker.messages import KEPT, Alive, Copy, GiveUp, Hello, LetGo, Open, Pass, Revive, ToWorker
 
 LIVE = "live"
 """The phase of a copy that is played."""
+RETIRED = "retired"
+"""The phase of a copy that was played, and waits to be let go."""
 NUM_WAYS = 16
 """So many of a worker's last beats say how long words are on their way."""
 
@@ -63,7 +65,7 @@ class WorkerRecord:
     ways_s: deque[float] = field(default_factory=lambda: deque(maxlen=NUM_WAYS))
     """From its last beats to their answers, there and back, in seconds."""
     told_to_go: dict[tuple[str, str], int] = field(default_factory=dict)
-    """By session, and KEPT or LIVE: the newest beat that it had been sent when it was told to give that up."""
+    """By session, and KEPT, LIVE or RETIRED: the newest beat that it had been sent when it was told to give that up."""
     polled: int = 0
     """The newest poll that it has answered."""
     leaving: bool = False
@@ -127,11 +129,17 @@ class WorkerRecord:
         """It was sent a message: note what it may let go by that, or is to open."""
         if isinstance(message, Open):
             self.opening[message.session] = None
-        if isinstance(message, LetGo | Revive | GiveUp):
+        if isinstance(message, LetGo | Revive | GiveUp | Pass):
             reached = [key for key, told_at in self.told_to_go.items() if self.beat_answered >= told_at + 2]
             for key in reached:
                 del self.told_to_go[key]
-            self.told_to_go[message.session, LIVE if isinstance(message, GiveUp) else KEPT] = self.beat_sent
+            phase = {GiveUp: LIVE, Pass: RETIRED}.get(type(message), KEPT)
+            self.told_to_go[message.session, phase] = self.beat_sent
+
+    def is_giving_up(self, session: str, phase: str) -> bool:
+        """Whether it may just be giving something of a session up, as it was told."""
+        told_at = self.told_to_go.get((session, phase))
+        return told_at is not None and self.beat_answered < told_at + 2
 
     def take(self, alive: Alive) -> None:
         """It lives, and says how it fares."""

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 from worldmove.fleet.books import Books
 from worldmove.fleet.succession import Succession
-from worldmove.fleet.workers import LIVE, WorkerRecord
+from worldmove.fleet.workers import LIVE, RETIRED, WorkerRecord
 from worldmove.worker.messages import KEPT, Copy, LetGo, Pass
 
-RETIRED = "retired"
 Log = Callable[[str, dict[str, object]], None]
 
 
