@@ -10,6 +10,7 @@ import pytest
 
 from tests.fleet.fakes import Server, copy_of, server_of
 from tests.move import virtual
+from worldmove.errors import UserError
 from worldmove.fleet.asking import Asking
 from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.holders import Holders
@@ -17,6 +18,7 @@ from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.protection import Protection
 from worldmove.fleet.sessions import SessionRecord, SessionTable, view
 from worldmove.fleet.workers import WorkerRecord
+from worldmove.move.ledger_messages import Failover
 from worldmove.worker.background import Background
 from worldmove.worker.message import SnapshotFacts
 from worldmove.worker.messages import Copy, Expect, Keep, Kept, LetGo, NotDone, Pass, SnapshotTaken, TakeSnapshot
@@ -85,10 +87,10 @@ class Fleet:
     def plays_on(self, block: int) -> None:
         self.protection.computed("s", block)
 
-    def gives_snapshot(self, asked: Any) -> None:
+    def gives_snapshot(self, asked: Any, owner: str = "a") -> None:
         if isinstance(asked, TakeSnapshot):
             taken = SnapshotTaken(session="s", request=asked.request, snapshot=FACTS)
-            self.asking.heard(self.server.workers.get("a"), taken)
+            self.asking.heard(self.server.workers.get(owner), taken)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +315,47 @@ def test_beside_a_snapshot_that_was_given_up_and_goes_on_no_next_one_is_begun_th
         assert made.why() == ""
 
     played(course)
+
+
+@pytest.mark.parametrize(("to", "ends"), [("b", True), ("c", False)])
+def test_a_snapshot_that_its_keeper_is_to_pull_ends_at_once_where_that_comes_to_play_its_session(
+    to: str, *, ends: bool
+) -> None:
+    """It would be waited for until it had got nothing done for long. For any other owner it is as good as before."""
+
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        made.server.dies("a")
+        made.asking.died("a", 1)
+        made.server.holds(to, copy_of("s", "live", epoch=2))
+        made.server.wires[to].react = lambda asked: made.gives_snapshot(asked, to)
+        await made.server.desk.fail_over(Failover(session="s", epoch=1, worker=to, incarnation=1, log_reaches=9))
+        row = made.server.desk.row("s")
+        assert row is not None
+        assert row.owner == to
+        made.protection.look()
+        await asyncio.sleep(0.1)
+        assert (len(made.asked("c")) == 1) == ends
+        assert made.why() == ""  # nothing has failed
+
+    played(course)
+
+
+@pytest.mark.parametrize(("worker", "ends"), [("a", True), ("b", False)])
+def test_a_snapshot_that_is_to_be_taken_ends_at_once_where_another_plays_the_session(
+    worker: str, *, ends: bool
+) -> None:
+    async def run() -> float:
+        server, sessions = await server_of("a", "b"), SessionTable()
+        asking = Asking(config=FleetConfig(), workers=server.workers, sessions=sessions, desk=server.desk)
+        asked = TakeSnapshot(session="s", request=1, transport="shm", nonce=b"n" * 16)
+        begun = asyncio.get_running_loop().time()
+        asyncio.get_running_loop().call_later(0.1, asking.owned, "s", "b")
+        with pytest.raises(UserError):
+            await asking.of_worker(server.workers.get(worker), asked, SnapshotTaken, 5.0)
+        return asyncio.get_running_loop().time() - begun
+
+    assert (virtual.run(run()) < 0.2) == ends
 
 
 def retired(*, stays: bool) -> Copy:

@@ -48,6 +48,7 @@ class _Question:
     worker: str
     incarnation: int
     session: str
+    kind: type[Describe | Save | TakeSnapshot | Keep]
     may_go_on: bool
     """Where nobody waits for its answer any more, the worker may be at it all the same."""
     answer: "asyncio.Future[Any]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -133,6 +134,16 @@ class Asking:
         why = f"The session {session} has ended."
         self._end(lambda question: question.session == session, "closing", why, is_over=True)
 
+    def owned(self, session: str, owner: str) -> None:
+        """A session is played by this worker, perhaps as of now: it keeps no snapshot, and nobody else takes one."""
+
+        def is_meant(question: _Question) -> bool:
+            is_owners = question.worker == owner
+            is_of_use = {Keep: not is_owners, TakeSnapshot: is_owners}.get(question.kind, True)
+            return question.session == session and not is_of_use
+
+        self._end(is_meant, "moving", f"The session {session} is on {owner} by now.")
+
     def _end(self, is_meant: Callable[[_Question], bool], code: str, why: str, *, is_over: bool = False) -> None:
         """Answer in a worker's place. ``is_over``: it is not at it any more, or whether it is will not be said."""
         for number, question in (*self._waiting.items(), *self._given_up.items()):
@@ -159,6 +170,7 @@ class Asking:
             worker=worker.name,
             incarnation=worker.incarnation,
             session=asked.session,
+            kind=type(asked),
             may_go_on=isinstance(asked, Keep),
         )
         self._waiting[asked.request] = question

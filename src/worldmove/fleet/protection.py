@@ -90,6 +90,8 @@ class Protection:
             found = self._books.sessions.find(session)
             if found is None or self._has_ended(found):
                 self._asking.ended(session)  # a guard may wait for a snapshot of it
+            elif (row := self._books.desk.row(session)) is not None:
+                self._asking.owned(session, row.owner)
             changed.set()
 
     def newest(self, session: str) -> tuple[str, int] | None:

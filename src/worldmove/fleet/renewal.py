@@ -46,14 +46,20 @@ class Renewal:
         self._paths = PathHealth(quarantine_s=books.config.quarantine_s)
 
     async def renew(self, record: SessionRecord) -> None:
-        """Have one more kept; where that fails, note why, and wait for a while."""
+        """Have one more kept; where that fails, note why, and wait for a while.
+
+        Not where another worker plays it by then: what was in the way says nothing of the next one.
+        """
+        before = self._books.desk.row(record.name)
         try:
             await self._kept_anew(record)
             said, record.num_unkept = "", 0
         except UserError as error:
+            row = self._books.desk.row(record.name)
+            if row is not None and before is not None and row.owner != before.owner:
+                return
             record.num_unkept += 1
             said = f"{error.code}: {error}"
-            row = self._books.desk.row(record.name)
             if error.code == TOO_LARGE:
                 self._keepers.give_up(record)
             elif row is not None and (not self._choice.may_renew(row) or self._is_stubborn(record, error)):
