@@ -38,6 +38,12 @@ class Resumed:
     server: Server
     gateway: Permits
     task: "asyncio.Task[None]"
+    said: list[str]
+
+    async def waits_for(self) -> str:
+        """Return what it is said to wait for by now."""
+        await self.permits()
+        return self.said[-1]
 
     def reports(self, worker: str, *copies: Copy) -> None:
         """A worker has said all that it holds on its new link."""
@@ -56,8 +62,9 @@ async def resumed(*holders: str) -> Resumed:
     server, gateway = await server_of("a", "b", "c"), Permits()
     server.desk.attach(gateway)
     resumption = Resumption(workers=server.workers, desk=server.desk, gateway=lambda: gateway)
-    task = asyncio.create_task(resumption.resume("s", [(holder, 1) for holder in holders]))
-    return Resumed(server=server, gateway=gateway, task=task)
+    said = list[str]()
+    task = asyncio.create_task(resumption.resume("s", [(holder, 1) for holder in holders], said.append))
+    return Resumed(server=server, gateway=gateway, task=task, said=said)
 
 
 def test_showing_waits_for_the_owner_and_closing_for_every_noted_holder() -> None:
@@ -72,6 +79,27 @@ def test_showing_waits_for_the_owner_and_closing_for_every_noted_holder() -> Non
         assert await session.permits() == [("show", True), ("close", None)]
         await session.task
         assert session.server.wires["a"].of(TakeOver) == []
+
+    virtual.run(run())
+
+
+def test_who_asks_is_told_which_report_is_waited_for_and_that_it_is_the_players_once_no_other_is() -> None:
+    async def run() -> None:
+        session = await resumed("a", "b", "c")
+        session.gateway.following = None
+        assert await session.waits_for() == "a, which plays it, has not reported yet; try again soon"
+        session.reports("a", copy_of("s", "live"))
+        assert (await session.waits_for()).startswith("what b, c may hold of it has not been reported yet")
+        session.reports("b")
+        assert (await session.waits_for()).startswith("what c may hold of it has not been reported yet")
+        session.reports("c")
+        player = "no player has said yet what it has seen: open /play/s"
+        assert await session.waits_for() == f"{player}, or try again in some seconds"
+        session.server.dies("a")
+        assert await session.waits_for() == f"its worker has died, and {player}"
+        session.gateway.following = 9
+        session.reports("b")
+        await session.task
 
     virtual.run(run())
 

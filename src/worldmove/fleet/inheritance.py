@@ -116,7 +116,7 @@ class Inheritance:
         row = self._desk.row(record.name)
         if row is not None:
             await self._unfinished.close(row)
-        await self._resumption.resume(record.name, record.noted)
+        await self._resumption.resume(record.name, record.noted, record.is_resumed_after)
         record.resuming = False
         self._on_resumed()
 

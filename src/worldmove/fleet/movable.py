@@ -28,7 +28,7 @@ def require_movable(record: SessionRecord, row: Row | None, to: str) -> Row:
         why = f"The ledger has lost a write about {name}: put its newest file back, and start the server again."
         raise UserError(why, code="ledger_behind", status=409)
     if record.resuming:
-        why = f"The server was started again, and not every holder of {name} has reported; try again soon."
+        why = f"The server was started again, and {name} waits: {record.resuming_why}."
         raise UserError(why, code="resuming", status=409)
     if record.moving or row.attempt is not None:
         why = f"Another move of {name} is under way; try again when it has ended."

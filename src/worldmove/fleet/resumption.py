@@ -23,6 +23,9 @@ LOOK_S = 0.25
 Holder = tuple[str, int]
 """A worker and its incarnation."""
 
+BEGUN = "nobody has reported to this server yet"
+"""What is waited for before that is known."""
+
 
 class Resumption:
     """Waits for the reports about sessions of an earlier server."""
@@ -32,8 +35,10 @@ class Resumption:
         self._desk = desk
         self._gateway = gateway
 
-    async def resume(self, session: str, noted: Sequence[Holder]) -> None:
-        """Return once a session goes on, or has ended."""
+    async def resume(
+        self, session: str, noted: Sequence[Holder], on_wait: Callable[[str], None] = lambda why: None
+    ) -> None:
+        """Return once a session goes on, or has ended. ``on_wait`` hears at each look what is waited for, in words."""
         while (row := self._desk.row(session)) is not None and not row.lost:
             if self._is_settled((row.owner, row.incarnation)):
                 lives = not self._desk.owner_is_gone(row) and not self._is_to_replay(row)
@@ -43,7 +48,20 @@ class Resumption:
                     if self._gateway().next_block(session) is not None:
                         self._remind(row)
                         return
+            on_wait(self._why(row, noted))
             await self._workers.changed(LOOK_S)
+
+    def _why(self, row: Row, noted: Sequence[Holder]) -> str:
+        """Say what is waited for, and what can be done."""
+        if not self._is_settled((row.owner, row.incarnation)):
+            return f"{row.owner}, which plays it, has not reported yet; try again soon"
+        silent = ", ".join(dict.fromkeys(holder[0] for holder in noted if not self._is_settled(holder)))
+        if silent:
+            return f"what {silent} may hold of it has not been reported yet; try again soon"
+        how = f"open /play/{row.session}"
+        if self._desk.owner_is_gone(row) or self._is_to_replay(row):
+            return f"its worker has died, and no player has said yet what it has seen: {how}"
+        return f"no player has said yet what it has seen: {how}, or try again in some seconds"
 
     def _is_settled(self, holder: Holder) -> bool:
         worker, incarnation = holder

@@ -41,7 +41,7 @@ class SecondCopy:
         if record.ahead is not None:
             return "ledger_behind: the ledger has lost a write, and nobody takes it over."
         if record.resuming:
-            return "resuming: not everybody who may hold something of it has reported to this server."
+            return f"resuming: {record.resuming_why}."
         return self._why_not_played(row) or self._why_not_kept(record, row)
 
     def kept(self, row: Row, but: str = "") -> tuple[tuple[WorkerRecord, Copy], ...]:

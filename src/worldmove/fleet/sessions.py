@@ -10,6 +10,7 @@ from worldmove.fleet.behind import Ahead
 from worldmove.fleet.given_names import GivenNames
 from worldmove.fleet.notes import SessionNote
 from worldmove.fleet.reports import MoveReport, Outcome
+from worldmove.fleet.resumption import BEGUN
 from worldmove.fleet.tries import Raised
 from worldmove.fleet.views import SessionState, SessionView
 from worldmove.fleet.wish import AS_CHOSEN, Wish
@@ -96,7 +97,9 @@ class SessionRecord:
     noted: tuple[tuple[str, int], ...] = ()
     """Who may hold lists of it, with their incarnations, as is noted."""
     resuming: bool = False
-    """It is an earlier server's, and not every holder has reported yet."""
+    """It is an earlier server's, and not every holder has reported yet, or no player."""
+    resuming_why: str = BEGUN
+    """Which of them is waited for then."""
     protect_every: int = 0
     """After how many blocks a snapshot of it is kept elsewhere; 0: never."""
     keeper: tuple[str, int] | None = None
@@ -123,6 +126,10 @@ class SessionRecord:
     """A copy of an epoch that the ledger knows nothing of: it has lost a write."""
     urgent: bool = False
     """Its worker ends: it is moved also where a block would come late."""
+
+    def is_resumed_after(self, why: str) -> None:
+        """It is an earlier server's, and waits for this."""
+        self.resuming_why = why
 
     @property
     def moving(self) -> bool:
