@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from worldmove.errors import MessageError, UserError
+from worldmove.fleet.other_versions import OtherVersions
 from worldmove.worker.link import WorkerEnd, worker_end
 from worldmove.worker.messages import Hello
 from worldmove.worker.room import READ_BYTES, widen
@@ -71,6 +72,7 @@ class LocalDoor:
         self._hello_s = hello_s
         self._log = log
         self._serve = serve
+        self._others = OtherVersions(log)
         self._run_dir: Path | None = None
         self._server: asyncio.Server | None = None
 
@@ -119,8 +121,10 @@ class LocalDoor:
             async with asyncio.timeout(self._hello_s):
                 hello = await link.take()
             if isinstance(hello, Hello):
+                self._others.came(hello)
                 await self._serve(link, hello)
         except MessageError as error:
+            self._others.is_not_understood(link.not_ours)
             self._log("link_broken", {"why": str(error)})
         except TimeoutError:
             self._log("link_broken", {"why": f"no hello within {self._hello_s:g} s"})

@@ -40,6 +40,9 @@ from worldmove.serve.wording import engine_info
 
 log = structlog.get_logger()
 
+LEVELS = {"task_failed": "error", "worker_of_another_version": "warning"}
+"""Of what the fleet says; all else is seen with --verbose alone."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class House:
@@ -65,7 +68,7 @@ def controller_over(
     """Return a controller over workers of this machine. ``step``: the folder's ``doorstep``."""
 
     def say(event: str, fields: dict[str, object]) -> None:
-        (log.error if event == "task_failed" else log.info)(event, **fields)
+        getattr(log, LEVELS.get(event, "info"))(event, **fields)
 
     names = tuple(f"worker-{number}" for number in range(1, config.num_workers + 1))
     hosts = LocalHostsConfig(

@@ -59,6 +59,8 @@ class Link(Generic[SentT, TakenT]):
         self._encoder = msgspec.msgpack.Encoder()
         self.num_taken = 0
         """How many messages have come."""
+        self.not_ours = b""
+        """The body of a frame that came whole and is no message of ours."""
 
     def send(self, message: SentT) -> None:
         """Queue a message; never waits. A dead link drops it, and one whose reader stalls is closed."""
@@ -89,6 +91,7 @@ class Link(Generic[SentT, TakenT]):
         try:
             message = self._decoder.decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
+            self.not_ours = body
             raise MessageError(f"not a message of ours: {error}") from error
         if not is_followed:
             return message

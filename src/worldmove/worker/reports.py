@@ -41,6 +41,8 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     """What tells this process from a later one with its pid (``worker.birth``)."""
     device: Text = ""
     """The GPU that it computes on, by its UUID: others may compute there too. Empty for one on a core of its own."""
+    version: Text = ""
+    """Of WorldMove, as it runs there. A server of another one reads it though it understands nothing else."""
 
 
 class Opened(OfSession, frozen=True, kw_only=True, tag="opened"):

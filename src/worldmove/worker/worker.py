@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from worldmove import __version__
 from worldmove.engine.base import KeyChange
 from worldmove.move.ledger_messages import Yours
 from worldmove.move.messages import MoveMessage
@@ -112,6 +113,7 @@ class Worker:
             rates=self._identity.rates,
             birth=self._identity.birth,
             device=kit.device_id if (kit := kit_of(self.tools.spec.device)) else "",
+            version=__version__,
         )
 
     def joined(self) -> None:
