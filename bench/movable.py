@@ -6,13 +6,13 @@ copy's loop, the turn, the hop to the engine's thread, the session's memory in i
 and the block's message on the link. The order within a pair alternates.
 
 Then the loop: runs of several blocks whose lists are all there, both ways, from the first list to the last message. A
-block's pictures are hashed while the next one is computed, so only the last one's are in its way.
+block's pictures are hashed while the next one is computed, so only the last one's are in its way. With ``--less`` some
+runs leave out a part of what is done with pictures: it shows what that part takes, in the same minutes.
 """
 
 import argparse
 import asyncio
 import hashlib
-import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+from bench.movable_less import ALL, WAYS, less_of
 from bench.numbers import median_interval, spread
 from bench.record import Recorder, parser, quiet, require_worker_path
 from bench.walk import Walk
@@ -47,9 +48,13 @@ def main() -> None:
     quiet()
     require_worker_path()
     recorder = Recorder("movable", options)
-    pairs, parts, runs = asyncio.run(measure(options))
+    pairs, parts, runs, less = asyncio.run(measure(options))
     summary = summary_of(pairs, parts, options.goal) | {"loop": loop_of(runs, options)}
-    recorder.write(summary, samples_of(pairs, parts) | {"runs": [list(run) for run in runs]})
+    samples = samples_of(pairs, parts) | {"runs": [list(run) for run in runs]}
+    if less:
+        summary |= {"loop_with_less": less_of(less, options.run_blocks)}
+        samples |= {"less": less}
+    recorder.write(summary, samples)
 
 
 def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -58,6 +63,7 @@ def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.add_argument("--pairs", type=int, default=320)
     options.add_argument("--runs", type=int, default=40, help="runs of the loop, both ways")
     options.add_argument("--run-blocks", type=int, default=8, help="blocks of each run")
+    options.add_argument("--less", type=int, default=0, help="runs of the loop with less of it done, each way")
     options.add_argument("--pictures", type=int, help="threads for pictures; as a worker's process has, if not given")
     options.add_argument("--warm", type=int, default=30, help="blocks before the first pair: every window is full")
     options.add_argument("--goal", type=float, default=GOAL, help="the largest ratio that is good")
@@ -69,9 +75,14 @@ Run = tuple[float, float]
 """The loop over several blocks: bare, and the worker's; ms."""
 
 
-async def measure(options: argparse.Namespace) -> tuple[list[Pair], dict[str, list[float]], list[Run]]:
+Lessened = dict[str, list[list[float]]]
+"""The same by what was done, for each round: bare, and the worker's; ms."""
+
+
+async def measure(
+    options: argparse.Namespace,
+) -> tuple[list[Pair], dict[str, list[float]], list[Run], Lessened]:
     """Step both worlds; then measure the parts of the worker's path by themselves."""
-    sys.setswitchinterval(0.0005)
     async with worker_here(options.engine, options.threads, options.pictures) as worker:
         inputs = Inputs(options.seed)
         bare = Bare(worker.engine, options.seed)
@@ -82,11 +93,22 @@ async def measure(options: argparse.Namespace) -> tuple[list[Pair], dict[str, li
         for block in range(options.warm, options.warm + options.pairs):
             pairs.append(await _pair(block, inputs.list(block), bare, worker, bare_first=block % 2 == 0))
         first, runs = options.warm + options.pairs, []
-        for number in range(options.runs):
+
+        async def run(number: int) -> Run:
+            nonlocal first
             lists = [inputs.list(first + at) for at in range(options.run_blocks)]
-            runs.append(await _run(first, lists, bare, worker, bare_first=number % 2 == 0))
             first += len(lists)
-        return pairs, await _parts(worker, bare, options.pairs), runs
+            return await _run(first - len(lists), lists, bare, worker, bare_first=number % 2 == 0)
+
+        for number in range(options.runs):
+            runs.append(await run(number))
+        less: Lessened = {way.name: [] for way in WAYS} if options.less else {}
+        for number in range(options.less):
+            for way in WAYS:
+                worker.lessen(way)
+                less[way.name].append(list(await run(number)))
+        worker.lessen(ALL)
+        return pairs, await _parts(worker, bare, options.pairs), runs, less
 
 
 class Inputs:

@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from socket import socketpair
 from typing import Any
 
+import msgspec
+
+from bench.movable_less import ALL, Less, Lessened
 from worldmove.engine.base import Engine, KeyChange
 from worldmove.errors import UserError
 from worldmove.worker.assemble import Edges, assemble
@@ -16,6 +20,8 @@ from worldmove.worker.engines import build_engine
 from worldmove.worker.link import ServerLink, server_link
 from worldmove.worker.messages import Acknowledge, BlockDone, Change, Failed, Inputs, Open, Opened
 from worldmove.worker.picture_threads import PictureThreads, picture_threads
+from worldmove.worker.process import DEVICE_SWITCH_INTERVAL_S, SWITCH_INTERVAL_S
+from worldmove.worker.room import widen
 from worldmove.worker.threads import OneThread
 from worldmove.worker.warm_up import warm_up
 from worldmove.worker.worker import Worker
@@ -26,7 +32,8 @@ EPOCH = 1
 class WorkerHere:
     """Plays one session. ``block`` times a block from its list's arrival to its message on the link."""
 
-    def __init__(self, engine: Engine[Any], engine_thread: OneThread, link: ServerLink) -> None:
+    def __init__(self, engine: Engine[Any], engine_thread: OneThread, link: ServerLink, taking: Lessened) -> None:
+        self._taking = taking
         self.engine = engine
         self.engine_thread = engine_thread
         self._link = link
@@ -57,7 +64,8 @@ class WorkerHere:
 
     def send(self, message: Any) -> None:
         """Encode a message onto the link, as every message of the worker's goes; then note when that was done."""
-        self._link.send(message)
+        is_left_out = isinstance(message, BlockDone) and not self._taking.less.is_sent
+        self._link.send(msgspec.structs.replace(message, frames=b"") if is_left_out else message)
         if isinstance(message, BlockDone):
             done = Acknowledge(session=self._session, epoch=EPOCH, block=message.block, server_life=1)
             asyncio.get_running_loop().call_soon(self.worker.take, done)  # as a gateway does that has it
@@ -65,6 +73,10 @@ class WorkerHere:
             return
         if not isinstance(message, BlockDone) or message.block == self._awaited:
             self._answer.set_result((message, time.perf_counter()))
+
+    def lessen(self, less: Less) -> None:
+        """From the next block on less is done with its pictures."""
+        self._taking.less = less
 
     async def open(self, session: str, seed: int) -> None:
         """Begin a world. Raises UserError if it cannot be."""
@@ -103,7 +115,7 @@ class WorkerHere:
 async def worker_here(engine_name: str, threads: int, pictures: int | None = None) -> AsyncIterator[WorkerHere]:
     """Give a worker while inside. ``pictures``: how many threads are at its pictures; None: as its process has."""
     engine_thread, copy_thread = OneThread("engine"), OneThread("copy")
-    taking = PictureThreads(picture_threads() if pictures is None else pictures)
+    taking = Lessened(PictureThreads(picture_threads() if pictures is None else pictures), ALL)
     ours, theirs = socketpair()
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     # Who reads what the worker says is another process, as the server is.
@@ -111,7 +123,9 @@ async def worker_here(engine_name: str, threads: int, pictures: int | None = Non
     theirs.close()
     engine = await engine_thread(lambda: build_engine(engine_name, threads))
     warm = await engine_thread(lambda: warm_up(engine, time.perf_counter))
-    here = WorkerHere(engine, engine_thread, server_link(reader, writer))
+    sys.setswitchinterval(SWITCH_INTERVAL_S if engine.spec.device == "cpu" else DEVICE_SWITCH_INTERVAL_S)
+    widen(writer)
+    here = WorkerHere(engine, engine_thread, server_link(reader, writer), taking)
     edges = Edges(
         engine_thread=engine_thread,
         spare_thread=engine_thread,

@@ -47,6 +47,14 @@ class PictureThreads:
         """Return once they are copied: they are hashed beside whatever the caller does then."""
         if self._num_threads < 2 or not len(frames) or frames[0].nbytes < self._large_frame_bytes:
             return taken(frames)
+        copy = self.copied(frames)
+        hashing = [self._executor.submit(_digest, frame) for frame in copy]
+        # To whoever sends, slices or compares it, it is as good as bytes, and those would be a second copy.
+        raw = cast(bytes, copy.reshape(-1).data.toreadonly())
+        return Pictures(frames=raw, coming=partial(_all, hashing))
+
+    def copied(self, frames: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return a copy of theirs, of as much by each thread."""
         num_parts = min(self._num_threads, len(frames))
         copy = np.empty_like(frames, order="C")
 
@@ -58,10 +66,7 @@ class PictureThreads:
         take(0)
         for other in others:
             other.result()
-        hashing = [self._executor.submit(_digest, frame) for frame in copy]
-        # To whoever sends, slices or compares it, it is as good as bytes, and those would be a second copy.
-        raw = cast(bytes, copy.reshape(-1).data.toreadonly())
-        return Pictures(frames=raw, coming=partial(_all, hashing))
+        return copy
 
     def close(self) -> None:
         """End the threads."""
