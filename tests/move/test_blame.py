@@ -10,7 +10,7 @@ from tests.move.harness import Copy, Fleet, Outcome, Plays, World
 from tests.move.rolling import FIRST_BLOCKS, ROW_BYTES, Rolling, install
 from tests.move.virtual import run
 from worldmove.move.messages import Boundary, Landed
-from worldmove.move.outgoing import Outgoing
+from worldmove.move.passes import Passes
 from worldmove.move.strategy import Strategy
 from worldmove.state.extent import Extent
 from worldmove.transport.loopback import Loopback, LoopbackChannel
@@ -113,14 +113,15 @@ def test_an_engine_that_writes_once_all_has_landed_is_blamed_by_both_ends(strate
 def test_an_engine_that_writes_between_the_two_passes_is_blamed_by_both_ends(
     strategy: Strategy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    second = Outgoing._second
+    first = Passes.first
 
     def arm(fleet: Fleet, write: Callable[[], None]) -> None:
-        async def after_a_write(out: Outgoing, frozen: Any) -> Any:
+        async def before_a_write(passes: Passes, frozen: Any) -> Any:
+            proof = await first(passes, frozen)
             write()
-            return await second(out, frozen)
+            return proof
 
-        monkeypatch.setattr(Outgoing, "_second", after_a_write)
+        monkeypatch.setattr(Passes, "first", before_a_write)
 
     outcome = moved(strategy, arm, "static")
     assert reasons(outcome) == {"source": "engine_wrote", "destination": "engine_wrote"}

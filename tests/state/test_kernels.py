@@ -31,7 +31,7 @@ from worldmove.errors import UserError
 from worldmove.state.kernels import Copies, Fingerprints, RowPrints, Tuning, leaf_bytes, strides
 from worldmove.state.kernels.load import launcher
 from worldmove.state.kernels.shares import deal
-from worldmove.state.wmf1 import GROUP_ROWS, Table, bytes_digest
+from worldmove.state.wmf1 import GROUP_ROWS, Table, bytes_digest, group_digest
 
 CPU = torch.device("cpu")
 
@@ -167,10 +167,24 @@ def test_launches_with_more_keys_than_there_is_room_for(kernels: Fingerprints) -
 def test_digests_that_a_later_launch_wrote_over_are_not_returned(kernels: Fingerprints) -> None:
     plan = kernels.plan(addressed(noise(ROW, CPU), [[(0, ROW)]]))
     first = kernels.launch(plan, TABLE)
-    second = kernels.launch(plan, TABLE)
+    kernels.launch(plan, TABLE)
+    third = kernels.launch(plan, TABLE)
     with pytest.raises(RuntimeError, match="launched again"):
         first.result()
-    assert second.joined() == second.result()[0]
+    assert third.joined() == third.result()[0]
+
+
+def test_of_two_launches_of_one_plan_each_has_what_it_has_read(kernels: Fingerprints) -> None:
+    memory = noise(ROW, CPU)
+    plan = kernels.plan(addressed(memory, [[(0, ROW)]]))
+    for _ in range(2):  # whichever of the two places comes first
+        first, before = kernels.launch(plan, TABLE), bytes(memory.numpy())
+        memory[5] ^= 1
+        second, after = kernels.launch(plan, TABLE), bytes(memory.numpy())
+        expected = [group_digest(TABLE, each, 0) for each in (before, after)]
+        assert [first.joined(), second.joined()] == expected
+        third = kernels.launch(plan, TABLE)
+        assert [second.joined(), third.joined()] == [expected[1], expected[1]]
 
 
 def test_plan_refuses_a_group_that_is_too_large(kernels: Fingerprints) -> None:

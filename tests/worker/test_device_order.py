@@ -15,7 +15,10 @@ from tests.worker.test_device_move import ARENA_BYTES, peer
 from tests.worker.test_move_between_workers import HEAD, Pair
 from worldmove.engine.base import Block, KeyChange
 from worldmove.move import second_pass
+from worldmove.move.attempt import GaveUpError
 from worldmove.move.messages import Abandon, Boundary, Cancel, Ended, Landed, Proof, Still
+from worldmove.move.passes import Passes
+from worldmove.move.protocol import SourceEvent
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.device_window import DeviceWindow
 from worldmove.state.double_digests import PlanOfDouble
@@ -209,6 +212,45 @@ def test_a_call_that_waits_for_all_work_of_a_device_does_not_wait_for_a_gate(mon
         assert found.outcome == "committed"
 
     moved(trial, loses=holds_back)
+
+
+def test_the_second_pass_is_asked_of_the_device_before_anybody_waits_for_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order = list[str]()
+    ordered, first = second_pass.SecondPass._behind, Passes.first
+
+    def noted(self: second_pass.SecondPass, latch: Latch) -> Any:
+        order.append("the second is asked for")
+        return ordered(self, latch)
+
+    async def waited(self: Passes, frozen: Any) -> Any:
+        order.append("the first is waited for")
+        return await first(self, frozen)
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(second_pass.SecondPass, "_behind", noted)
+        monkeypatch.setattr(Passes, "first", waited)
+        assert await ended(pair) == ("committed", "done")
+        assert order == ["the second is asked for", "the first is waited for"]
+
+    moved(trial)
+
+
+def test_a_source_that_gives_up_over_its_first_pass_leaves_the_gate_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def gives_up(self: Passes, frozen: Any) -> Any:
+        raise GaveUpError(SourceEvent.PASSES_DIFFER, "engine_wrote", "as if")
+
+    async def trial(pair: Pair) -> None:
+        monkeypatch.setattr(PeerChannel, "tell_read", lambda self, number: None)
+        monkeypatch.setattr(Passes, "first", gives_up)
+        await pair.open_attempt("path")
+        latch = latch_of(pair)
+        found = await goes_on(pair)
+        assert (found.outcome, found.reason) == ("aborted", "engine_wrote")
+        assert latch.is_open()
+
+    moved(trial)
 
 
 # what is pulled before the boundary

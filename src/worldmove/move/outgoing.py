@@ -105,9 +105,8 @@ class Outgoing:
             landing = beside.create_task(self._boundary.frozen(frozen, heard=self.ready, landed=self.landed))
             taken = beside.create_task(self._acknowledged(frozen.block))
             resolving = None if frozen.resolve is None else beside.create_task(frozen.resolve())
-            proof = await beside.create_task(self._passes.first(frozen))
             # A task: where it is given up, the device is let go of at once.
-            self._passes.check(frozen, proof, await beside.create_task(self._second(frozen)))
+            proof = await beside.create_task(self._proven(frozen))
             if resolving is not None:
                 await self._passes.check_as_known(frozen, proof, await resolving)
             if self.is_followed:
@@ -190,8 +189,18 @@ class Outgoing:
         with self.attempt.times.phase("acknowledge"):
             await self._copy.acknowledged(block)
 
-    async def _second(self, frozen: Frozen) -> MoveProof:
-        """Digest it again: after all was read, where anything is."""
+    async def _proven(self, frozen: Frozen) -> MoveProof:
+        """Take both passes, and return what both have found: the second after all was read, where anything is."""
         if self.is_followed:
-            return await self._passes.again(frozen)
-        return await self._passes.once_read(frozen, self.landed)
+            proof = await self._passes.first(frozen)
+            self._passes.check(frozen, proof, await self._passes.again(frozen))
+            return proof
+        second = self._passes.once_read(frozen)
+        try:
+            if frozen.first is not None:  # it is on the device already, and this one comes behind it there
+                await second.order()
+            proof = await self._passes.first(frozen)
+            self._passes.check(frozen, proof, await second.run(self.landed))
+        finally:
+            second.let_go()
+        return proof

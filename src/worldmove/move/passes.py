@@ -4,7 +4,6 @@ The first costs nothing beside the transfer; the second is ``move.second_pass``,
 after the first. One more is taken of a state that was resolved anew, where it was known before it was frozen.
 """
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -47,16 +46,15 @@ class Passes:
         """Take another, now."""
         return await self._taken(frozen, "second_digest")
 
-    async def once_read(self, frozen: Frozen, landed: asyncio.Event) -> MoveProof:
-        """Take another of the memory after all of it was read; ``landed``: the other end has said that it was."""
-        second = SecondPass(
+    def once_read(self, frozen: Frozen) -> SecondPass:
+        """Return another one of the memory after all of it was read."""
+        return SecondPass(
             attempt=self._attempt,
             frozen=frozen,
             arena=self._copy.arena,
             nonce=self._nonce,
             layout_digest=self._layout_digest,
         )
-        return await second.run(landed)
 
     def check(self, frozen: Frozen, first: MoveProof, second: MoveProof) -> None:
         """Raise GaveUpError where two of them differ."""

@@ -1,7 +1,8 @@
 """The source's second pass over what it froze: after the destination has read all of it, by whose order is known first.
 
-    the destination's device says so in the slot's gate    the pass is ordered behind that on this device, beforehand;
-                                                           over what is brought early as soon as that was read
+    the destination's device says so in the slot's gate    the pass is ordered behind that on this device, beforehand,
+                                                           and behind the first pass; over what is brought early as
+                                                           soon as that was read
     the destination says Landed                             this host opens the gate, or there is none and it begins now
 
 So between the last byte read and the pass nobody's thread has to wake up, where the path has a gate. However the pass
@@ -27,7 +28,7 @@ LOOK_S = 0.001
 
 
 class SecondPass:
-    """One of them; ``run`` comes after the first pass, whose plan it uses."""
+    """One of them. ``order`` and ``run``, once each; and ``let_go``, however it ends."""
 
     def __init__(
         self, *, attempt: Attempt, frozen: Frozen, arena: AnyArena, nonce: bytes, layout_digest: bytes
@@ -39,27 +40,36 @@ class SecondPass:
         offered, captured = frozen.offered, frozen.capture
         is_parted = offered is not None and offered.keeps_early(captured.manifest, frozen.placement, frozen.moved)
         self._latch = latch_of(arena, captured, nonce, is_parted=is_parted)
+        self._begun: Pass | None = None
+        self._over: asyncio.TimerHandle | None = None
+
+    async def order(self) -> None:
+        """Ask the device for it, behind the gate and the first pass, which has begun. Nothing, where no gate is."""
+        latch = self._latch
+        if latch is not None and self._begun is None:
+            self._over = asyncio.get_running_loop().call_later(SHUT_S, latch.give_up)
+            self._begun = await self._attempt.host.blocking(lambda: self._behind(latch))
 
     async def run(self, landed: asyncio.Event) -> MoveProof:
         """Return its digests: of the memory after all was read, by the device's order or the word ``landed``."""
+        await self.order()
         latch = self._latch
-        if latch is None:
-            await landed.wait()
-            return await self._digested(None)
-        over = asyncio.get_running_loop().call_later(SHUT_S, latch.give_up)
-        try:
-            begun = await self._attempt.host.blocking(lambda: self._begun(latch))
+        if latch is not None:
             await self._opened(latch, landed)
             latch.open()  # for its other word, too: nothing is left to be read
             if not latch.was_given_up:
-                return await self._digested(begun)
-        finally:
-            over.cancel()
-            latch.open()
+                return await self._digested(self._begun)
         await landed.wait()  # what was digested meanwhile counts for nothing
         return await self._digested(None)
 
-    def _begun(self, latch: Latch) -> Pass:
+    def let_go(self) -> None:
+        """Leave nothing behind on the device that waits. Idempotent."""
+        if self._over is not None:
+            self._over.cancel()
+        if self._latch is not None:
+            self._latch.open()
+
+    def _behind(self, latch: Latch) -> Pass:
         return Pass(self._frozen.capture, self._attempt.host.digester, self._nonce, self._layout_digest, latch)
 
     async def _opened(self, latch: Latch, landed: asyncio.Event) -> None:

@@ -60,15 +60,17 @@ def _give(end: End, session: Any, number: int, clock: Clock) -> Capture:
     captured = still.capture
     clock.mark("frozen")
     end.peer.send((*tell(preview, captured.manifest, still.placement), still.moved))
+    is_parted = preview is not None and preview.keeps_early(captured.manifest, still.placement, still.moved)
+    latch = latch_of(end.arena, captured, nonce, is_parted=is_parted)
+    behind = None if latch is None else Pass(captured, DIGESTER, nonce, digest, latch)
+    clock.mark("ordered")
     # Beside the first pass: a worker's engine thread does this while others wait for the device.
     if resolved_anew(end.engine, session, ahead.known) is not captured:
         raise WorldMoveError("the state is not what it was before the freeze")
     clock.mark("resolved")
     first = proof_of(captured, nonce, digest, number, still.first)
     clock.mark("digested")
-    is_parted = preview is not None and preview.keeps_early(captured.manifest, still.placement, still.moved)
-    latch = latch_of(end.arena, captured, nonce, is_parted=is_parted)
-    second = _second(end, captured, (nonce, digest, number), clock, latch)
+    second = _second(end, captured, (nonce, digest, number), clock, latch, behind)
     if first.compare(second, captured.manifest):
         raise WorldMoveError("the engine wrote after its block boundary")
     end.peer.recv()
@@ -81,12 +83,15 @@ def _second(
     of: tuple[bytes, bytes, int],
     clock: Clock,
     latch: Latch | None,
+    behind: Pass | None,
 ) -> MoveProof:
-    """Take the second pass after all was read, and send it, as ``move.second_pass`` does. Raises WorldMoveError."""
+    """Take the second pass after all was read, and send it, as ``move.second_pass`` does. Raises WorldMoveError.
+
+    ``behind``: it, ordered behind the gate, where there is one.
+    """
     nonce, digest, number = of
     has_landed = latch is None and bool(end.peer.recv())
-    begun = Pass(captured, DIGESTER, nonce, digest, latch)
-    clock.mark("ordered")
+    begun = behind or Pass(captured, DIGESTER, nonce, digest)
     try:
         while latch is not None and not latch.wait(LOOK_S):
             if end.peer.poll():

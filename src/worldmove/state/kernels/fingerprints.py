@@ -8,7 +8,7 @@ import torch
 from worldmove.state.kernels.copies import Copies
 from worldmove.state.kernels.load import Launcher
 from worldmove.state.kernels.memory import Stream, chosen, handle
-from worldmove.state.kernels.plan import Extents, Plan, Targets
+from worldmove.state.kernels.plan import Extents, Outcome, Plan, Targets
 from worldmove.state.kernels.shares import Numbers
 from worldmove.state.kernels.tables import Tables
 from worldmove.state.kernels.tuning import Tuning
@@ -16,25 +16,26 @@ from worldmove.state.wmf1 import GROUP_ROWS, ROW_BYTES, Table, Words, finalised
 
 
 class Pending:
-    """Digests on their way. Good until the plan is launched again."""
+    """Digests on their way. Good until the plan is launched again for the second time."""
 
-    def __init__(self, plan: Plan, table: Table) -> None:
+    def __init__(self, plan: Plan, outcome: Outcome, table: Table) -> None:
         self._plan = plan
+        self._outcome = outcome
         self._table = table
         self._launch = plan.launches
 
     def ready(self) -> bool:
         """Say whether the result is there. Never waits."""
-        return self._plan.done is None or self._plan.done.query()
+        return self._outcome.done is None or self._outcome.done.query()
 
     def numbers(self) -> Words:
         """Wait, and return both sums of each group, [groups, 2]."""
-        plan = self._plan
-        if self._launch != plan.launches:
-            raise RuntimeError("the plan was launched again")
-        if plan.done is not None:
-            plan.done.synchronize()
-        found: Words = plan.digests.numpy().view(np.uint64)[: 2 * plan.num_groups].reshape(-1, 2).copy()
+        plan, outcome = self._plan, self._outcome
+        if plan.launches > self._launch + 1:
+            raise RuntimeError("the plan was launched again, twice")
+        if outcome.done is not None:
+            outcome.done.synchronize()
+        found: Words = outcome.digests.numpy().view(np.uint64)[: 2 * plan.num_groups].reshape(-1, 2).copy()
         if len(plan.empty):
             found[plan.empty] = finalised(self._table, np.zeros((1, 2), np.uint64), np.zeros(1, np.uint64))
         return found
@@ -104,6 +105,6 @@ class Fingerprints:
         plan.call(coefficients.address).start(handle(on))
         if plan.after is not None:
             self.copies.launch(plan.after, stream=on)
-        plan.launched(on)
-        coefficients.used(plan.done)
-        return Pending(plan, table)
+        outcome = plan.launched(on)
+        coefficients.used(outcome.done)
+        return Pending(plan, outcome, table)

@@ -24,9 +24,19 @@ _UNIT = 16
 """Bytes that are read at once: a group that begins at a multiple of it is read where it lies."""
 
 
+class Outcome:
+    """Where a launch leaves its digests, and the event behind it."""
+
+    def __init__(self, num_groups: int, device: torch.device) -> None:
+        self.digests = torch.zeros(2 * max(num_groups, 1), dtype=torch.int64, pin_memory=device.type == "cuda")
+        self.done = new_event(device)
+
+
 class Plan:
     """Made by ``Fingerprints.plan``; may be launched any number of times, at one boundary after the other.
 
+    Each launch waits for the one before it, on the device. What the last two have found is kept: a second pass over a
+    state may be asked for while the first is under way.
     A group that is one extent at a multiple of 16 is read where it lies; any other is first gathered into scratch
     memory, which the plan has for as long as it lives.
     """
@@ -44,12 +54,11 @@ class Plan:
         self.num_blocks = copies.launcher.num_processors * tuning.blocks
         self._work = deal(self._rows, self.num_blocks * tuning.warps, overhead=tuning.share_rows)
         self._sums = torch.zeros(3 * max(self.num_groups, 1), dtype=torch.int64, device=device)
-        self.digests = torch.zeros(2 * max(self.num_groups, 1), dtype=torch.int64, pin_memory=device.type == "cuda")
+        self._outcomes = (Outcome(self.num_groups, device), Outcome(self.num_groups, device))
         self.empty = np.flatnonzero(self._rows == 0)
-        self.done = new_event(device)
         self.launches = 0
         self._stream: Stream = None
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[tuple[int, int], Call] = {}
         self.before: CopyPlan | None = None
         self.after: CopyPlan | None = None
         self._gathered: Numbers | None = None
@@ -66,6 +75,10 @@ class Plan:
     def num_bytes(self) -> int:
         """How many bytes a launch reads."""
         return int(self._num_bytes.sum())
+
+    def outcome(self, launch: int) -> Outcome:
+        """Return where a launch leaves what it finds, until the next but one; they are counted from 0."""
+        return self._outcomes[launch % 2]
 
     def reads(self, written: Numbers) -> bool:
         """Say whether it reads a byte of memory that is told in lines of begin and end."""
@@ -85,12 +98,13 @@ class Plan:
             self._shares(self.table.numbers())[moved, 0] += by_share[moved]
 
     def call(self, table: int) -> Call:
-        """Return the program that reads the groups, with a table of coefficients at an address."""
-        found = self._calls.get(table)
+        """Return the program of the next launch, with a table of coefficients at an address."""
+        key = table, self.launches % 2
+        found = self._calls.get(key)
         if found is None:
             tuning = self._copies.tuning
             base = self.table.address
-            found = self._calls[table] = self._copies.launcher.call(
+            found = self._calls[key] = self._copies.launcher.call(
                 "fingerprint_and_copy" if self._copying else "fingerprint",
                 blocks=self.num_blocks,
                 threads=32 * tuning.warps,
@@ -100,23 +114,26 @@ class Plan:
                     base,
                     table,
                     self._sums.data_ptr(),
-                    self.digests.data_ptr(),
+                    self.outcome(self.launches).digests.data_ptr(),
                 ),
             )
         return found
 
     def follow(self, stream: Stream) -> None:
         """Let what comes on ``stream`` wait for the last launch, which uses the same sums."""
-        if stream is not None and self.done is not None and self.launches and self._stream != stream:
-            stream.wait_event(self.done)
+        done = self.outcome(self.launches - 1).done
+        if stream is not None and done is not None and self.launches and self._stream != stream:
+            stream.wait_event(done)
 
-    def launched(self, stream: Stream) -> None:
-        """Note a launch on ``stream``: whatever was read from it before is no longer good."""
-        if self.done is not None:
-            self.done.record(stream)
-        self.table.used(self.done)
+    def launched(self, stream: Stream) -> Outcome:
+        """Note a launch on ``stream``, and return where it leaves what it finds: that of the last but one is gone."""
+        outcome = self.outcome(self.launches)
+        if outcome.done is not None:
+            outcome.done.record(stream)
+        self.table.used(outcome.done)
         self._stream = stream
         self.launches += 1
+        return outcome
 
     def _write_table(self, numbers: Numbers) -> None:
         """Lay bounds and shares out in one table, all but the addresses."""
