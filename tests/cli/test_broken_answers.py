@@ -2,6 +2,7 @@
 
 import os
 import signal
+from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -96,17 +97,29 @@ def test_what_never_left_whole_was_not_asked_for(folder: Path) -> None:
             Client(server.url).upload("sessions", "restore", query={}, file=file, num_bytes=64 << 20)
 
 
-def interrupt() -> None:
-    """Press Ctrl-C."""
-    os.kill(os.getpid(), signal.SIGINT)
+TOLD = {
+    signal.SIGINT: ExitCode.INTERRUPTED,
+    signal.SIGTERM: ExitCode.TERMINATED,
+    signal.SIGHUP: ExitCode.HUNG_UP,
+}
+"""Ctrl-C, and what else tells a command to end."""
 
 
+def interrupt(number: int = signal.SIGINT) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", TOLD)
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
 @pytest.mark.parametrize("name", AT_A_SERVER)
-def test_ctrl_c_while_a_server_is_at_it_says_that_it_may_go_on_there(name: str, *, as_json: bool) -> None:
-    with breaking(OK, taken=interrupt) as server:
+def test_who_is_told_to_end_while_a_server_is_at_it_says_that_it_may_go_on_there(
+    name: str, number: signal.Signals, *, as_json: bool
+) -> None:
+    before = signal.getsignal(number)
+    with breaking(OK, taken=partial(interrupt, number)) as server:
         ran = worldmove(*AT_A_SERVER[name].split(), "--server", server.url, "-q", *(["--json"] if as_json else []))
-    assert ran.status == ExitCode.INTERRUPTED
+    assert ran.status == TOLD[number]
+    assert signal.getsignal(number) is before
     (line,) = ran.err.splitlines()
     assert line.startswith("Interrupted before the server at ")
     assert LOOK in line

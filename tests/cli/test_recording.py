@@ -16,6 +16,7 @@ from worldmove.cli.client import Client
 from worldmove.cli.files import beside, whole_file
 from worldmove.cli.no_answer import Unreachable
 from worldmove.cli.recording import record_to
+from worldmove.cli.termination import ToldToEnd
 from worldmove.errors import FileRefused, UserError
 from worldmove.serve.record_entries import BlockEntry, EndEntry, Entry
 from worldmove.serve.record_file import Ending, Progress, RecordReader
@@ -90,7 +91,7 @@ def test_a_signal_that_would_end_the_process_ends_the_record_as_ctrl_c_does(path
 
 @pytest.mark.parametrize("number", TOLD)
 def test_a_file_that_is_not_whole_when_a_signal_comes_is_not_there(path: Path, number: signal.Signals) -> None:
-    with suppress(KeyboardInterrupt), whole_file(path) as file:
+    with suppress(ToldToEnd), whole_file(path) as file:
         file.write(OPEN)
         os.kill(os.getpid(), number)
         file.write(OPEN)

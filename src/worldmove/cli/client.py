@@ -6,7 +6,7 @@ been done; of a request that changes something that is said.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from worldmove.cli.answer_objects import MAX_ANSWER_BYTES, Said, object_of
 from worldmove.cli.no_answer import LOOK, NoServer, ServerError, Unanswered, Unreachable, broken, late
+from worldmove.cli.termination import heard_as_interrupt
 from worldmove.errors import UserError
 
 TIMEOUT_S = 120.0
@@ -53,7 +54,7 @@ class Client:
     """One server's verbs. Raises NoAnswer and ServerError."""
 
     def __init__(self, server: str, *, on_interrupt: Callable[[str], None] = _nobody_hears) -> None:
-        """``on_interrupt`` is told what may go on at the server when Ctrl-C ends the wait for an answer."""
+        """``on_interrupt`` is told what may go on at the server when Ctrl-C, or a signal, ends that wait."""
         try:
             parts = urlsplit(server)
         except ValueError:  # brackets without an address
@@ -121,11 +122,12 @@ class Client:
     @contextmanager
     def _open(self, ask: Ask) -> Iterator[HTTPResponse]:
         """Give the answer to a request. Raises ServerError where it is an error."""
-        with self._reaching():
-            connection = self._kind(self._place, timeout=ask.timeout_s)
-            connection.connect()
-        with closing(connection), self._answered(ask, connection) as answer:
-            yield answer
+        with heard_as_interrupt() if ask.changes else nullcontext():
+            with self._reaching():
+                connection = self._kind(self._place, timeout=ask.timeout_s)
+                connection.connect()
+            with closing(connection), self._answered(ask, connection) as answer:
+                yield answer
 
     def _answered(self, ask: Ask, connection: HTTPConnection) -> HTTPResponse:
         with self._awaiting(ask):

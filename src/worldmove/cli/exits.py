@@ -2,6 +2,7 @@
 
 from enum import IntEnum
 
+from worldmove.cli.termination import ToldToEnd
 from worldmove.errors import UserError, WorldMoveError
 
 
@@ -26,9 +27,18 @@ class ExitCode(IntEnum):
     """``verify``: what was computed anew is not what was recorded."""
     UNWRITTEN = 9
     """Done, and standard output could not be written: standard error says what was done."""
+    HUNG_UP = 129
+    """Its terminal has gone (SIGHUP). As INTERRUPTED otherwise."""
     INTERRUPTED = 130
+    """By Ctrl-C. Where a server may go on with what was asked, that was said."""
     READER_GONE = 141
     """Done, and nobody read standard output any more: what a shell says of a program that ends by that."""
+    TERMINATED = 143
+    """Told to end (SIGTERM). As INTERRUPTED otherwise."""
+
+    @property
+    def is_interrupt(self) -> bool:
+        return self in (ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 
 
 BY_OUTCOME = {
@@ -75,6 +85,11 @@ def exit_of(error: WorldMoveError) -> ExitCode:
     """Return the exit status of an error."""
     otherwise = ExitCode.USAGE if isinstance(error, UserError) else ExitCode.FAILED
     return BY_CODE.get(error.code, otherwise)
+
+
+def exit_told(told: ToldToEnd) -> ExitCode:
+    """Return the exit status of a command that a signal has ended: what a shell says of one that ends by that."""
+    return ExitCode(128 + told.number)
 
 
 def exit_unwritten(status: ExitCode, failure: OSError) -> ExitCode:

@@ -12,9 +12,10 @@ import typer
 from worldmove import __version__
 from worldmove.cli import acting, audit, bench, doctor, inspect, keeping, listing, plan, serving, verify
 from worldmove.cli.course import Course
-from worldmove.cli.exits import ExitCode, exit_of, exit_unwritten
+from worldmove.cli.exits import ExitCode, exit_of, exit_told, exit_unwritten
 from worldmove.cli.log import configure_log
 from worldmove.cli.output import Output, Verbosity
+from worldmove.cli.termination import ToldToEnd
 from worldmove.errors import UserError, WorldMoveError
 from worldmove.worker.standard_streams import kept_in, take_over
 
@@ -75,11 +76,13 @@ def run(arguments: Sequence[str]) -> int:
         returned = app(args=list(arguments), prog_name="worldmove", standalone_mode=False, obj=course)
     except KeyboardInterrupt:
         status = ExitCode.INTERRUPTED
+    except ToldToEnd as told:
+        status = exit_told(told)
     except Exception as raised:  # noqa: BLE001  (the process ends with it)
         status = tell_error(raised, arguments, course)
     else:
         status = ExitCode(returned) if isinstance(returned, int) else ExitCode.DONE
-    if status is ExitCode.INTERRUPTED:
+    if status.is_interrupt:
         tell_done(course)
     return tell_unwritten(status, course)
 

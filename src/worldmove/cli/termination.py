@@ -1,4 +1,7 @@
-"""The edge at which a command that writes a file is told to end: as by Ctrl-C, whichever signal says so."""
+"""The edge at which a command is told to end that writes a file, or waits for what a server was asked to change.
+
+It ends as by Ctrl-C, whichever signal says so, but for its exit status.
+"""
 
 import signal
 import threading
@@ -10,10 +13,19 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process without a word where nobody hears it: by its supervisor, or with its terminal."""
 
 
+class ToldToEnd(BaseException):
+    """A command has been ended by a signal that is not Ctrl-C's. Typer would make Ctrl-C's status of one of those."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 @contextmanager
 def heard_as_interrupt() -> Iterator[None]:
     """Raise KeyboardInterrupt inside at the first of these signals, and nothing at those after it.
 
+    If nobody inside takes that up, ToldToEnd is what comes out.
     One that is ignored already stays so (``nohup``); outside the main thread nothing is heard.
     """
     if threading.current_thread() is not threading.main_thread():
@@ -32,6 +44,10 @@ def heard_as_interrupt() -> Iterator[None]:
         for number in ours:
             signal.signal(number, on)
         yield
+    except KeyboardInterrupt:
+        if heard:
+            raise ToldToEnd(heard[0]) from None
+        raise
     finally:
         for number in ours:
             signal.signal(number, before[number])
