@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import BinaryIO
 from urllib.parse import urlsplit
 
 
@@ -14,6 +15,8 @@ class SilentPath:
 
     url: str
     silent: bool = False
+    narrow: bool = False
+    """What connects from now on comes to no picture: it carries words, up to the first frame of bytes."""
     num_in_vain: int = 0
     """Connections that were made while it was silent."""
     _ends: list[socket.socket] = field(default_factory=list)
@@ -25,6 +28,16 @@ class SilentPath:
         """Carry what is connected from now on."""
         self.silent = False
 
+    def hang_up(self) -> None:
+        """End what is connected."""
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def widen(self) -> None:
+        """Carry all of what connects from now on."""
+        self.narrow = False
+
     def carry(self, client: socket.socket, server: tuple[str, int]) -> None:
         """Carry one connection both ways until it ends."""
         self._ends.append(client)
@@ -33,8 +46,15 @@ class SilentPath:
             return
         other = socket.create_connection(server)
         self._ends.append(other)
-        for here, there in ((client, other), (other, client)):
-            threading.Thread(target=self._pump, args=(here, there), daemon=True).start()
+        threading.Thread(target=self._pump, args=(client, other), daemon=True).start()
+        threading.Thread(target=self._pump_back, args=(other, client, self.narrow), daemon=True).start()
+
+    def _pump_back(self, server: socket.socket, client: socket.socket, is_narrow: bool) -> None:
+        if is_narrow:
+            with suppress(OSError), server.makefile("rb") as come:
+                if not _words(come, client):
+                    return
+        self._pump(server, client)
 
     def _pump(self, here: socket.socket, there: socket.socket) -> None:
         with suppress(OSError):
@@ -47,6 +67,24 @@ class SilentPath:
     def close(self) -> None:
         for end in self._ends:
             end.close()
+
+
+def _words(come: BinaryIO, client: socket.socket) -> bool:
+    """Carry an answer's head, and of a WebSocket the words until a picture; say whether it is no WebSocket."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        if not (line := come.readline()):
+            return False
+        head += line
+    client.sendall(head)
+    if not head.startswith(b"HTTP/1.1 101"):
+        client.sendall(come.read1(1 << 20))  # type: ignore[attr-defined]
+        return True
+    while (start := come.read(2)) and start[0] & 0x0F == 1:
+        size = {126: 2, 127: 8}.get(start[1], 0)
+        length = come.read(size)
+        client.sendall(start + length + come.read(int.from_bytes(length, "big") if size else start[1]))
+    return False
 
 
 @contextmanager

@@ -99,6 +99,113 @@ def test_a_page_whose_path_goes_silent_says_so_and_comes_back_when_there_is_one(
         forget(visit, "closed before the connection is established")
 
 
+SLOW = """async (words) => {
+    const heard = [];
+    window.WebSocket = class {
+        static OPEN = 1;
+        readyState = 1;
+        constructor() {
+            window.newest = this;
+            setTimeout(() => words.forEach((type) => this.onmessage?.({ data: JSON.stringify({ type }) })), 100);
+        }
+        send() {}
+        close() {}
+    };
+    const { Link } = await import("/viewer/link.js");
+    const on = { message: () => {}, frame: () => {}, over: () => {} };
+    on.waiting = (waitMs) => heard.push([link.isTooSlow, waitMs]);
+    on.carries = () => heard.push("carries");
+    const link = new Link("s-1", on);
+    window.told = () => heard;
+    window.frame = () => newest.onmessage({ data: new ArrayBuffer(8) });
+    window.pushedOut = () => newest.onclose({ code: 4001 });
+}"""
+"""A link over sockets on which these words come, and no more."""
+
+
+def slow_link(browser: Browser, server: str, *words: str) -> Page:
+    page = browser.new_page()
+    page.clock.install()
+    page.goto(f"{server}/viewer/icon.svg")
+    page.evaluate(SLOW, words)
+    return page
+
+
+def too_slow(page: Page) -> list[bool]:
+    """Whether the link was said to be too slow at each try that was given up."""
+    return [told[0] for told in page.evaluate("() => told()")]
+
+
+@pytest.mark.parametrize("words", [("hello",), ("hello", "owner", "pong")])
+def test_a_link_that_carries_words_and_no_frame_is_too_slow_at_the_second_try_and_is_tried_ever_less_often(
+    browser: Browser, fake_server: str, words: tuple[str, ...]
+) -> None:
+    page = slow_link(browser, fake_server, *words)
+    page.clock.run_for(90_000)
+    told = page.evaluate("() => told()")
+    assert [is_slow for is_slow, _ in told][:4] == [False, True, True, True]
+    waits = [wait_ms for _, wait_ms in told]
+    assert waits[4] > 2 * waits[0]
+    assert max(waits) <= 6250
+    page.close()
+
+
+def test_who_is_put_out_by_the_server_without_one_frame_is_on_a_link_that_is_too_slow(
+    browser: Browser, fake_server: str
+) -> None:
+    page = slow_link(browser, fake_server, "hello")
+    for _ in range(2):
+        page.clock.run_for(2_000)
+        page.evaluate("() => pushedOut()")
+    assert too_slow(page) == [False, True]
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "comes"),
+    [((), False), (("hello", "pong", "pong"), False), (("hello",), True)],
+    ids=["nothing comes", "its world rests", "a frame comes"],
+)
+def test_a_link_that_carries_nothing_or_more_than_words_is_never_called_too_slow(
+    browser: Browser, fake_server: str, words: tuple[str, ...], *, comes: bool
+) -> None:
+    page = slow_link(browser, fake_server, *words)
+    for _ in range(40):
+        page.clock.run_for(2_000)
+        if comes and page.evaluate("() => newest.came !== (newest.came = true) && newest.onmessage !== null"):
+            page.evaluate("() => frame()")
+    assert len(too_slow(page)) > 3
+    assert not any(too_slow(page))
+    page.close()
+
+
+def test_a_link_carries_again_with_the_first_frame(browser: Browser, fake_server: str) -> None:
+    page = slow_link(browser, fake_server, "hello")
+    page.clock.run_for(25_000)
+    assert too_slow(page) == [False, True]
+    page.evaluate("() => frame()")
+    page.evaluate("() => frame()")
+    assert page.evaluate("() => told()")[2:] == ["carries"]
+    page.close()
+
+
+def test_a_page_to_which_no_picture_comes_says_that_its_link_is_too_slow_until_one_does(
+    browser: Browser, fake_server: str
+) -> None:
+    with silent_path(fake_server) as path, visiting(browser, path.url) as visit:
+        visit.page.keyboard.down("ArrowRight")
+        visit.sees("#rate", "of 8/s")
+        path.narrow = True
+        path.hang_up()
+        visit.page.wait_for_timeout(12_000)  # two tries
+        visit.sees("#status", r"^Your link is too slow: no picture came through it in 8 s\. Trying again \(.* s\)\.")
+        path.widen()
+        visit.sees("#status", "^$")
+        visit.until_frame(visit.frame + 2)
+        visit.page.keyboard.up("ArrowRight")
+        forget(visit, "closed before the connection is established")
+
+
 def forget(visit: Visit, words: str) -> None:
     """Take back what the browser itself says of what was done to it."""
     visit.complaints[:] = [told for told in visit.complaints if words not in told]

@@ -18,7 +18,7 @@ import { Recovery } from "./recovery.js";
 import { Stage } from "./stage.js";
 import { Timing } from "./timing.js";
 import { toImage } from "./wire.js";
-import { count, lossWords, plain, seconds } from "./words.js";
+import { awayWords, count, lossWords, plain, seconds } from "./words.js";
 import { Workers } from "./workers.js";
 
 const COMPLAINT_MS = 5000;
@@ -78,6 +78,7 @@ class App {
       frame: (buffer) => this.frames.take(buffer),
       message: (message) => this.hear[message.type]?.(message),
       waiting: (waitMs) => this.away(waitMs),
+      carries: () => this.stage.words("link", null),
       over: (why) => this.over(why),
     });
   }
@@ -117,7 +118,7 @@ class App {
     this.stage.size(hello.engine.width, hello.engine.height);
     this.map.remember(hello.engine.memory_blocks);
     this.readings.engine(hello.engine);
-    this.stage.words("link", null);
+    if (!this.link.isTooSlow) this.stage.words("link", null);
     this.rest(false); // a world that rests says so after its hello
     this.stage.words("taken", hello.controls ? null : WATCHING, this.playHere);
     if (this.keyboard.fresh) this.stage.words("play", PLAY);
@@ -204,7 +205,7 @@ class App {
     this.changes.pause();
     this.plan.stop();
     this.readings.ping(null);
-    this.stage.words("link", `Reconnecting (${seconds(waitMs / 1000)}). Your world is held for you.`);
+    this.stage.words("link", awayWords(waitMs, this.link?.isTooSlow));
     // A refused handshake looks to a page like a broken line: ask the other way whether there is a point in trying.
     findSession(this.session).catch(({ status }) => {
       if (status === 404) this.over("unknown");

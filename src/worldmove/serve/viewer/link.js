@@ -1,12 +1,15 @@
 // One session's WebSocket: it opens again by itself, unless the server said that this would be in vain.
 
 import { Silence } from "./silence.js";
+import { Slowness } from "./slowness.js";
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5000;
 const PING_MS = 2000;
 const UNANSWERED_PINGS = 4; // with nothing else heard: 8 s
+const SLOW_TRIES = 2;
 const NO_CODE = 1006;
+const TOO_SLOW = 4001; // more waited for this page than the server keeps
 const NO_USE = { 1008: "refused", 4004: "unknown", 4010: "ended" };
 
 export class Link {
@@ -17,6 +20,7 @@ export class Link {
   #closed = false;
   #timer = null;
   #silence = new Silence(UNANSWERED_PINGS);
+  #slowness = new Slowness(SLOW_TRIES);
 
   /** Whether to ask for the controls when connecting; a page that only watches must not take them back. */
   controls = true;
@@ -24,7 +28,7 @@ export class Link {
   /** The newest block that is here whole, with its receipt; null before the first. A new server goes by it. */
   received = null;
 
-  /** `on`: frame(ArrayBuffer), message(object), waiting(ms), over(why). */
+  /** `on`: frame(ArrayBuffer), message(object), waiting(ms), carries() after it was too slow, over(why). */
   constructor(session, on) {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     this.#url = `${scheme}://${location.host}/api/sessions/${encodeURIComponent(session)}/play`;
@@ -34,18 +38,27 @@ export class Link {
     this.connect();
   }
 
+  /** Whether no frame comes through, however often it is tried. */
+  get isTooSlow() {
+    return this.#slowness.isTooSlow;
+  }
+
   connect() {
     clearTimeout(this.#timer);
     this.#silence.broken();
+    this.#slowness.begun();
     const socket = new WebSocket(this.#address());
     socket.binaryType = "arraybuffer";
     socket.onmessage = ({ data }) => {
       this.#silence.broken();
-      if (data instanceof ArrayBuffer) return this.#on.frame(data);
-      this.#waitMs = FIRST_WAIT_MS;
-      this.#on.message(JSON.parse(data));
+      const isFrame = data instanceof ArrayBuffer;
+      const message = isFrame ? null : JSON.parse(data);
+      if (isFrame ? this.#slowness.frame() : this.#slowness.word(message.type)) this.#on.carries();
+      if (this.#slowness.isNone) this.#waitMs = FIRST_WAIT_MS; // a word alone is no sign that it gets better
+      if (isFrame) this.#on.frame(data);
+      else this.#on.message(message);
     };
-    socket.onclose = ({ code }) => this.#lose(code);
+    socket.onclose = ({ code }) => (code === TOO_SLOW ? this.#giveUp(code) : this.#lose(code));
     this.#socket = socket;
   }
 
@@ -79,8 +92,13 @@ export class Link {
   // A handshake that nobody answers is a silence too.
   #ping() {
     if (!this.#socket || this.#closed) return;
-    if (this.#silence.round()) this.#lose(NO_CODE);
+    if (this.#silence.round()) this.#giveUp(NO_CODE);
     else this.send({ type: "ping", t: performance.now() });
+  }
+
+  #giveUp(code) {
+    this.#slowness.gaveUp();
+    this.#lose(code);
   }
 
   // Nothing is heard of it any more, whether or not the other end hears that it closes.

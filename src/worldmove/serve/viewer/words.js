@@ -27,6 +27,12 @@ export function short(digest) {
   return digits ? `${digits.slice(0, 4)} ${digits.slice(4, 8)}` : NONE;
 }
 
+/** What stands over the picture while there is no connection. */
+export function awayWords(waitMs, isTooSlow) {
+  const what = isTooSlow ? "Your link is too slow: no picture came through it in 8 s. Trying again" : "Reconnecting";
+  return `${what} (${seconds(waitMs / 1000)}). Your world is held for you.`;
+}
+
 /** Why a world is lost, after what that means. */
 export function lossWords(why) {
   const words = plain(why);
