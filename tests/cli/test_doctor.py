@@ -4,10 +4,10 @@ import pytest
 
 from tests.cli.command import worldmove
 from tests.serve.fakes import SPEC
+from tests.views import worker_view
 from worldmove.cli.client import Client
 from worldmove.cli.exits import ExitCode
 from worldmove.engine.facts import fields_of
-from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.serve.answers import environment_body
 
 FIELDS = {**fields_of(SPEC), "canary.frames": "c0", "torch": "2"}
@@ -15,20 +15,7 @@ FIELDS = {**fields_of(SPEC), "canary.frames": "c0", "torch": "2"}
 
 def told(monkeypatch: pytest.MonkeyPatch, *environments: dict[str, str]) -> tuple[int, str, str]:
     """Ask a server of such workers; return status, what was printed and what was noted."""
-    workers = [
-        WorkerView(
-            name=f"w{number}",
-            pid=1,
-            incarnation=1,
-            state=WorkerState.READY,
-            num_slots=1,
-            slots_free=1,
-            slots_quarantined=0,
-            arena_bytes=1,
-            environment=environment,
-        )
-        for number, environment in enumerate(environments)
-    ]
+    workers = [worker_view(f"w{number}", environment=environment) for number, environment in enumerate(environments)]
     answer = environment_body(fields_of(SPEC), workers).model_dump()
     monkeypatch.setattr(Client, "_object_of", lambda self, *_: answer)
     ran = worldmove("doctor", "--server", "http://x")

@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from tests.views import worker_view
 from worldmove.engine.base import EngineSpec
 from worldmove.engine.facts import fields_of
 from worldmove.errors import LedgerError, UserError
@@ -388,15 +389,11 @@ class FakeFleet:
 
     def workers(self) -> tuple[WorkerView, ...]:
         return tuple(
-            WorkerView(
-                name=name,
+            worker_view(
+                name,
                 pid=None if name in self.gone else 100 + index,
-                incarnation=1,
                 state=WorkerState.GONE if name in self.gone else WorkerState.READY,
-                num_slots=3,
                 slots_free=2,
-                slots_quarantined=0,
-                arena_bytes=64,
                 environment={**fields_of(SPEC), "device": "cpu", "worker_specific": str(index), **self.environment},
             )
             for index, name in enumerate(self._names)

@@ -4,24 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from tests.views import worker_view
 from worldmove.errors import UserError
 from worldmove.fleet.views import WorkerState, WorkerView
 from worldmove.serve.desk import whither
 
 
 def worker(name: str, slots_free: int = 2, *, stuck: bool = False, torch: str = "2.13.0") -> WorkerView:
-    return WorkerView(
-        name=name,
-        pid=1,
-        incarnation=1,
-        state=WorkerState.READY,
-        num_slots=3,
-        slots_free=slots_free,
-        slots_quarantined=0,
-        arena_bytes=64,
-        environment={"torch": torch},
-        is_stuck=stuck,
-    )
+    return worker_view(name, slots_free=slots_free, environment={"torch": torch}, is_stuck=stuck)
 
 
 @pytest.mark.parametrize(

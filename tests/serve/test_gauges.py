@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from worldmove.fleet.views import SessionState, SessionView, WorkerState, WorkerView
+from tests.views import worker_view
+from worldmove.fleet.views import SessionState, SessionView, WorkerState
 from worldmove.serve.gauges import Gauges
 
 
@@ -55,20 +56,7 @@ def test_the_oldest_of_the_newest_snapshots_is_told_and_how_many_one_death_may_l
 
 
 def test_lines_that_a_log_lost_are_told_of_each_process() -> None:
-    workers = tuple(
-        WorkerView(
-            name=name,
-            pid=1,
-            incarnation=1,
-            state=WorkerState.READY,
-            num_slots=1,
-            slots_free=1,
-            slots_quarantined=0,
-            arena_bytes=1,
-            num_lines_dropped=num,
-        )
-        for name, num in (("a", 0), ("b", 7))
-    )
+    workers = tuple(worker_view(name, num_lines_dropped=num) for name, num in (("a", 0), ("b", 7)))
     fleet: Any = SimpleNamespace(sessions=lambda: (), workers=lambda: workers)
     gauges = Gauges(fleet, num_players=lambda: 0, info={}, num_lines_dropped=lambda: 3)
     (family,) = [family for family in gauges.collect() if family.name == "worldmove_log_lines_dropped"]
@@ -89,16 +77,7 @@ def test_lines_that_a_log_lost_are_told_of_each_process() -> None:
 def test_a_worker_is_up_while_it_plays_also_while_it_is_to_end_and_its_slots_are_used(
     state: WorkerState, is_up: int, used: int
 ) -> None:
-    worker = WorkerView(
-        name="a",
-        pid=1,
-        incarnation=1,
-        state=state,
-        num_slots=3,
-        slots_free=1,
-        slots_quarantined=0,
-        arena_bytes=1,
-    )
+    worker = worker_view("a", state=state)
     fleet: Any = SimpleNamespace(sessions=lambda: (), workers=lambda: (worker,))
     families = {family.name: family for family in Gauges(fleet, num_players=lambda: 0, info={}).collect()}
     assert families["worldmove_worker_up"].samples[0].value == is_up

@@ -21,6 +21,7 @@ from worldmove.state.gate import Latch
 from worldmove.state.groups import Group, group_bytes, groups, host_groups
 from worldmove.state.manifest import Manifest
 from worldmove.state.memory import PendingDigests
+from worldmove.state.progress import GetsOn, unheard
 
 DIGEST_BYTES = 16
 STATE_SEED = 0x574F524C444D4F56
@@ -97,7 +98,7 @@ class Pass:
         """What is read."""
         return self._capture.storages
 
-    def joined(self, gets_on: Callable[[], None] = lambda: None) -> bytes:
+    def joined(self, gets_on: GetsOn = unheard) -> bytes:
         """Wait, and return the digest of every group, 16 bytes each. Once. Raises TransportError.
 
         ``gets_on`` hears of a device's groups together, which take little, and of each other one.

@@ -1,6 +1,6 @@
 """Brings a state into an arena: what lies in it already stays, the rest is copied to a place of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ from worldmove.state.capture import Capture, DeviceStorage, HostStorage, Storage
 from worldmove.state.device_arena import DeviceArena
 from worldmove.state.memory import PendingCopy
 from worldmove.state.placement import Placement, placed
+from worldmove.state.progress import GetsOn, unheard
 from worldmove.state.storage import StorageRecord
 from worldmove.units import MIB
 
@@ -22,11 +23,7 @@ PIECE_BYTES = 64 * MIB
 """Of host memory: some milliseconds."""
 
 
-def unheard() -> None:
-    """Nobody waits for the copy that gets on here."""
-
-
-def adopt(capture: Capture, arena: AnyArena, gets_on: Callable[[], None] = unheard) -> Placement:
+def adopt(capture: Capture, arena: AnyArena, gets_on: GetsOn = unheard) -> Placement:
     """Copy a newly opened state into its arena, every address modulo 256 kept. Raises ArenaFull.
 
     Whatever lay in the arena is overwritten, but for storages of this very state. ``gets_on`` hears of each piece of
@@ -35,7 +32,7 @@ def adopt(capture: Capture, arena: AnyArena, gets_on: Callable[[], None] = unhea
     return gather(capture, arena, gets_on)
 
 
-def gather(capture: Capture, arena: AnyArena, gets_on: Callable[[], None] = unheard) -> Placement:
+def gather(capture: Capture, arena: AnyArena, gets_on: GetsOn = unheard) -> Placement:
     """Bring into the arena what has left it; storages that lie in it stay. Raises ArenaFull.
 
     Room that no storage of this capture uses is free: what lay there is state no longer. Host memory of a state
@@ -62,7 +59,7 @@ class Gathered:
             copy.wait()
 
 
-def begin_gather(capture: Capture, arena: AnyArena, gets_on: Callable[[], None] = unheard) -> Gathered:
+def begin_gather(capture: Capture, arena: AnyArena, gets_on: GetsOn = unheard) -> Gathered:
     """Begin what ``gather`` does; on a device, whatever its kit begins after this comes after it. Raises ArenaFull."""
     placement, moving = placed(capture, arena)
     started = begin_copy(capture, placement, moving, arena, gets_on)
@@ -94,7 +91,7 @@ def begin_copy(
     placement: Placement,
     which: Sequence[int],
     arena: AnyArena,
-    gets_on: Callable[[], None] = unheard,
+    gets_on: GetsOn = unheard,
 ) -> Sequence[PendingCopy]:
     """Begin to copy some storages of a state to their places in an arena. In host memory it is done at once."""
     if isinstance(arena, DeviceArena):
@@ -104,7 +101,7 @@ def begin_copy(
     return ()
 
 
-def _copy(storage: Storage, arena: Arena, place: int, gets_on: Callable[[], None]) -> None:
+def _copy(storage: Storage, arena: Arena, place: int, gets_on: GetsOn) -> None:
     if isinstance(storage, DeviceStorage):
         raise StateRefused("", "some of it lies on a device, and its slot lies in host memory")
     for extent in storage.used:

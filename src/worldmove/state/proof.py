@@ -1,12 +1,12 @@
 """The move proof: what the source says of its frozen state, and the destination of its installed one."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldmove.state.capture import Capture
 from worldmove.state.digest import DIGEST_BYTES, Digester, Pass, split
 from worldmove.state.groups import group_paths, groups
 from worldmove.state.manifest import Manifest
+from worldmove.state.progress import GetsOn, unheard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def prove(
     nonce: bytes,
     layout_digest: bytes,
     begun: Pass | None = None,
-    gets_on: Callable[[], None] = lambda: None,
+    gets_on: GetsOn = unheard,
 ) -> MoveProof:
     """Read every used byte of the state and return the proof under the attempt's nonce.
 

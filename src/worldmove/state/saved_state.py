@@ -1,7 +1,7 @@
 """A state copied aside, written to a file, and read from one into an arena: every byte of it under one digest."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -15,6 +15,7 @@ from worldmove.state.extent import Extent
 from worldmove.state.landing import landed
 from worldmove.state.manifest import Manifest
 from worldmove.state.placement import Placement
+from worldmove.state.progress import GetsOn, unheard
 from worldmove.state.saved import SavedHeader, read_header, read_manifest
 from worldmove.units import ALIGNMENT_BYTES, round_up
 
@@ -52,7 +53,7 @@ def require_intact(stream: BinaryIO, header: SavedHeader, digester: Digester) ->
 
 
 def load(
-    stream: BinaryIO, arena: AnyArena, digester: Digester, gets_on: Callable[[], None] = lambda: None
+    stream: BinaryIO, arena: AnyArena, digester: Digester, gets_on: GetsOn = unheard
 ) -> tuple[SavedHeader, Manifest, Placement]:
     """Read a saved world's state into an arena; ``gets_on`` hears of each piece that was read.
 

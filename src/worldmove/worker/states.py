@@ -10,12 +10,13 @@ from worldmove.move.streaming import can_be_said
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture, capture
 from worldmove.state.digest import Xxh3Digester, state_digest
-from worldmove.state.gathering import adopt, unheard
+from worldmove.state.gathering import adopt
 from worldmove.state.kits import kit_of
 from worldmove.state.leaf_digests import leaf_digests
 from worldmove.state.manifest import Manifest
 from worldmove.state.part import part_of
 from worldmove.state.placement import Placement
+from worldmove.state.progress import GetsOn, unheard
 from worldmove.state.recapture import Known, remember
 from worldmove.state.structure import key_path
 from worldmove.worker.foreign import engine_asked
@@ -72,7 +73,7 @@ CopyAside = Callable[[Engine[Any], Any, AnyArena, Callable[[], None]], tuple[Man
 
 
 def copy_aside_in(
-    engine: Engine[Any], session: Any, arena: AnyArena, gets_on: Callable[[], None] = unheard
+    engine: Engine[Any], session: Any, arena: AnyArena, gets_on: GetsOn = unheard
 ) -> tuple[Manifest, Placement]:
     """Copy a session's state into an arena that is not its own; the session goes on where it is. Raises ArenaFull."""
     with engine_asked("give away its state"):
@@ -82,7 +83,7 @@ def copy_aside_in(
 
 
 def component_aside_in(
-    engine: Engine[Any], session: Any, arena: AnyArena, gets_on: Callable[[], None] = unheard
+    engine: Engine[Any], session: Any, arena: AnyArena, gets_on: GetsOn = unheard
 ) -> tuple[Manifest, Placement]:
     """Copy aside what of a session could be stepped elsewhere by itself, with the paths of the whole state.
 
