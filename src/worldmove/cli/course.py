@@ -1,6 +1,8 @@
 """How one command went: how much it says, and what it has done by now, whether or not that can be written."""
 
+import sys
 from dataclasses import dataclass, field
+from typing import TextIO
 
 from worldmove.cli.output import Verbosity
 
@@ -10,6 +12,8 @@ class Course:
     """One command's."""
 
     verbosity: Verbosity = field(default_factory=Verbosity)
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    """Where its data goes. While it runs, standard output is no longer that: others write to it, too."""
     done: list[str] = field(default_factory=list)
     """A sentence for each thing that has happened and that only standard output would tell."""
 

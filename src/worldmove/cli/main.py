@@ -93,7 +93,7 @@ def tell_error(raised: Exception, arguments: Sequence[str], course: Course) -> E
         traceback.print_exception(raised)
     error = as_error(raised)
     tell_done(course)
-    Output(course.verbosity, as_json="--json" in arguments, done=course.done).error(error)
+    Output(course.verbosity, as_json="--json" in arguments, done=course.done, out=course.out).error(error)
     return exit_of(error)
 
 
@@ -105,8 +105,8 @@ def tell_done(course: Course) -> None:
 
 def tell_unwritten(status: ExitCode, course: Course) -> ExitCode:
     """Say on standard error what was done, where standard output could not take all of it; return the exit status."""
-    sys.stdout.flush()
-    kept = kept_in(sys.stdout)
+    course.out.flush()
+    kept = kept_in(course.out)
     if kept is None or kept.failure is None:
         return status
     sentence = course.unwritten(kept.failure)

@@ -1,7 +1,7 @@
 """Standard output and error of a process: whatever lies behind them, writing raises nothing into who writes.
 
 What could not be written is noted: a command says so at its end, and by its exit status. A log's is set aside: a thread
-writes it (``log_queue``), and nobody waits for a reader.
+writes it (``log_queue``), and nobody waits for a reader. A command's data is set apart: nobody else writes among it.
 """
 
 import io
@@ -36,6 +36,10 @@ class Kept(io.RawIOBase):
                 self.failure = error
         return len(piece)
 
+    def move(self) -> None:
+        """Go on by a number of its own: the one that everybody knows leads elsewhere from now on."""
+        self._descriptor = os.dup(self._descriptor)
+
     def fileno(self) -> int:
         return self._descriptor
 
@@ -50,6 +54,19 @@ def take_over() -> None:
     """Have this process write to its standard streams by these, and whoever it starts find them open."""
     _open_all()
     sys.stdout, sys.stderr = text_to(STDOUT, sys.stdout), text_to(STDERR, sys.stderr)
+
+
+def set_apart(data: TextIO) -> None:
+    """Leave standard output to this stream: what else is written to it goes to standard error from now on.
+
+    An engine may print, or a library below it, in C, or a process that it has started. Idempotent.
+    """
+    data.flush()
+    kept = kept_in(data)
+    if kept is not None and kept.fileno() == STDOUT:
+        kept.move()
+        os.dup2(STDERR, STDOUT)
+    sys.stdout = sys.stderr
 
 
 def text_to(descriptor: int, before: TextIO | None = None) -> io.TextIOWrapper:
