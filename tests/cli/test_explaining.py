@@ -1,11 +1,8 @@
 """What inspect says of each kind of file, and of what is none."""
 
-import asyncio
 import json
 import os
-import sqlite3
 import struct
-from contextlib import closing
 from math import nan
 from pathlib import Path
 
@@ -17,10 +14,7 @@ from safetensors.numpy import save_file
 from tests.cli.command import worldmove
 from tests.serve.test_record_file import HEADER, encoded
 from worldmove.cli.exits import ExitCode
-from worldmove.cli.explaining_others import LEDGER_COLUMNS
 from worldmove.engine.reference.weights import FOLDER
-from worldmove.fleet.ledger import SCHEMA_VERSION, LedgerConfig, open_ledger
-from worldmove.move.ledger_row import Row
 from worldmove.serve.record_entries import BlockEntry
 
 ROOT = Path(__file__).parents[2]
@@ -34,18 +28,6 @@ def test_a_cut_record_is_explained_up_to_its_cut(tmp_path: Path) -> None:
     assert "1 blocks from block 3 on" in ran.out
     assert "The record was cut: its last 3 bytes are no whole entry, and were dropped." in ran.out
     assert worldmove("inspect", str(path), "--json").document["num_bytes_dropped"] == 3
-
-
-def test_a_ledger_is_read_and_not_written(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.sqlite"
-    ledger = open_ledger(LedgerConfig(path=path))
-    asyncio.run(ledger.create(Row(session="s-1", owner="w-1", incarnation=1, epoch=4)))
-    ran = worldmove("inspect", str(path))  # while its server has it open
-    assert ran.status == ExitCode.DONE, ran.err
-    assert f"a ledger of schema {SCHEMA_VERSION}, 1 sessions" in ran.out
-    ledger.close()
-    (row,) = worldmove("inspect", str(path), "--json").document["rows"]
-    assert (row["session"], row["owner"], row["epoch"]) == ("s-1", "w-1", 4)
 
 
 def test_weights_are_listed_by_size_and_known_if_they_are_pinned(tmp_path: Path) -> None:
@@ -96,25 +78,6 @@ def test_what_is_none_of_ours_is_said_in_one_sentence(tmp_path: Path, data: byte
     assert says in ran.err
     assert len(ran.err.splitlines()) == 1
     assert json.loads(worldmove("inspect", str(path), "--json").out)["error"]["code"] == "bad_file"
-
-
-COLUMNS = ", ".join(LEDGER_COLUMNS)
-ENDLESS = f"""CREATE VIEW worldmove_ledger AS WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r)
-SELECT {", ".join(f"x AS {name}" for name in LEDGER_COLUMNS)} FROM r"""
-BYTES = f"CREATE TABLE worldmove_ledger({COLUMNS}); INSERT INTO worldmove_ledger(session) VALUES (x'ff')"
-LARGE = f"CREATE TABLE worldmove_ledger({COLUMNS}, big AS (zeroblob(999999999)))".replace("session", "was").replace(
-    "big", "session"
-)
-
-
-@pytest.mark.parametrize("made_by", [ENDLESS, BYTES, f"{LARGE}; INSERT INTO worldmove_ledger(was) VALUES (1)"])
-def test_a_database_that_only_looks_like_a_ledger_is_said_to_be_none_at_once(tmp_path: Path, made_by: str) -> None:
-    """A view may have rows without end, and a column may be computed to any length."""
-    path = tmp_path / "ledger.sqlite"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(made_by)
-    ran = worldmove("inspect", str(path), "--json")
-    assert (ran.status, ran.document["error"]["code"]) == (ExitCode.USAGE, "bad_file")
 
 
 def test_what_no_terminal_can_write_is_spelled_out(tmp_path: Path) -> None:

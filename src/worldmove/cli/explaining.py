@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from worldmove.cli.explaining_others import bench_result, ledger, weights
+from worldmove.cli.explaining_ledger import ledger
+from worldmove.cli.explaining_others import bench_result, weights
 from worldmove.cli.files import open_file
 from worldmove.cli.found import Found, facts
 from worldmove.cli.shares import leaf_rows

@@ -1,58 +1,23 @@
-"""Explains the files of ours that others could have made: a ledger, weights, a bench's result."""
+"""Explains the files of ours that others could have made: weights, a bench's result."""
 
 import hashlib
 import json
-import sqlite3
 import struct
-from contextlib import closing
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from worldmove.cli.files import open_file
 from worldmove.cli.found import Found, facts
+from worldmove.cli.json_text import json_text
 from worldmove.cli.shares import leaf_rows
 from worldmove.engine.reference.presets import ISLAND_SHA256
 from worldmove.errors import FileRefused
-from worldmove.fleet.ledger import SCHEMA_VERSION
 from worldmove.units import bytes_text
 
 MAX_WEIGHTS_HEADER_BYTES = 16 << 20
 MAX_RESULT_BYTES = 64 << 20
-LEDGER_HEADER = ("SESSION", "OWNER", "INCARNATION", "EPOCH", "SHOWN", "ATTEMPT", "DESTINATION", "LOST")
-LEDGER_COLUMNS = ("session", "owner", "incarnation", "epoch", "shown", "attempt", "destination", "lost")
-MAX_LEDGER_VALUE_BYTES = 1 << 16
 PIECE_BYTES = 1 << 20
-
-
-def ledger(path: Path, size: int) -> Found:
-    """Explain a ledger's file. It is opened for reading only. Raises FileRefused."""
-    address = f"{path.resolve().as_uri()}?mode=ro"
-    try:
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_LEDGER_VALUE_BYTES)
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            rows = _ledger_rows(connection)
-    except sqlite3.Error as error:
-        raise FileRefused(f"{path} is an SQLite file, and no ledger that can be read ({error}).") from error
-    known = "" if version == SCHEMA_VERSION else f" (this version of WorldMove reads {SCHEMA_VERSION})"
-    return Found(
-        kind="ledger",
-        sentence=f"a ledger of schema {version}{known}, {len(rows)} sessions, {bytes_text(size)}",
-        fields={"schema": version, "rows": [dict(zip(LEDGER_COLUMNS, row, strict=True)) for row in rows]},
-        tables=((LEDGER_HEADER, rows),),
-    )
-
-
-def _ledger_rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
-    """Return a ledger's rows: of a table, for a view may have rows without end. Raises sqlite3.Error."""
-    kind = connection.execute("SELECT type FROM sqlite_master WHERE name = 'worldmove_ledger'").fetchone()
-    columns = ", ".join(LEDGER_COLUMNS)
-    rows: list[tuple[object, ...]] = []
-    if kind == ("table",):
-        rows = connection.execute(f"SELECT {columns} FROM worldmove_ledger ORDER BY session").fetchall()
-    if kind != ("table",) or any(isinstance(value, bytes) for row in rows for value in row):
-        raise sqlite3.DatabaseError("it has no table of sessions")
-    return rows
 
 
 def weights(path: Path, size: int) -> Found:
@@ -106,7 +71,8 @@ def bench_result(path: Path, size: int) -> Found:
     if size > MAX_RESULT_BYTES:
         raise FileRefused(f"{path} has {size:,} bytes, and a bench's result has at most {MAX_RESULT_BYTES:,}.")
     try:
-        found = json.loads(path.read_bytes())
+        # What is no number, as JSON has them, was not measured.
+        found = json.loads(path.read_bytes(), parse_constant=_number, parse_float=_number)
         name, summary = found["name"], found["summary"]
         rows = [(key, _short(value)) for key, value in summary.items()]
         commit = found.get("commit", {}).get("sha")
@@ -121,6 +87,11 @@ def bench_result(path: Path, size: int) -> Found:
     )
 
 
+def _number(text: str) -> float | None:
+    number = float(text)
+    return number if isfinite(number) else None
+
+
 def _short(value: object) -> object:
-    text = json.dumps(value)
+    text = json_text(value)
     return value if isinstance(value, int | float | str) else text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,6 +1,5 @@
 """Data on standard output, everything else on standard error; as text for people, or as JSON for programs."""
 
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
 
+from worldmove.cli.json_text import json_text
 from worldmove.errors import WorldMoveError
 from worldmove.worker.standard_streams import kept_in
 
@@ -50,9 +50,10 @@ class Output:
         """Standard error. Rich honours NO_COLOR and TERM=dumb by itself."""
 
     def document(self, schema: str, fields: Mapping[str, Any]) -> None:
-        """Write one JSON document, if that is asked for."""
+        """Write one JSON document, if that is asked for. No field takes the place of its name and version."""
         if self.as_json:
-            self.line(json.dumps({"schema": f"worldmove.{schema}", "version": VERSION, **fields}))
+            own = {"schema": f"worldmove.{schema}", "version": VERSION}
+            self.line(json_text(own | dict(fields) | own))
 
     def text(self, line: str) -> None:
         """Write one line of data, unless JSON is asked for."""
