@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from worldmove.cli.json_text import json_text
 from worldmove.state.arena import Arena
 
 
@@ -66,7 +67,7 @@ def main() -> None:
     for arena in (source, target):
         arena.poison()
     for _ in sys.stdin:
-        print(json.dumps([_copy_ms(source, target), _copy_ms(source, target)]), flush=True)
+        print(json_text([_copy_ms(source, target), _copy_ms(source, target)]), flush=True)
 
 
 def _copy_ms(source: Arena, target: Arena) -> float:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.prediction import errors_of
+from worldmove.cli.json_text import json_text
 from worldmove.errors import UserError
 from worldmove.fleet.lessons import learned, path_rate
 from worldmove.fleet.past import Route
@@ -58,7 +59,7 @@ def told(path: Path, rates_of: Path | None = None) -> str:
         raise UserError(f"{source} does not say what its workers measured before their hello; name a file with --rates")
     rows = foretold([row for row in found["samples"]["moves"] if row["outcome"] == "committed"], rates)
     said = {"result": str(path), "rates_of": str(source), "rates": rates, **summary(rows)}
-    return "".join([json.dumps(said, indent=2) + "\n", *map(_line, rows)])
+    return "".join([json_text(said, indent=2) + "\n", *map(_line, rows)])
 
 
 def rates_in(found: Mapping[str, Any]) -> dict[str, dict[str, float]] | None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from bench.record import ROOT
 from worldmove.cli.benches.machine import head
+from worldmove.cli.json_text import json_text
 
 USUAL = ("tests", "wmf1", "rows", "loop", "latents", "complete", "live")
 CHECK_FAILED = 3
@@ -161,7 +162,7 @@ def take(
         if step.prints_result and found[step.name]["status"] in (0, CHECK_FAILED):
             results[step.name] = json.loads(out.splitlines()[-1])
             (folder / f"{step.name}.log").unlink()
-        print(json.dumps({step.name: found[step.name]}), flush=True)
+        print(json_text({step.name: found[step.name]}), flush=True)
         note(so_far())
     return so_far()
 
@@ -214,7 +215,7 @@ def _python_path() -> list[str]:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write one file."""
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json_text(content, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ two sessions in one process, of a second process, and of a session that was inst
 """
 
 import argparse
-import json
 import platform
 import statistics
 import time
@@ -26,6 +25,7 @@ from bench.gpu_twins import (
     two_processes,
     two_sessions,
 )
+from worldmove.cli.json_text import json_text
 from worldmove.engine.matrix import presets
 from worldmove.engine.matrix.actions import plan
 from worldmove.engine.matrix.config import FRAMES_PER_LATENT
@@ -47,19 +47,19 @@ def main() -> None:
     options = options_of(None)
     engine = MatrixEngine(PRESETS[options.preset]())
     if options.child:
-        print(json.dumps(played(engine, options.twin_blocks)))
+        print(json_text(played(engine, options.twin_blocks)))
         return
     begin = time.perf_counter()
     result: Sample = {"name": "gpu_engine", "preset": options.preset, "machine": machine()}
     result["warm_up"] = tried(partial(warm, engine))
-    print(json.dumps(result), flush=True)
+    print(json_text(result), flush=True)
     session = engine.open(SEED)
     for name, part in parts(engine, session, options).items():
         result[name] = tried(part)
-        print(json.dumps({name: {k: v for k, v in result[name].items() if k != "samples_ms"}}), flush=True)
+        print(json_text({name: {k: v for k, v in result[name].items() if k != "samples_ms"}}), flush=True)
     result["seconds"] = time.perf_counter() - begin
     Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-    Path(options.out).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    Path(options.out).write_text(json_text(result, indent=1) + "\n", encoding="utf-8")
 
 
 def warm(engine: MatrixEngine) -> Sample:

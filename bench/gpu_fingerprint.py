@@ -6,7 +6,6 @@ One variant that fails is recorded with its error and stops no other.
 """
 
 import argparse
-import json
 import os
 import platform
 import statistics
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from worldmove.cli.json_text import json_text
 from worldmove.state import wmf1
 from worldmove.state.kernels import Copies, Fingerprints, Tuning
 
@@ -322,10 +322,10 @@ def take(out: Path, budget_s: float) -> dict[str, Any]:
             record[name] = {"error": "no time was left"}
             continue
         attempt(record, name, work)
-        out.write_text(json.dumps(record, indent=1))
+        out.write_text(json_text(record, indent=1))
     attempt(record, "flat copy again", lambda: time_flat(leaves))
     record["took_s"] = round(time.perf_counter() - began, 1)
-    out.write_text(json.dumps(record, indent=1))
+    out.write_text(json_text(record, indent=1))
     return record
 
 

@@ -26,6 +26,7 @@ from typing import Any
 
 from bench.gpu_all import WORLDMOVE, Step, take
 from bench.pair_goals import RESIDENTS, rows, text
+from worldmove.cli.json_text import json_text
 
 USUAL = ("latents", "play", "links", "crowd", "alike", "tests", "doctor")
 SMALL = "python:tests.worker.device_engine:build_cuda"
@@ -49,7 +50,7 @@ def main() -> None:
     def note(found: Mapping[str, Any]) -> None:
         """Write all that there is by now: whoever ends this command early has that much."""
         written = joined(before, with_files(found, folder), options.label)
-        (folder / f"pair-{options.label}.json").write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
+        (folder / f"pair-{options.label}.json").write_text(json_text(written, indent=1) + "\n", encoding="utf-8")
         print(text(rows(written["results"])), flush=True)
 
     found = take(chosen, folder, options.budget, time.monotonic, note)

@@ -16,6 +16,7 @@ from typing import Any
 from bench.figures_play import edges
 from bench.markdown import paragraph, table
 from bench.record import ROOT
+from worldmove.cli.json_text import json_text
 from worldmove.fleet.planner import LONGER
 from worldmove.move.admission import Verdict, admit
 from worldmove.move.measured import Final, Fixed, Measured
@@ -63,7 +64,7 @@ def main() -> None:
     options = argparse.ArgumentParser(prog="python -m bench.least_bandwidth", description=__doc__)
     options.add_argument("--check", action="store_true", help="end with 1 where the files say something else")
     checks, found = options.parse_args().check, result()
-    for path, text in ((OUT, json.dumps(found, indent=2) + "\n"), (PAGE, page(found))):
+    for path, text in ((OUT, json_text(found, indent=2) + "\n"), (PAGE, page(found))):
         if not checks:
             path.write_text(text, encoding="utf-8")
         elif path.read_text(encoding="utf-8") != text:

@@ -7,7 +7,6 @@ The difference is a real one: the second worker's process has another of torch's
 
 import argparse
 import asyncio
-import json
 import os
 from typing import Any
 
@@ -16,6 +15,7 @@ import torch
 from bench.record import quiet, require_worker_path
 from worldmove.cli.benches.served import served
 from worldmove.cli.client import Client
+from worldmove.cli.json_text import json_text
 from worldmove.cli.no_answer import ServerError
 from worldmove.engine.base import Engine
 from worldmove.fleet.gpus import VARIABLE, gpus_named
@@ -37,7 +37,7 @@ def main() -> None:
     quiet()
     require_worker_path()
     found = asyncio.run(measure(given.engine, given.other_engine or given.engine, gpus_named(given.gpus)))
-    print(json.dumps(found))
+    print(json_text(found))
 
 
 async def measure(engine: str, other_engine: str, gpus: tuple[str, ...]) -> dict[str, Any]:

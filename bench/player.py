@@ -10,6 +10,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 
 from bench.walk import Walk
+from worldmove.cli.json_text import json_text
 from worldmove.serve.frames import FrameHeader, unpack
 
 
@@ -92,7 +93,7 @@ class Player:
                 self.seen.checks += 1
                 self.seen.checks_unequal += not said["equal"]
             case "error" | "lost":
-                self.seen.errors.append(json.dumps(said))
+                self.seen.errors.append(json_text(said))
 
     async def _act(self, socket: ClientConnection, block: int) -> None:
         """Do what the script has for the next list that is closed."""
@@ -101,4 +102,4 @@ class Player:
             self._number += 1
             changes.append([self._number, key, down])
         if changes:
-            await socket.send(json.dumps({"type": "keys", "changes": changes}))
+            await socket.send(json_text({"type": "keys", "changes": changes}))

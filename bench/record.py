@@ -1,7 +1,6 @@
 """What every measurement says of itself: machine, versions, commit, options, who else used the machine, raw samples."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 import structlog
 
 from worldmove.cli.benches.machine import commit, hardware, versions
+from worldmove.cli.json_text import json_text
 
 ROOT = Path(__file__).parents[1]
 JIFFY_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -49,7 +49,7 @@ class Recorder:
         """Write the result to ``--out``, or where it is said, and its summary to standard output."""
         out = out or Path(self._options.out)
         self.keep(summary, samples, out)
-        print(json.dumps(summary, indent=2))
+        print(json_text(summary, indent=2))
         print(f"-> {out}", file=sys.stderr)
 
     def _result(self, summary: Mapping[str, Any], samples: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,14 +71,14 @@ class Recorder:
 def dumped(result: Mapping[str, Any]) -> str:
     """Return a result as JSON: readable at the top, one line for each series and row of samples."""
     head = {key: value for key, value in result.items() if key != "samples"}
-    series = (f"    {json.dumps(key)}: {_rows(value)}" for key, value in result["samples"].items())
-    return json.dumps(head, indent=2).removesuffix("\n}") + ',\n  "samples": {\n' + ",\n".join(series) + "\n  }\n}\n"
+    series = (f"    {json_text(key)}: {_rows(value)}" for key, value in result["samples"].items())
+    return json_text(head, indent=2).removesuffix("\n}") + ',\n  "samples": {\n' + ",\n".join(series) + "\n  }\n}\n"
 
 
 def _rows(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
-        return "[\n" + ",\n".join(f"      {json.dumps(row)}" for row in value) + "\n    ]"
-    return json.dumps(value)
+        return "[\n" + ",\n".join(f"      {json_text(row)}" for row in value) + "\n    ]"
+    return json_text(value)
 
 
 def usage() -> Usage:

@@ -13,10 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from worldmove.cli.json_text import json_text
 from worldmove.engine.base import KeyChange
 from worldmove.state.capture import capture
 from worldmove.state.digest import Xxh3Digester, state_digest
 from worldmove.worker.engines import build_engine
+from worldmove.worker.standard_streams import set_apart, take_over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ async def replayed(
         sys.executable, "-m", "bench.replay", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
     asked = {"engine": engine, "threads": threads, "seed": seed, "log": log, "boundaries": sorted(boundaries)}
-    answer, _ = await process.communicate(json.dumps(asked).encode())
+    answer, _ = await process.communicate(json_text(asked).encode())
     if process.returncode:
         raise RuntimeError(f"the replay ended with status {process.returncode}")
     found = json.loads(answer)
@@ -50,7 +52,11 @@ async def replayed(
 def main() -> None:
     """Replay what standard input says."""
     asked = json.load(sys.stdin)
-    json.dump(replay(**asked), sys.stdout)
+    take_over()
+    answers = sys.stdout
+    set_apart(answers)  # an engine may print
+    answers.write(json_text(replay(**asked)))
+    answers.flush()
 
 
 def replay(*, engine: str, threads: int, seed: int, log: Sequence[Any], boundaries: Sequence[int]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ Prints one JSON document; the exit status is 1 where a world was not exact, or d
 
 import argparse
 import asyncio
-import json
 import os
 import random
 import signal
@@ -25,6 +24,7 @@ import httpx
 
 from tests.serve.restarted import Client, Server, staying
 from tests.serve.test_restart import assert_exact
+from worldmove.cli.json_text import json_text
 
 STANDSTILL_S = 60.0
 NUM_BLOCKS = 4
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--workers-too", action="store_true", help="kill a worker beside it, in two rounds of five")
     told = parser.parse_args()
     found = asyncio.run(work(told.n, told.seed, told.worlds, workers_too=told.workers_too))
-    print(json.dumps(found, indent=2))
+    print(json_text(found, indent=2))
 
 
 if __name__ == "__main__":

@@ -19,8 +19,17 @@ class Ran:
 
     @property
     def document(self) -> dict[str, Any]:
+        """The one document on standard output: JSON as it is defined, by a name of ours."""
         (line,) = self.out.splitlines()
-        return dict(json.loads(line))
+        found = dict(json.loads(line, parse_constant=no_number))
+        assert found["schema"].startswith("worldmove.")
+        assert found["version"] == 1
+        return found
+
+
+def no_number(text: str) -> None:
+    """For what Python reads and JSON does not have."""
+    raise AssertionError(f"{text} is no JSON")
 
 
 def worldmove(*arguments: str) -> Ran:

@@ -76,7 +76,7 @@ class Client:
                 method="POST",
                 target=self._target(path),
                 timeout_s=MOVE_TIMEOUT_S if path[-1] == "move" else TIMEOUT_S,
-                body=json.dumps(body).encode(),
+                body=json.dumps(body, allow_nan=False).encode(),
                 headers={"Content-Type": "application/json"},
             )
         )

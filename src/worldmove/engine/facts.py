@@ -34,7 +34,7 @@ def fields_of(spec: EngineSpec) -> dict[str, str]:
 
 def _said(keys: Sequence[str]) -> str:
     """Say the keys in their order, so that no two lists read alike."""
-    text = json.dumps(keys)
+    text = json.dumps(keys, allow_nan=False)
     if len(text) <= MAX_SAID:
         return text
     return f"{len(keys)} keys, SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"

@@ -69,7 +69,7 @@ class Profile:
         self._sampler.join()
         samples = [[at, [[name, _said(own), _said(top)] for name, own, top in stands]] for at, stands in self._samples]
         told = {"jobs": self._jobs, "marks": self._marks, "samples": samples}
-        Path(self._path).write_text(json.dumps(told), encoding="utf-8")
+        Path(self._path).write_text(json.dumps(told, allow_nan=False), encoding="utf-8")
 
     def _sample(self) -> None:
         me = threading.get_ident()

@@ -103,6 +103,6 @@ async def _walk(socket: ClientConnection, seen: Seen, turn: int) -> None:
         key = WALK[step % len(WALK)]
         for down in (True, False):
             seen.number += 1
-            await socket.send(json.dumps({"type": "keys", "changes": [[seen.number, key, down]]}))
+            await socket.send(json.dumps({"type": "keys", "changes": [[seen.number, key, down]]}, allow_nan=False))
             await asyncio.sleep(KEY_EVERY_S)
         step += 1
