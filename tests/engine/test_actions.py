@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldmove.engine.base import KeyChange
-from worldmove.engine.reference.actions import KEYS, Controls, accept, moved, next_action
+from worldmove.engine.reference.actions import KEYS, MAX_WAITING, Controls, accept, moved, next_action
 from worldmove.errors import UserError
 
 
@@ -120,3 +120,29 @@ def test_how_changes_are_cut_into_lists_decides_nothing_while_they_wait(
     at_once = accept(Controls(), both)
     in_two = accept(accept(Controls(), both[:cut]), both[cut:])
     assert actions(at_once, 30) == actions(in_two, 30)
+
+
+@given(st.lists(words, max_size=8), st.integers(0, MAX_WAITING))
+def test_however_much_is_pressed_no_more_waits_and_the_keys_are_as_they_were_left(
+    lists: Sequence[Sequence[tuple[str, bool]]], before: int
+) -> None:
+    controls = accept(Controls(), changes(*["+flag", "-flag"] * before))
+    held: set[str] = set()
+    number = 2 * before
+    for each in [*lists, [("up", True), ("up", False)] * MAX_WAITING]:
+        pressed = [KeyChange(number=number + n, key=key, down=down) for n, (key, down) in enumerate(each, 1)]
+        number += len(pressed)
+        for change in pressed:
+            held = held | {change.key} if change.down else held - {change.key}
+        controls = accept(controls, pressed)
+        assert len(controls.waiting) <= MAX_WAITING
+        assert controls.number + len(controls.waiting) == number, "each is used, in order"
+    _, controls = actions(controls, MAX_WAITING)
+    assert set(controls.held) == held
+    assert controls.number == number
+    assert not controls.waiting
+
+
+def test_as_many_as_may_wait_all_act() -> None:
+    taken, _ = actions(accept(Controls(), changes(*["+flag", "-flag"] * (MAX_WAITING // 2))), MAX_WAITING)
+    assert taken.count("flag") == MAX_WAITING // 2

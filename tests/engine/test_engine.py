@@ -14,6 +14,7 @@ import torch
 from tests.engine.contract import EngineContract, copied, digest, play, trace, walk
 from tests.own_path import ROOT, own_path
 from worldmove.engine.base import Engine, KeyChange, Recovers, Tree
+from worldmove.engine.reference.actions import MAX_WAITING
 from worldmove.engine.reference.engine import ReferenceEngine
 from worldmove.engine.reference.presets import tiny
 from worldmove.engine.reference.session import Session
@@ -169,6 +170,7 @@ def broken(path: str, value: Any) -> Tree:
         ("held", ("up", "up")),
         ("waiting", ("up",)),
         ("waiting", (KeyChange(number=1, key="jump", down=True),)),
+        ("waiting", (KeyChange(number=1, key="flag", down=True),) * (MAX_WAITING + 1)),
     ],
 )
 def test_a_part_that_is_not_this_engines_is_refused_by_path(path: str, value: Any) -> None:

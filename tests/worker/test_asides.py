@@ -1,13 +1,17 @@
 """What a worker says of a session's state: accounts between blocks, its leaves, a saved copy, and the way back."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 import pytest
+import torch
 
 from tests.state.test_saved import saved as write_saved
 from tests.worker.bench_worker import Bench, bench
@@ -19,6 +23,7 @@ from worldmove.state.digest import state_digest_of_bytes
 from worldmove.state.leaf import GeneratorRecord
 from worldmove.state.manifest import Manifest
 from worldmove.state.saved import SavedHeader, pack_header
+from worldmove.transport.base import Blocking
 from worldmove.worker import asides
 from worldmove.worker.accounts import PATIENCE, Accounts
 from worldmove.worker.messages import (
@@ -39,10 +44,12 @@ from worldmove.worker.messages import (
 from worldmove.worker.source_copy import SourceOfMove
 from worldmove.worker.states import DIGESTER, account_of, digest_of
 
+T = TypeVar("T")
 
-def opened(run: Callable[[Bench], Awaitable[None]], engine: CountingEngine | None = None) -> Bench:
+
+def opened(run: Callable[[Bench], Awaitable[None]], engine: CountingEngine | None = None, **host: Any) -> Bench:
     async def main() -> Bench:
-        trial = bench(engine)
+        trial = bench(engine, **host)
         trial.worker.take(Open(session="s-1", epoch=1, seed=5))
         await trial.settle()
         await run(trial)
@@ -267,6 +274,50 @@ def test_a_state_that_is_whole_and_makes_no_session_ends_nothing_but_its_opening
         ("s-3", "state_refused"),
     ]
     assert trial.blocks() == [0]
+    assert trial.copies().slots_free == 1
+
+
+def many_views(num: int) -> Capture:
+    """A state of one small tensor, seen again and again."""
+    memory = torch.zeros(4)
+    return capture({"views": [memory[n % 4 :] for n in range(num)]})
+
+
+def many_generators(num: int) -> Capture:
+    """A state of generators whose seeds are long and whose pools are large, as far as they may be."""
+    seeds = [np.random.SeedSequence(entropy=2 ** (8 * 3000) + n, pool_size=64) for n in range(num)]
+    return capture({"generators": [np.random.Generator(np.random.PCG64(seed)) for seed in seeds]})
+
+
+@pytest.mark.parametrize("made_up", [partial(many_views, 30_000), partial(many_generators, 300)])
+def test_what_a_saved_state_was_made_up_of_takes_the_engines_thread_next_to_nothing(
+    tmp_path: Path, made_up: Callable[[], Capture]
+) -> None:
+    """Everybody's blocks wait for that one, and for no other."""
+    took = {"engine": 0.0, "file": 0.0}
+
+    def timed(thread: str) -> Blocking:
+        async def run(function: Callable[[], T]) -> T:
+            await asyncio.sleep(0)
+            begin = time.thread_time()
+            try:
+                return function()
+            finally:
+                took[thread] += time.thread_time() - begin
+
+        return run
+
+    async def run(trial: Bench) -> None:
+        write_saved(made_up(), tmp_path / "world.saved")
+        took.update(engine=0.0, file=0.0)
+        trial.worker.take(Open(session="s-2", epoch=1, seed=5, saved=str(tmp_path / "world.saved")))
+        await trial.settle()
+
+    trial = opened(run, engine_thread=timed("engine"), file_thread=timed("file"))
+    (failed,) = trial.of(Failed)
+    assert failed.code == "state_refused"
+    assert took["file"] > 0.1
+    assert took["engine"] < took["file"] / 10
     assert trial.copies().slots_free == 1
 
 

@@ -136,6 +136,7 @@ def _tools(config: WorkerConfig, engine: Engine[Any], warm: WarmUp, edges: Edges
     return Tools(
         engine=engine,
         spec=spec,
+        types=engine.state_types,
         followed=followed_paths(engine),
         turns=Turns(edges.engine_thread, spare_thread=edges.spare_thread),
         courtesy=Courtesy(spec.period_s),

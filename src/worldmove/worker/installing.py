@@ -1,9 +1,10 @@
-"""Makes a session of what lies in a slot, or is landing there. Everything here runs in the engine's thread.
+"""Makes a session of what lies in a slot, or is landing there. What is given an engine runs in the engine's thread.
 
 Opening and moving use one mechanism: a state is captured, laid into an arena, made a tree again over that
 arena, and installed. So a session that was never moved plays from the same kind of memory as one that was.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,8 +58,18 @@ def tree_in(
         tree = None if rehearsal is None else rehearsal.tree(manifest, placement, engine.state_types)
         if rehearsal is not None and tree is not None:
             return Built(tree=tree, landing=rehearsal.landing, known=rehearsal.known, session=rehearsal.session)
+        types = engine.state_types
+    return tree_of(types, manifest, placement, arena)
+
+
+def tree_of(types: Mapping[str, type], manifest: Manifest, placement: Placement, arena: AnyArena) -> Built:
+    """Make a tree of what lies in an arena, without an engine: how long that takes is for whoever wrote it to say.
+
+    Raises StateRefused, ManifestError.
+    """
+    with engine_asked("be given its state"):
         state = landing(manifest, placement, arena)
-        return Built(tree=build(state.capture, engine.state_types), landing=state)
+        return Built(tree=build(state.capture, types), landing=state)
 
 
 def rehearse_in(engine: Engine[Any], layout: Layout, arena: AnyArena) -> Rehearsal | None:

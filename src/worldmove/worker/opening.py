@@ -1,5 +1,6 @@
 """Opening a session in a slot: from a seed, from one picture, or from a saved world."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,14 @@ from worldmove.errors import FileRefused, MoveRefused, StateRefused, UserError, 
 from worldmove.move.sayable import said, word
 from worldmove.state.arena import AnyArena
 from worldmove.state.capture import Capture
+from worldmove.state.device_arena import DeviceArena
 from worldmove.state.digest import state_digest
-from worldmove.state.manifest import Manifest
-from worldmove.state.placement import Placement
 from worldmove.state.saved import SavedHeader
 from worldmove.state.saved_state import load
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.foreign import engine_asked, engine_trusted
-from worldmove.worker.installing import install_in, open_in
+from worldmove.worker.installing import Built, install_tree, open_in, tree_of
 from worldmove.worker.messages import Failed, Open, Opened
-from worldmove.worker.progress import Progress
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import SlotState
 from worldmove.worker.states import DIGESTER
@@ -55,12 +54,13 @@ async def _begin(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
 async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
     """Read a saved world beside whatever plays; then install it, and see that what will be played is what was saved.
 
-    Raises FileRefused, ArenaFull, StateRefused.
+    Its tree is made beside, too: one that was made up may have as many leaves and generators as a manifest can say,
+    and that took the engine's thread 4 s, again and again. Of a slot on a device the engine's thread makes it, whose
+    context that is. Raises FileRefused, ArenaFull, StateRefused.
     """
-    header, manifest, placement = await tools.filing(partial(_load, asked.saved, copy.slot.arena, tools.progress))
+    header, make = await tools.filing(partial(_load, asked.saved, copy.slot.arena, tools))
     async with tools.turns.take(Turn.OPEN) as engine_thread:
-        job = partial(_take_up, tools.engine, manifest, placement, copy.slot.arena)
-        copy.engine_session, captured = await engine_thread(job)
+        copy.engine_session, captured = await engine_thread(partial(_take_up, tools.engine, make))
         digest = await engine_thread(partial(state_digest, captured, DIGESTER))
     if digest.text != header.state_digest:
         raise StateRefused("", f"installed it is {digest.text}, and {header.state_digest} was saved")
@@ -69,17 +69,23 @@ async def _go_on(asked: Open, copy: SessionCopy, tools: Tools) -> Opened:
     return _opened(asked, captured, digest.text)
 
 
-def _load(path: str, arena: AnyArena, progress: Progress) -> tuple[SavedHeader, Manifest, Placement]:
+def _load(path: str, arena: AnyArena, tools: Tools) -> tuple[SavedHeader, Callable[[], Built]]:
+    """Return a file's header, and what gives the tree of its state."""
     try:
         with Path(path).open("rb") as file:
-            return load(file, arena, DIGESTER, gets_on=progress.one_more)
+            header, manifest, placement = load(file, arena, DIGESTER, gets_on=tools.progress.one_more)
     except OSError as error:
         raise FileRefused(f"The saved world cannot be read here ({error.strerror}).") from error
+    make = partial(tree_of, tools.types, manifest, placement, arena)
+    if isinstance(arena, DeviceArena):
+        return header, make
+    built = make()
+    return header, lambda: built
 
 
-def _take_up(engine: Engine[Any], manifest: Manifest, placement: Placement, arena: AnyArena) -> tuple[Any, Capture]:
+def _take_up(engine: Engine[Any], make: Callable[[], Built]) -> tuple[Any, Capture]:
     with engine_asked("take up the saved state"):  # whoever wrote it, it ends nothing but this opening
-        return install_in(engine, manifest, placement, arena)
+        return install_tree(engine, make())
 
 
 def _open(asked: Open, copy: SessionCopy, engine: Engine[Any]) -> Opened:

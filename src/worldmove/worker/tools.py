@@ -1,6 +1,6 @@
 """What every copy of a worker shares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ class Tools:
     engine: Engine[Any]
     spec: EngineSpec
     """The engine's, asked for once: it is foreign code, and the event loop calls none."""
+    types: Mapping[str, type]
+    """Of its states' trees, likewise: whoever reads a file builds them beside it."""
     followed: tuple[str, ...]
     """What of a session could be stepped elsewhere by itself, likewise (``states.followed_paths``)."""
     turns: Turns

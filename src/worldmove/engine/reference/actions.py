@@ -9,6 +9,8 @@ Rules of this file:
    block after its press on. A list is cut somewhere between a tap's two changes as often as not, and the tap
    is to be one step all the same.
 4. ``flag`` acts once for a press.
+5. At most MAX_WAITING changes wait: of more, the oldest take effect at once, and their presses act in no frame. They
+   are part of the state, which whoever plays could else make as large as they like, and slow for everybody beside.
 """
 
 from collections.abc import Sequence
@@ -19,6 +21,8 @@ from worldmove.errors import UserError
 
 ACTIONS = ("stay", "up", "down", "left", "right", "flag")
 KEYS = ACTIONS[1:]
+MAX_WAITING = 256
+"""More than a minute of presses of the quickest."""
 DIRECTIONS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
@@ -36,7 +40,11 @@ def accept(controls: Controls, changes: Sequence[KeyChange]) -> Controls:
     for change in changes:
         if change.key not in KEYS:
             raise UserError(f"There is no key {change.key!r} in this world; use one of {', '.join(KEYS)}.")
-    return Controls(held=controls.held, waiting=(*controls.waiting, *changes), number=controls.number)
+    waiting = (*controls.waiting, *changes)
+    held, number = controls.held, controls.number
+    for change in waiting[:-MAX_WAITING]:
+        held, number = _after(held, change), change.number
+    return Controls(held=held, waiting=waiting[-MAX_WAITING:], number=number)
 
 
 def next_action(controls: Controls, repeats: Sequence[str]) -> tuple[str, Controls]:
@@ -46,14 +54,19 @@ def next_action(controls: Controls, repeats: Sequence[str]) -> tuple[str, Contro
     while waiting and (action is None or not waiting[0].down):
         change = waiting.pop(0)
         number = change.number
-        if not change.down:
-            held = tuple(key for key in held if key != change.key)
-        elif change.key not in held:
-            held = (*held, change.key)
+        if change.down and change.key not in held:
             action = change.key
+        held = _after(held, change)
     repeated = (key for key in reversed(held) if key in DIRECTIONS and key in repeats)
     action = action or next(repeated, "stay")
     return action, Controls(held=held, waiting=tuple(waiting), number=number)
+
+
+def _after(held: tuple[str, ...], change: KeyChange) -> tuple[str, ...]:
+    """Return the keys that are down after a change."""
+    if not change.down:
+        return tuple(key for key in held if key != change.key)
+    return held if change.key in held else (*held, change.key)
 
 
 def moved(pose: tuple[int, int], action: str) -> tuple[int, int]:

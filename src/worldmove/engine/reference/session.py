@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from worldmove.engine.base import KeyChange, Tree
-from worldmove.engine.reference.actions import KEYS, Controls
+from worldmove.engine.reference.actions import KEYS, MAX_WAITING, Controls
 from worldmove.engine.reference.caches import Cache, cache_shape, empty_caches
 from worldmove.engine.reference.config import ReferenceConfig
 from worldmove.engine.tree_checks import held_of, mapping, pose_of, require, sequence, whole
@@ -119,6 +119,7 @@ def generator_of(value: Any) -> torch.Generator:
 
 def waiting_of(value: Any) -> tuple[KeyChange, ...]:
     changes = sequence(value, None, "waiting")
+    require(len(changes) <= MAX_WAITING, "waiting", f"it has {len(changes):,} changes, and at most {MAX_WAITING} wait")
     for index, change in enumerate(changes):
         known = isinstance(change, KeyChange) and change.key in KEYS
         require(known, f"waiting[{index}]", "it is no change of a key of this engine")
