@@ -59,7 +59,8 @@ class Direction:
         self._deliver = deliver
         self._decoder = DECODERS[way]
         self._way = way
-        self._stream: deque[Any] = deque()
+        self._stream: deque[tuple[float, Any]] = deque()
+        """Each message, and when it arrives."""
         self._free_at = 0.0
         self._latency = wire.weather.dice("latency")
 
@@ -78,8 +79,8 @@ class Direction:
         if isinstance(message, OF_PROTECTION):
             wire.trace.add(self._way, worker=self._worker, protection=type(message).__name__, session=message.session)
             wire.on_protection_message(self._worker)
-        self._stream.append(carried)
         self._free_at = max(self._free_at, wire.loop.time() + self._latency.between(*LATENCY_S))
+        self._stream.append((self._free_at, carried))
         wire.loop.call_at(self._free_at, self._next, context=self._context)
 
     def stall(self, seconds: float) -> None:
@@ -99,8 +100,9 @@ class Direction:
             loop.call_at(max(loop.time() + delay, self._free_at), self._arrive, message, context=self._context)
 
     def _next(self) -> None:
-        if self.open:
-            self._deliver(self._stream.popleft())
+        """Deliver all that has arrived by now, in one turn of the event loop: whoever reads a stream takes it so."""
+        while self.open and self._stream and self._stream[0][0] <= self._wire.loop.time():
+            self._deliver(self._stream.popleft()[1])
 
     def _arrive(self, message: Any) -> None:
         if self.open:

@@ -24,7 +24,7 @@ from worldmove.transport.base import Transport
 from worldmove.transport.wrappers import Corrupting
 from worldmove.worker.assemble import Assembly, Edges, assemble
 from worldmove.worker.config import WorkerConfig
-from worldmove.worker.messages import Hello, Reported
+from worldmove.worker.messages import Alive, Hello, Reported
 from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.turns import Turn
 from worldmove.worker.warm_up import WarmUp
@@ -299,6 +299,8 @@ class Node:
         if isinstance(message, Reported):
             self.reported_to = self._belongs_to
         self._on_message(message)
+        if isinstance(message, Alive):
+            self._watch.num_beats_answered += 1
         if not self.ready.done():
             self.ready.set_result(None)
 

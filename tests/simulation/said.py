@@ -36,7 +36,8 @@ class Said:
     weather: Weather
     loop: SimLoop
     trace: Trace
-    _seen: int = 0
+    _seen: tuple[int, int] = (0, 0)
+    """Lines of the trace, and beats' answers that have come."""
     _looks_at: float = 0.0
     _num_dead: int = 0
     _protected: dict[str, None] = field(default_factory=dict)
@@ -48,9 +49,10 @@ class Said:
     def look(self) -> None:
         """Something may have happened: where that is so, read the listing."""
         house = self.server.house
-        if len(self.trace.lines) == self._seen and self.loop.time() < self._looks_at:
+        seen = len(self.trace.lines), self.watch.num_beats_answered
+        if seen == self._seen and self.loop.time() < self._looks_at:
             return
-        self._seen, self._looks_at = len(self.trace.lines), self.loop.time() + EVERY_S
+        self._seen, self._looks_at = seen, self.loop.time() + EVERY_S
         self._count_deaths()
         if house is None:
             self._protected.clear()  # what a server that has died had said, nobody says any more

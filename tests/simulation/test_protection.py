@@ -642,6 +642,45 @@ def test_a_keeper_that_does_not_hear_that_a_session_is_protected_no_more_gives_i
     directed(course)
 
 
+@pytest.mark.parametrize("beats", [2.1, 2.5, 3.1, 4.0])
+@pytest.mark.parametrize("lease_s", [1.25, 5.0])
+def test_what_a_keeper_has_let_go_is_counted_no_more_though_it_hears_of_that_late_and_of_beats_with_it(
+    beats: float, lease_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The word and the beats after it have waited in a socket together: what is said is looked at after each answer."""
+    believed: list[tuple[str, float]] = []
+    monkeypatch.setattr(run, "FLEET", replace(run.FLEET, worker_lease_s=lease_s))
+
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        keeper = (kept(stage) or ("", 0))[0]
+        (other,) = {"worker-2", "worker-3"} - {keeper}
+        filled = await stage.server.ask(lambda house: fill(house, other))  # so it is the same one that is asked again
+        node = stage.hosts.nodes[keeper]
+        hear = node._on_message
+
+        def heard(message: Any) -> None:
+            hear(message)
+            if is_protected(stage) and node.kept_block(SESSION) is None:
+                believed.append((type(message).__name__, stage.loop.time()))
+
+        node._on_message = heard
+        node.stall(beats * run.FLEET.beat_s, up=False)
+        told = said_to(stage, keeper, LetGo)
+        await unprotected(stage)
+        await until(stage, lambda: bool(told), "it is told to let go")
+        await protected_again(stage)
+        assert not is_protected(stage)
+        await until(stage, lambda: is_protected(stage), "it is protected again")
+        stage.watch.is_ending = True
+        for name in filled:
+            await close(stage, name)
+        await ended(stage, tab)
+
+    directed(course)
+    assert not believed
+
+
 def test_a_session_that_is_protected_no_more_while_nobody_plays_it_goes_on_from_what_is_kept() -> None:
     async def course(stage: Stage) -> None:
         tab = await protected(stage)
@@ -676,6 +715,19 @@ async def unprotected(stage: Stage) -> None:
 
     stage.watch.protection_asked(SESSION, 0)
     await stage.server.ask(unprotect)
+
+
+async def protected_again(stage: Stage, every: int = 4) -> None:
+    async def protect(house: House) -> None:
+        house.desk.protect(SESSION, every)
+
+    stage.watch.protection_asked(SESSION, every)
+    await stage.server.ask(protect)
+
+
+def is_protected(stage: Stage) -> bool:
+    house = stage.server.house
+    return house is not None and not house.controller.sessions()[0].unprotected_why
 
 
 def num_taken(stage: Stage) -> int:

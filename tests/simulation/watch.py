@@ -72,6 +72,8 @@ class Watch:
         """The run is over, and sessions are closed."""
         self._kept: dict[tuple[str, str], None] = {}
         """(session, node) of every snapshot that a process with power keeps."""
+        self.num_beats_answered = 0
+        """How many answers to beats servers have heard."""
         self.is_strict = False
         """Workers die one after the other, and whoever loses a session by less than that is to blame."""
         self._doomed: dict[str, None] = {}

@@ -23,6 +23,7 @@ from worldmove.worker import keeper
 from worldmove.worker.background import AGAIN_S
 from worldmove.worker.messages import (
     Acknowledge,
+    Alive,
     Beat,
     BlockDone,
     Close,
@@ -552,6 +553,47 @@ def test_a_session_that_ends_leaves_nothing_that_is_kept(ends: Any) -> None:
         pair.b.worker.take(ends)
         await pair.settle()
         assert pair.b.of(Copies)[-1].slots_free == 2
+
+    on(trial)
+
+
+@pytest.mark.parametrize("only", [None, InTime(beat=0, within_s=1.0)])
+@pytest.mark.parametrize("num_beats", [1, 2, 3])
+def test_what_is_taken_together_with_beats_is_done_and_reported_before_the_first_of_them_is_answered(
+    only: InTime | None, num_beats: int
+) -> None:
+    """They have waited in a socket: who has an answer to a beat knows what has become of all that it sent before."""
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        assert isinstance(await pair.kept(), Kept)
+        pair.b.worker.take(Beat(number=0))
+        await pair.settle()
+        pair.b.sent.clear()
+        pair.b.worker.take(LetGo(session="s-1", only=only))
+        for number in range(1, num_beats + 1):
+            pair.b.worker.take(Beat(number=number))
+        await pair.settle()
+        said = [message for message in pair.b.sent if isinstance(message, Alive | Copies)]
+        assert isinstance(said[0], Copies)
+        assert [copy for copy in said[0].copies if copy.session == "s-1"] == []
+        assert [message.number for message in said if isinstance(message, Alive)] == list(range(1, num_beats + 1))
+        assert [type(message) for message in said].count(Copies) == 1
+
+    on(trial)
+
+
+def test_an_owner_that_is_told_to_give_up_with_beats_behind_reports_that_before_it_answers() -> None:
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        pair.a.sent.clear()
+        pair.a.worker.take(GiveUp(session="s-1", epoch=1, why="its blocks are others"))
+        pair.a.worker.take(Beat(number=1))
+        await pair.settle()
+        said = [message for message in pair.a.sent if isinstance(message, Alive | Copies)]
+        assert isinstance(said[0], Copies)
+        assert [copy.phase for copy in said[0].copies] == ["freeing"]
+        assert isinstance(said[1], Alive)
 
     on(trial)
 

@@ -5,7 +5,8 @@ here. Only what is certain counts, so not:
 
 1. A worker that is silent, is to end, or whose engine has been at one thing for ``LONG_S``: it may never give it.
 2. A snapshot that its worker was told to let go of, or to make a copy of, until it has answered two beats since: the
-   word and the report that follows it are on their way for so long.
+   word and the report that follows it are on their way for so long. A worker reports what has changed before it answers
+   a beat, however many it takes at once, so what it says of what came before a beat is here with its answer.
 3. A retired copy, or one of a move: it goes, or changes hands, by rules of its own.
 
 A death or silence counts from when it is known: at once where a process has ended, else after its lease.

@@ -43,7 +43,8 @@ class CopyTable:
         self._log = log
         self._copies: dict[str, SessionCopy] = {}
         self._playing: dict[str, asyncio.Task[None]] = {}
-        self._told = False
+        self._soon: asyncio.Handle | None = None
+        """Of the report that this turn of the event loop ends with."""
         self.kept = KeptTable(self._kept_changed)
         """Snapshots of sessions that are played elsewhere."""
         self.on_failed: Callable[[SessionCopy, EngineFailed], None] = lambda copy, error: None
@@ -203,10 +204,12 @@ class CopyTable:
 
     def report_soon(self) -> None:
         """Report once for all changes of one turn of the event loop."""
-        if not self._told:
-            self._told = True
-            asyncio.get_running_loop().call_soon(self._tell)
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_soon(self.report_changes)
 
-    def _tell(self) -> None:
-        self._told = False
-        self.report()
+    def report_changes(self) -> None:
+        """Report at once what would be reported soon: before an answer that says how far this worker has heard."""
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+            self.report()

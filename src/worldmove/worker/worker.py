@@ -196,6 +196,7 @@ class Worker:
                 self._beats.came(number)
                 self._num_led += empties
                 self.tools.meter.told(block_s)
+                self.copies.report_changes()  # what came before this beat in the same burst is done, and said first
                 self.tools.send(self._alive(number))
             case Poll(poll=number):
                 self.copies.report(number)
