@@ -214,15 +214,22 @@ def page(found: Mapping[str, Any]) -> str:
     return "\n".join(parts)
 
 
+TRIED = ("under_play", "edges")
+"""Measurements that have moves beside the least bandwidth."""
+
+
 def _tried(folder: Path = RESULTS) -> list[str]:
     """Return the tables of real moves just beside the least bandwidth, where there are any."""
-    found = {path.stem.partition("-")[2]: _read(path) for path in sorted(folder.glob("under_play-*.json"))}
-    tried = {machine: edges(result) for machine, result in found.items() if result["summary"]["edges"]}
+    paths = (path for name in TRIED for path in sorted(folder.glob(f"{name}-*.json")))
+    found = {path.stem: _read(path) for path in paths}
+    tried = {name: edges(result) for name, result in found.items() if result["summary"]["edges"]}
     if not tried:
         return []
     parts = ["## Real moves just below and just above\n"]
-    for machine, text in tried.items():
-        parts += [f"{machine}, `{found[machine]['options']['engine']}`, by what admission went by then:\n", text]
+    for name, text in tried.items():
+        result = found[name]
+        of = f"commit `{result['commit']['sha'][:10]}`, [raw](../bench/results/{name}.json)"
+        parts += [f"`{result['options']['engine']}`, {of}, by what admission went by then:\n", text]
     return parts
 
 
