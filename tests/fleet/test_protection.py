@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +16,7 @@ from worldmove.fleet.config import FleetConfig
 from worldmove.fleet.holders import Holders
 from worldmove.fleet.notes import MemoryNotes, Notes
 from worldmove.fleet.protection import Protection
-from worldmove.fleet.sessions import SessionRecord, SessionTable, view
+from worldmove.fleet.sessions import Confirmed, SessionRecord, SessionTable, view
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.move.ledger_messages import Failover
 from worldmove.worker.background import Background
@@ -87,6 +87,19 @@ class Fleet:
     def plays_on(self, block: int) -> None:
         self.protection.computed("s", block)
 
+    def is_played_by(self, worker: str, block: int) -> None:
+        """It was granted the session, of which it keeps a snapshot."""
+        row = self.server.desk.row("s")
+        assert row is not None
+        self.server.desk._rows["s"] = replace(row, owner=worker)
+        self.server.holds(worker, copy_of("s", "live"), copy_of("s", "kept", block))
+
+    def refuses(self, asked: Any) -> None:
+        """The owner has no room for another snapshot."""
+        if isinstance(asked, TakeSnapshot):
+            why = NotDone(session="s", request=asked.request, code="no_slot", message="all 3 slots are taken")
+            self.asking.heard(self.server.workers.get("a"), why)
+
     def gives_snapshot(self, asked: Any, owner: str = "a") -> None:
         if isinstance(asked, TakeSnapshot):
             taken = SnapshotTaken(session="s", request=asked.request, snapshot=FACTS)
@@ -105,8 +118,9 @@ class Books:
     gateway: Callable[[], Any]
 
 
-async def fleet() -> Fleet:
-    server, sessions, config = await server_of("a", "b", "c"), SessionTable(), FleetConfig()
+async def fleet(*workers: str) -> Fleet:
+    server, sessions, config = await server_of(*workers), SessionTable(), FleetConfig()
+    server.gateway.block = server.gateway.reaches = 64  # every list is here
     record = sessions.add(SessionRecord(name="s", seed=1, worker="a", incarnation=1, throwaway=False))
     record.protect_every = 1
     asking = Asking(config=config, workers=server.workers, sessions=sessions, desk=server.desk)
@@ -135,9 +149,9 @@ async def fleet() -> Fleet:
     return made
 
 
-def played(course: Callable[[Fleet], Any]) -> None:
+def played(course: Callable[[Fleet], Any], *workers: str) -> None:
     async def run() -> None:
-        made = await fleet()
+        made = await fleet(*(workers or ("a", "b", "c")))
         await course(made)
         assert not made.failed
 
@@ -329,7 +343,7 @@ def test_a_snapshot_that_its_keeper_is_to_pull_ends_at_once_where_that_comes_to_
         made.asking.died("a", 1)
         made.server.holds(to, copy_of("s", "live", epoch=2))
         made.server.wires[to].react = lambda asked: made.gives_snapshot(asked, to)
-        await made.server.desk.fail_over(Failover(session="s", epoch=1, worker=to, incarnation=1, log_reaches=9))
+        await made.server.desk.fail_over(Failover(session="s", epoch=1, worker=to, incarnation=1, log_reaches=64))
         row = made.server.desk.row("s")
         assert row is not None
         assert row.owner == to
@@ -390,6 +404,108 @@ def test_a_copy_that_may_be_needed_is_not_let_pass(why: str) -> None:
         made.server.holds(name, retired(stays=True))
         made.protection.look()
         assert made.server.wires[name].of(Pass) == []
+
+    played(course)
+
+
+EXPECTED = {
+    "who keeps the newest": ("b", None),
+    "one that keeps an older": ("c", None),
+    "one that keeps none": ("d", None),
+    "nobody": ("", None),
+    "an older one's, which was confirmed": ("b", "c"),
+    "none's, and an older one was confirmed": ("d", "e"),
+}
+"""Who is expected to keep the next one, and whose snapshot was found to be the newest before."""
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("is_due", [True, False])
+def test_older_snapshots_go_for_the_newest_whoever_is_to_keep_the_next_one_and_though_none_can_be_taken(
+    name: str, *, is_due: bool
+) -> None:
+    """Its owner is full. They take the room that other sessions lack, whatever has become of the words of each."""
+    to, confirmed = EXPECTED[name]
+
+    async def course(made: Fleet) -> None:
+        full = [copy_of("t", "live"), copy_of("u", "live")]
+        made.server.holds("a", copy_of("s", "live"), *full)
+        made.server.wires["a"].react = made.refuses
+        made.record.keeper = (to, 1) if to else None
+        made.record.confirmed = None if confirmed is None else Confirmed(worker=confirmed, incarnation=1, beat=0)
+        for worker, block in (("c", 30), ("b", 44), ("e", 36)):
+            made.server.holds(worker, copy_of("s", "kept", block), *full[:1])
+        if is_due:
+            made.plays_on(60)
+        for _ in range(3):
+            await asyncio.sleep(0.4)
+            made.answers_beat("a", "b", "c", "d", "e")
+        assert [made.let_go(worker) > 0 for worker in "bcde"] == [False, True, False, True]
+
+    played(course, "a", "b", "c", "d", "e")
+
+
+CERTAIN: dict[str, Callable[[Fleet], Any]] = {
+    "it is certain": lambda made: None,
+    "it does not answer": lambda made: made.falls_silent("b"),
+    "it is to end": lambda made: setattr(made.server.workers.get("b"), "leaving", True),
+    "it was told to let go itself": lambda made: made.server.workers.send("b", LetGo(session="s")),
+    "its engine does not return": lambda made: setattr(made.server.workers.get("b"), "taken_s", 60.0),
+    "it plays the session": lambda made: made.is_played_by("b", 44),
+    "what it keeps was not shown": lambda made: setattr(made.server.gateway, "block", 40),
+    "lists since are lost": lambda made: setattr(made.server.gateway, "reaches", None),
+    "its session is played by nobody": lambda made: made.falls_silent("a"),
+    "not all have reported to a new server": lambda made: setattr(made.record, "resuming", True),
+}
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_nothing_older_goes_for_one_of_which_it_is_not_certain_that_it_saves_the_session(name: str) -> None:
+    async def course(made: Fleet) -> None:
+        made.record.protect_every = 40
+        for worker, block in (("b", 44), ("c", 30)):
+            made.server.holds(worker, copy_of("s", "kept", block))
+        made.record.keeper = ("b", 1)
+        CERTAIN[name](made)
+        for _ in range(2):
+            await asyncio.sleep(0.4)
+            made.answers_beat("a", "b", "c")
+        assert (made.let_go("c") > 0) == (name == "it is certain")
+
+    played(course)
+
+
+def test_of_two_equal_snapshots_one_goes_and_the_other_stays_though_its_keeper_falls_silent_just_then() -> None:
+    async def course(made: Fleet) -> None:
+        made.record.protect_every = 40
+        for worker in ("b", "c"):
+            made.server.holds(worker, copy_of("s", "kept", 44))
+        for _ in range(3):
+            await asyncio.sleep(0.4)
+            made.answers_beat("a", "b", "c")
+        (stays, goes) = ("b", "c") if made.let_go("c") else ("c", "b")
+        assert (made.let_go(stays), made.let_go(goes) > 0) == (0, True)
+        made.falls_silent(stays)
+        made.answers_beat("a", goes)
+        await asyncio.sleep(0.1)
+        assert made.let_go(stays) == 0
+
+    played(course)
+
+
+def test_who_was_told_to_let_go_is_told_to_expect_the_next_one_where_that_is_asked_of_it() -> None:
+    """It may have let go by then, and the lists of the next one would go by it."""
+
+    async def course(made: Fleet) -> None:
+        await made.until_asked("b")
+        made.keeps("b")
+        await asyncio.sleep(0.1)
+        made.server.wires["b"].sent.clear()
+        made.server.workers.send("b", LetGo(session="s"))
+        made.plays_on(7)
+        await made.until_asked("b")
+        order = [type(message) for message in made.server.wires["b"].sent if isinstance(message, LetGo | Expect | Keep)]
+        assert order == [LetGo, Expect, Keep]
 
     played(course)
 

@@ -189,7 +189,7 @@ def open_house(
             watch.suspected(str(fields["worker"]))
         if event == "worker_left":
             watch.left_behind(fields["still_there"])  # type: ignore[arg-type]
-        if event == "not_protected":
+        if event in ("not_protected", "copy_yields"):  # from that instant on neither is said to be protected
             watch.cannot_be_protected(str(fields["session"]))
         if event == "ledger_behind" and not hosts.is_ledger_put_back:
             trace.fail(f"the ledger is said to be behind: {fields}")

@@ -58,7 +58,8 @@ class Keepers:
             keeper = chosen if chosen.room > 0 and chosen.name not in still_at else keeper
         if (keeper.name, keeper.incarnation) != before:
             self._keep_instead(record, (keeper.name, keeper.incarnation))
-        is_new = self.kept(record, keeper.name) is None  # also one whose snapshot has become a copy
+        # Also one whose snapshot has become a copy, or was to be let go: of what it keeps yet it expects no less.
+        is_new = self.kept(record, keeper.name) is None or keeper.is_giving_up(record.name, KEPT)
         if is_new:
             self._books.workers.send(keeper.name, Expect(session=record.name))
         self._holders.refresh()

@@ -6,7 +6,7 @@ In this order, for each renewal; whatever fails leaves the older snapshot where 
 2. The owner copies the state aside at its next boundary, and says so once every block before that has left.
 3. The keeper pulls and proves it; the older one goes as the new one is proven. Then the owner's copy of it goes.
 4. What others still keep, and a retired copy that waits for nothing else, are let go, once that keeper has lived on
-   (``fleet.relief``).
+   (``fleet.relief``); also where no newer one comes about.
 
 So no list that a kept snapshot needs is forgotten: the gateway has them all, and the keeper those since its snapshot,
 also where the server dies with the owner.
@@ -55,7 +55,7 @@ class Protection:
         self._choice = KeeperChoice(books)
         self._second = SecondCopy(books)
         self._relief = Relief(books)
-        self._renewal = Renewal(books, asking, self._keepers, self._relief, nonce=nonce, log=log)
+        self._renewal = Renewal(books, asking, self._keepers, nonce=nonce, log=log)
         self._guards: dict[str, asyncio.Task[None]] = {}
         self._changed: dict[str, asyncio.Event] = {}
 
@@ -137,7 +137,6 @@ class Protection:
         try:
             while not self._has_ended(record) and (record.protect_every or self._is_orphan(record)):
                 changed.clear()
-                self._relief.take_up(record)
                 self._relieve(record)
                 if record.protect_every and self._is_due(record):
                     await self._renewal.renew(record)
@@ -189,15 +188,10 @@ class Protection:
         return any(copy.phase in phases for copy in held)
 
     def _relieve(self, record: SessionRecord) -> None:
-        """Have others let go for the keeper, unless it ends, is silent, or plays the session by now.
-
-        Then older ones stay until another keeps a newer one.
-        """
-        if record.keeper is None or not (record.confirmed or record.earlier_keepers):
-            return
+        """Have others let go for whoever keeps the newest."""
         row = self._books.desk.row(record.name)
-        if row is not None and self._choice.is_good(record.keeper, row):
-            self._relief.look(record, row.owner)
+        if row is not None and not record.closing:
+            self._relief.look(record, row)
 
 
 def is_held_up(record: SessionRecord, row: Row) -> bool:

@@ -9,7 +9,6 @@ from worldmove.fleet.books import Books
 from worldmove.fleet.keeper_choice import KeeperChoice
 from worldmove.fleet.keepers import Keepers
 from worldmove.fleet.path_health import PathHealth, available, measured
-from worldmove.fleet.relief import Relief
 from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.workers import WorkerRecord
 from worldmove.worker.messages import DropSnapshot, Keep, Kept, SnapshotTaken, TakeSnapshot
@@ -31,7 +30,6 @@ class Renewal:
         books: Books,
         asking: Asking,
         keepers: Keepers,
-        relief: Relief,
         *,
         nonce: Callable[[], bytes],
         log: Log,
@@ -40,7 +38,6 @@ class Renewal:
         self._asking = asking
         self._keepers = keepers
         self._choice = KeeperChoice(books)
-        self._relief = relief
         self._nonce = nonce
         self._log = log
         self._paths = PathHealth(quarantine_s=books.config.quarantine_s)
@@ -109,7 +106,6 @@ class Renewal:
             record.keeping = False
             self._books.workers.send(owner.name, DropSnapshot(session=record.name, request=asked.request))
         self._log("snapshot_kept", {"session": record.name, "worker": keeper.name, "block": kept.block})
-        self._relief.kept(record, keeper)
 
     def _transport(self, owner: WorkerRecord, keeper: WorkerRecord) -> str:
         rates = [worker.hello.rates if worker.hello else {} for worker in (owner, keeper)]

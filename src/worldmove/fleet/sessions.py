@@ -38,12 +38,12 @@ class EarlierKeeper:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirmed:
-    """A keeper of a newest snapshot for which what others hold is to be let go (``fleet.relief``)."""
+    """The keeper of the newest snapshot, for which what others hold is to be let go (``fleet.relief``)."""
 
     worker: str
     incarnation: int
     beat: int
-    """The newest that it had been sent when it said that it has the snapshot."""
+    """The newest that it had been sent when this server found that it has the newest, or when others were last told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class SessionRecord:
     earlier_keepers: tuple[EarlierKeeper, ...] = ()
     """Those that expected its snapshots before: they need its lists until one is kept, and they have heard of it."""
     confirmed: Confirmed | None = None
-    """Who keeps a snapshot for which others are still to let go; None: they were told, or there is none."""
+    """Who keeps the newest snapshot, where others are still to let go for it; None: they have, or there is none."""
     keeping: bool = False
     """A keeper was asked to pull a snapshot, and has not answered yet."""
     num_unkept: int = 0
