@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from typing import Any
 
 import msgspec
@@ -168,6 +168,39 @@ def test_more_connections_than_there_can_be_channels_are_turned_away(monkeypatch
             for channel in channels:
                 await channel.close()
             await (await connected_at_last(path, ticket)).close()
+
+    tell(story)
+
+
+def test_who_only_connects_takes_no_place_from_who_has_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Silent ones come again as they are cut; so do such as say a token that stands for nothing."""
+    monkeypatch.setattr(tcp_serving, "MAX_CONNECTIONS", 4)
+
+    async def come_again(address: tuple[str, int], words: bytes) -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection(*address)
+                with closing(writer):
+                    writer.write(words)
+                    await reader.read()
+
+    async def story() -> None:
+        async with tcp() as path:
+            ticket = await path.export(source())
+            address = (read(ticket).host, read(ticket).port)
+            played = await path.connect(ticket)
+            strangers = [asyncio.create_task(come_again(address, words)) for words in (b"", hello(bytes(32))) * 8]
+            await asyncio.sleep(STALL_S)
+            for _ in range(5):
+                async with asyncio.timeout(1.0):
+                    await (await path.connect(ticket)).close()
+            into = target()
+            await played.pull([extent(0, SIZE)], into.buffer)
+            assert bytes(into.buffer) == pattern(SIZE), "who was known is not cut"
+            await played.close()
+            for stranger in strangers:
+                stranger.cancel()
+            await asyncio.gather(*strangers, return_exceptions=True)
 
     tell(story)
 

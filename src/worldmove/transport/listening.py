@@ -9,7 +9,10 @@ from pathlib import Path
 from worldmove.errors import TransportError
 from worldmove.transport.shortage import AT_ITS_LIMIT, SpareDescriptor
 
-MAX_WAITING = 64
+MAX_WAITING = 512
+"""To be accepted: whoever may ask stands among them behind as many who only may connect."""
+CUT_S = 0.001
+"""Between two strangers that are cut: those who come again at once take a part of the loop so, and not all of it."""
 FULL_S = 0.05
 ASKED_S = 0.5
 """How long an asker may take for its first words, where none can be served."""
@@ -27,11 +30,15 @@ def check_path(path: Path) -> None:
 class Listening:
     """Hands each connection to ``answer``, at most ``max_askers`` at a time; who comes beyond is turned away at once.
 
-    ``answer`` serves one connection and raises nothing; it is cancelled when this closes, and its connection closed.
+    Unless one of those is a stranger: whoever can reach the socket may connect and say nothing, so the one that has
+    been here for longest gives its place up. ``answer`` serves one connection and raises nothing; it says by its second
+    argument that this is none. It is cancelled when this closes, or for want of places, and its connection closed.
     Where the process may open no more files, each hears ``full`` instead, over a descriptor that is kept for that.
     """
 
-    def __init__(self, answer: Callable[[socket.socket], Awaitable[None]], *, max_askers: int, full: bytes) -> None:
+    def __init__(
+        self, answer: Callable[[socket.socket, Callable[[], None]], Awaitable[None]], *, max_askers: int, full: bytes
+    ) -> None:
         self._answer = answer
         self._max_askers = max_askers
         self._full = full
@@ -39,6 +46,8 @@ class Listening:
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._num_askers = 0
+        self._strangers: dict[socket.socket, asyncio.Task[None]] = {}
+        """In the order of their coming."""
         self._path: Path | None = None
 
     @property
@@ -110,10 +119,30 @@ class Listening:
                     await asyncio.sleep(FULL_S)  # some will be closed
                     continue
                 if self._num_askers < self._max_askers:
-                    self._num_askers += 1
-                    askers.create_task(self._serve(asker))
+                    self._begin(asker, askers)
+                elif self._strangers:
+                    self._cut_oldest()
+                    self._begin(asker, askers)
+                    await asyncio.sleep(CUT_S)
                 else:
                     asker.close()
+
+    def _begin(self, asker: socket.socket, askers: asyncio.TaskGroup) -> None:
+        asker.settimeout(0)
+        self._num_askers += 1
+        serving = askers.create_task(self._serve(asker))
+        self._strangers[asker] = serving
+        # By a callback: one that is cut before its first step runs none of its own code.
+        serving.add_done_callback(lambda _: self._end(asker))
+
+    def _cut_oldest(self) -> None:
+        oldest = next(iter(self._strangers))
+        self._strangers.pop(oldest).cancel()
+
+    def _end(self, asker: socket.socket) -> None:
+        self._strangers.pop(asker, None)
+        self._num_askers -= 1
+        asker.close()
 
     async def _turn_away(self, listener: socket.socket) -> None:
         """Tell the next asker that nobody can be served: silence would be waited for."""
@@ -130,9 +159,7 @@ class Listening:
             self._spare.take()
 
     async def _serve(self, asker: socket.socket) -> None:
-        try:
-            with asker:
-                asker.settimeout(0)
-                await self._answer(asker)
-        finally:
-            self._num_askers -= 1
+        await self._answer(asker, lambda: self._know(asker))
+
+    def _know(self, asker: socket.socket) -> None:
+        self._strangers.pop(asker, None)

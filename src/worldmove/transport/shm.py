@@ -109,13 +109,14 @@ class SharedMemory:
         self._exports[token] = memory
         return ticket
 
-    async def _answer(self, asker: socket.socket) -> None:
+    async def _answer(self, asker: socket.socket, known: Callable[[], None]) -> None:
         """Give one asker what its token stands for, or nothing: it hears an end either way."""
         try:
             check_peer(asker)
             async with asyncio.timeout(self._config.answer_s):
                 token = await receive_token(asker)
             if token in self._exports:
+                known()
                 send_descriptor(asker, self._exports[token].fd)
         except (OSError, TimeoutError, TransportError):
             return  # it went away, said nothing, or is not ours

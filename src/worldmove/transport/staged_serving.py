@@ -103,13 +103,14 @@ class StagedServing:
         await self._listening.close()
         release_all(self._rings.clear())
 
-    async def _answer(self, asker: socket.socket) -> None:
+    async def _answer(self, asker: socket.socket, known: Callable[[], None]) -> None:
         """Serve one asker until it goes away, stalls, or says what nobody should."""
         try:
             process = check_peer(asker)
             async with asyncio.timeout(self._config.answer_s):
                 arena = self._exports.get(await receive_token(asker))
             if arena is not None:
+                known()
                 await self._serve(asker, arena, process)
         except (OSError, TimeoutError, WorldMoveError, RuntimeError, MemoryError):
             return  # a device that could not be read, say: all others are served on

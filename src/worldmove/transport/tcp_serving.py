@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from worldmove.errors import WorldMoveError
 from worldmove.state.arena import AnyArena, Arena
@@ -48,13 +48,14 @@ class Serving:
         """Listen no more, and end every connection. Idempotent."""
         await self._listening.close()
 
-    async def _answer(self, asker: socket.socket) -> None:
+    async def _answer(self, asker: socket.socket, known: Callable[[], None]) -> None:
         """Serve one asker until it goes away, stalls, or says what nobody should."""
         try:
             stream = Stream(asker, self._stall_s)
             async with asyncio.timeout(self._stall_s):
                 arena = self._exports.get(token_of(await stream.receive(HELLO_BYTES)))
             if arena is not None:
+                known()
                 await stream.send([memoryview(number(arena.size))])
                 await _serve(stream, arena, self._blocking)
         except (OSError, TimeoutError, WorldMoveError, RuntimeError, MemoryError):
