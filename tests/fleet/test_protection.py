@@ -475,6 +475,28 @@ def test_nothing_older_goes_for_one_of_which_it_is_not_certain_that_it_saves_the
     played(course)
 
 
+@pytest.mark.parametrize(("newer", "older"), [((1, 44), (1, 30)), ((1, 44), (1, 44)), ((1, 44), (2, 30))])
+def test_of_snapshots_whose_lists_are_lost_that_of_the_latest_block_stays_alone(
+    newer: tuple[int, int], older: tuple[int, int]
+) -> None:
+    """Neither saves anything, and one of them takes the room that the next one lacks. No retired copy goes for it."""
+
+    async def course(made: Fleet) -> None:
+        made.server.gateway.reaches = 30
+        made.server.wires["a"].react = made.refuses
+        made.server.holds("b", copy_of("s", "kept", epoch=newer[0], block=newer[1]))
+        made.server.holds("c", copy_of("s", "kept", epoch=older[0], block=older[1]))
+        made.server.holds("d", Copy(session="s", phase="retired", epoch=1, block=20, stays=True))
+        for _ in range(3):
+            await asyncio.sleep(0.4)
+            made.answers_beat("a", "b", "c", "d")
+        let_go = [made.let_go("b") > 0, made.let_go("c") > 0]
+        assert let_go == [False, True] or (newer == older and sum(let_go) == 1)
+        assert made.server.wires["d"].of(Pass) == []
+
+    played(course, "a", "b", "c", "d")
+
+
 def test_of_two_equal_snapshots_one_goes_and_the_other_stays_though_its_keeper_falls_silent_just_then() -> None:
     async def course(made: Fleet) -> None:
         made.record.protect_every = 40

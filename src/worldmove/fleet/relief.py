@@ -1,7 +1,8 @@
 """Lets go what a newer snapshot has made needless, and only for a keeper that is alive.
 
 The newest is what a worker says that it keeps, of all snapshots that count (``fleet.second_copy``): whoever is expected
-to keep the next one, and however renewals go. What is older takes the very room that others lack.
+to keep the next one, and however renewals go. What is older takes the very room that others lack. Of those of which
+none counts, for lists that are lost, one stays.
 
 Its keeper may die while the word is on its way, and who it is told may sleep with the word in its socket. So:
 
@@ -53,7 +54,7 @@ class Relief:
             return
         keeper, kept = newest
         older, earlier = self._older(record, row, keeper, kept), self._earlier(record, keeper)
-        passing = self._retired_before(row, kept)
+        passing = [] if self._second.lacks_lists(kept) else self._retired_before(row, kept)
         if not (older or earlier or passing):
             record.confirmed = None
         elif self._has_lived_on(record, keeper):
@@ -68,11 +69,17 @@ class Relief:
             record.confirmed = _confirmed(keeper)
 
     def _newest(self, record: SessionRecord, row: Row) -> tuple[WorkerRecord, Copy] | None:
-        """Return the newest snapshot that counts, and who keeps it; of equal ones that of who is expected to go on."""
+        """Return the newest snapshot that counts, and who keeps it; of equal ones that of who is expected to go on.
+
+        Where lists that each needs are lost, that of the latest block: any other needs these as well, and more.
+        """
         if record.resuming or record.ahead is not None:
             return None
         counting = self._second.kept(row)
-        return max(counting, key=lambda found: (_age(found[1]), self._is_known(record, found[0])), default=None)
+        if counting:
+            return max(counting, key=lambda found: (_age(found[1]), self._is_known(record, found[0])))
+        lacking = [(worker, copy) for worker, copy in self._second.certain(row) if self._second.lacks_lists(copy)]
+        return max(lacking, key=lambda found: (found[1].block, self._is_known(record, found[0])), default=None)
 
     def _is_known(self, record: SessionRecord, worker: WorkerRecord) -> tuple[bool, bool]:
         return _is_of(record.confirmed, worker), record.keeper == _known(worker)
@@ -95,7 +102,8 @@ class Relief:
         """Return who else keeps a snapshot that is no newer, or plays the session; not who is just getting another."""
         held = self._books.workers.holders(record.name, (KEPT,))
         others = [(worker, copy) for worker, copy in held if worker is not keeper]
-        older = [worker for worker, copy in others if worker.name == row.owner or _age(copy) <= _age(kept)]
+        lacks = self._second.lacks_lists(kept)
+        older = [worker for worker, copy in others if worker.name == row.owner or _is_older(copy, kept, lacks=lacks)]
         return [worker for worker in older if not (record.keeping and record.keeper == _known(worker))]
 
     def _earlier(self, record: SessionRecord, keeper: WorkerRecord) -> list[WorkerRecord]:
@@ -127,6 +135,11 @@ class Relief:
 
 def _age(copy: Copy) -> tuple[int, int]:
     return copy.epoch, copy.block
+
+
+def _is_older(copy: Copy, kept: Copy, *, lacks: bool) -> bool:
+    """Whether a snapshot saves nothing that another does not; ``lacks``: lists that the other needs are lost."""
+    return copy.block <= kept.block if lacks else _age(copy) <= _age(kept)
 
 
 def _is_before(copy: Copy, kept: Copy) -> bool:

@@ -50,6 +50,12 @@ class SecondCopy:
         held = self._held(row)
         return tuple((worker, copy) for worker, copy in held if worker.name != but and not self._flaw(worker, copy))
 
+    def certain(self, row: Row) -> tuple[tuple[WorkerRecord, Copy], ...]:
+        """Return every snapshot that its keeper is certain to give, and who that is; its lists may be lost."""
+        next_block = self._books.gateway().next_block(row.session)
+        held = [] if next_block is None else [one for one in self._held(row) if one[1].block <= next_block]
+        return tuple((worker, copy) for worker, copy in held if not self._why_not_given(worker, copy))
+
     def lacks_lists(self, copy: Copy) -> bool:
         """Whether nobody ever goes on from a snapshot: lists that it needs are lost, or too many."""
         reaches, next_block = self._lists(copy)
@@ -85,17 +91,21 @@ class SecondCopy:
     def _flaw(self, worker: WorkerRecord, copy: Copy) -> str:
         """Return why a snapshot does not count; empty where it does."""
         reaches, next_block = self._lists(copy)
+        if why := self._why_not_given(worker, copy):
+            return why
+        if reaches is None or next_block is None or not copy.block <= next_block <= reaches:
+            return "and not every list since is here"
+        return "which is too old" if self.lacks_lists(copy) else ""
+
+    def _why_not_given(self, worker: WorkerRecord, copy: Copy) -> str:
+        """Return why its keeper may never give a snapshot; empty where it is certain to."""
         if worker.state is not WorkerState.READY or worker.suspected:
             return "and does not answer"
         if worker.leaving:
             return "and was told to end"
         if self._books.workers.is_stuck(worker, LONG_S):
             return "and its engine does not return"
-        if worker.is_giving_up(copy.session, KEPT):
-            return "and was told to let it go"
-        if reaches is None or next_block is None or not copy.block <= next_block <= reaches:
-            return "and not every list since is here"
-        return "which is too old" if self.lacks_lists(copy) else ""
+        return "and was told to let it go" if worker.is_giving_up(copy.session, KEPT) else ""
 
     def _lists(self, copy: Copy) -> tuple[int | None, int | None]:
         """Return how far the lists from a snapshot on reach, and the next block to be shown."""
