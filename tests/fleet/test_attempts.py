@@ -391,6 +391,35 @@ def test_when_an_end_dies_the_attempt_is_closed_in_its_place_and_the_other_end_i
     assert (found.owner, found.epoch, found.attempt) == ("a", 1, None)
 
 
+@pytest.mark.parametrize("owner_dies", [True, False])
+def test_the_commit_of_a_destination_that_has_died_is_waited_for_while_it_waits_for_the_ledger(
+    *, owner_dies: bool
+) -> None:
+    """It is granted where its source has died by then: until it is answered nobody knows how the move has ended."""
+    question = CommitAttempt(session="s", attempt=ATTEMPT, epoch=1, boundary=5, worker="b", incarnation=1)
+
+    def arrange(ends: Ends) -> None:
+        async def asked_late() -> None:
+            await asyncio.sleep(1.0)
+            if owner_dies:
+                ends.server.dies("a")
+            await ends.server.desk.ask(question)
+
+        def die(message: MoveMessage) -> None:
+            ends.server.desk.carries(question, asyncio.ensure_future(asked_late()))
+            ends.ended("source", "aborted", "closed", "freeze", "doubt")
+            ends.server.dies("b")
+            ends.attempt.take(Died(worker="b"))
+
+        ends.says[Start] = die
+
+    ending, server = tried(arrange, doubt_s=3.0)
+    found = server.desk.row("s")
+    assert found is not None
+    assert (found.granted_by == ATTEMPT) == owner_dies
+    assert ending.outcome is (Outcome.COMMITTED if owner_dies else Outcome.ABORTED)
+
+
 def test_a_move_that_admission_refuses_is_refused_with_its_words() -> None:
     async def run() -> Ending:
         server = await server_of("a", "b")

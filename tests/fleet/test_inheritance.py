@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import msgspec
+import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.fleet.fakes import SilentGateway, copy_of
@@ -253,6 +254,66 @@ def test_a_destination_in_doubt_whose_source_dies_after_the_close_is_granted_its
         await asyncio.sleep(0.3)
         assert later.controller.owner("s") == Owner(worker="b", incarnation=4, epoch=4)
         assert later.outcome() is Outcome.COMMITTED
+
+    left_behind(work, OPENED, notes=(noted("s", ("a", 4)), MOVE))
+
+
+NOTHING = Copies(worker="b", incarnation=4, copies=(), slots_free=3, slots_quarantined=0)
+ENDS: dict[str, Callable[[Later], None]] = {
+    "frees its copy": lambda later: later.hosts.adopted["b"](NOTHING),
+    "was told to close": lambda later: later.says("b", Copy(session="s", phase="freeing", epoch=0, block=5, left=5)),
+    "dies": lambda later: later.hosts.on_gone["b"](None),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("owner_dies", [True, False])
+def test_a_commit_that_waits_behind_a_slow_question_is_waited_for_whatever_has_become_of_who_has_asked(
+    how: str, *, owner_dies: bool
+) -> None:
+    """It is granted where the owner has died by then: nobody is told before that the move was aborted."""
+
+    async def work(later: Later) -> None:
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=5, left=5))
+        later.says("b", Copy(session="s", phase="shadow", epoch=0, block=5, left=5))
+        await asyncio.sleep(0.3)
+        asked = CommitAttempt(session="s", attempt="00000001-x", epoch=3, boundary=5, worker="b", incarnation=4)
+        busy = later.controller._books.desk._lock  # with another session's question
+        await busy.acquire()
+        later.hosts.adopted["b"](LedgerAsk(worker="b", incarnation=4, request=1, operation=asked))
+        ENDS[how](later)
+        await asyncio.sleep(0.6)
+        assert later.outcome() is Outcome.IN_DOUBT
+        if owner_dies:
+            later.hosts.on_gone["a"](None)
+        busy.release()
+        later.controller._books.workers.has_reported("b", 5)  # whoever is started in its place
+        await asyncio.sleep(0.6)
+        row = later.controller._books.desk.row("s")
+        assert row is not None
+        assert (later.outcome() is Outcome.COMMITTED) == (row.granted_by == "00000001-x") == owner_dies
+        assert (later.outcome() is Outcome.ABORTED) == (not owner_dies)
+
+    left_behind(work, OPENED, notes=(noted("s", ("a", 4)), MOVE))
+
+
+def test_a_commit_that_comes_from_a_dead_destination_is_not_granted() -> None:
+    """Its move is told to be aborted as soon as it is dead, and nobody is left to take the session up."""
+
+    async def work(later: Later) -> None:
+        later.says("a", Copy(session="s", phase="live", epoch=3, block=5, left=5))
+        later.says("b", Copy(session="s", phase="shadow", epoch=0, block=5, left=5))
+        later.hosts.on_gone["b"](None)
+        await asyncio.sleep(0.6)
+        assert later.outcome() is Outcome.ABORTED
+        later.hosts.on_gone["a"](None)
+        asked = CommitAttempt(session="s", attempt="00000001-x", epoch=3, boundary=5, worker="b", incarnation=4)
+        later.hosts.adopted["b"](LedgerAsk(worker="b", incarnation=4, request=1, operation=asked))
+        await asyncio.sleep(0.3)
+        row = later.controller._books.desk.row("s")
+        assert row is not None
+        assert row.granted_by != "00000001-x"
+        assert later.outcome() is Outcome.ABORTED
 
     left_behind(work, OPENED, notes=(noted("s", ("a", 4)), MOVE))
 

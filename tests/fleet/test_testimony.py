@@ -1,5 +1,6 @@
 """What became of a try, by its session's rows; what the two ends say explains it and does not decide it."""
 
+import asyncio
 import dataclasses
 from collections.abc import Callable
 from dataclasses import replace
@@ -176,9 +177,24 @@ def comes_back_and_has_not_said_all(server: Server, said: testimony.Testimony) -
     said.cut_off("b")
 
 
+def having_asked(then: Callable[[Server, testimony.Testimony], None]) -> Callable[..., None]:
+    """The same, of one whose commit is on its way through the desk."""
+
+    def asked(server: Server, said: testimony.Testimony) -> None:
+        commit = CommitAttempt(session="s", attempt=said._plan.attempt, epoch=1, boundary=5, worker="b", incarnation=1)
+        server.desk.carries(commit, asyncio.ensure_future(asyncio.sleep(1.0)))
+        then(server, said)
+
+    return asked
+
+
 @pytest.mark.parametrize(
     ("source", "then", "outcome"),
     [
+        (PROVED, having_asked(gives_up), Outcome.IN_DOUBT),
+        (PROVED, having_asked(dies), Outcome.IN_DOUBT),
+        (PROVED, having_asked(comes_back_without), Outcome.IN_DOUBT),
+        (None, having_asked(gives_up), Outcome.IN_DOUBT),
         (UNPROVED, silent, Outcome.ABORTED),
         (PROVED, silent, Outcome.IN_DOUBT),
         (PROVED, shows_a_block, Outcome.ABORTED),

@@ -280,12 +280,15 @@ class Attempt:
         await self._desk.ask(closing(self.plan.session, self.plan.attempt, self.plan.epoch))
 
     async def _until_closed(self) -> None:
-        """Leave no attempt open that nobody conducts, or none could begin after it. A silent ledger is asked again."""
+        """Leave no attempt open that nobody conducts, or none could begin after it. A silent ledger is asked again.
+
+        Nor one whose commit is on its way to a slow one: it comes before the close that is asked now.
+        """
         try:
             async with asyncio.timeout(self._config.doubt_s):
-                while self._may_be_open():
+                while self._is_unsettled():
                     await self._close()
-                    if self._may_be_open():
+                    if self._is_unsettled():
                         await asyncio.sleep(self._config.recover_every_s)
         except TimeoutError:
             return  # it does not answer: the report says *in doubt*
@@ -295,3 +298,9 @@ class Attempt:
         row = self._desk.row(self.plan.session)
         has_it = row is not None and row.attempt is not None and row.attempt.attempt == self.plan.attempt
         return self._asked_to_open and (has_it or self._desk.failure is not None)
+
+    def _is_unsettled(self) -> bool:
+        """Whether the row has it open, or may come to have it granted by what its destination has asked before."""
+        row = self._desk.row(self.plan.session)
+        is_granted = row is not None and row.epoch != self.plan.epoch
+        return self._may_be_open() or (not is_granted and self._desk.may_yet_commit(self.plan.attempt))

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from worldmove.errors import LedgerError
 from worldmove.fleet.ports import Gateway, Owner
 from worldmove.fleet.worker_table import WorkerTable
-from worldmove.move.ledger_messages import Answer, Failover, Operation
+from worldmove.move.ledger_messages import Answer, CommitAttempt, Failover, Operation
 from worldmove.move.ledger_row import Facts, Row
 from worldmove.move.ledger_rules import Ledger
 from worldmove.worker.messages import SendAgain
@@ -47,6 +47,8 @@ class LedgerDesk:
         """What the ledger took for the last operation that it has done; None before the first."""
         self._lock = asyncio.Lock()
         self._rows: dict[str, Row] = {}
+        self._commits: dict[str, set[asyncio.Task[None]]] = {}
+        """What carries the commits of an attempt here, until each has been answered, or not."""
         self._closed: dict[str, int] = {}
         self._gone: dict[str, int] = {}
         self._gateway: Gateway | None = None
@@ -145,6 +147,23 @@ class LedgerDesk:
         finally:
             self._tell(old, operation.session)  # whoever could not be answered asks again; a row is told of once
         return answer
+
+    def carries(self, operation: Operation, carried: "asyncio.Task[None]") -> None:
+        """A worker's question is on its way through here, perhaps behind others, until a task has ended."""
+        if isinstance(operation, CommitAttempt):
+            tasks = self._commits.setdefault(operation.attempt, set())
+            tasks.add(carried)
+            carried.add_done_callback(lambda task: self._carried(operation.attempt, task))
+
+    def _carried(self, attempt: str, task: "asyncio.Task[None]") -> None:
+        tasks = self._commits[attempt]
+        tasks.discard(task)
+        if not tasks:
+            del self._commits[attempt]
+
+    def may_yet_commit(self, attempt: str) -> bool:
+        """Whether an attempt's commit is under way here: whatever has become of its asker, it may yet be granted."""
+        return attempt in self._commits
 
     async def fail_over(self, operation: Failover) -> Answer | None:
         """Have the gateway refuse the old epoch's frames, then ask. Denied, they are shown again."""

@@ -11,7 +11,7 @@ from worldmove.fleet.protection import Protection
 from worldmove.fleet.services import Services
 from worldmove.fleet.views import WorkerState
 from worldmove.fleet.workers import WorkerRecord
-from worldmove.move.ledger_messages import MarkShown
+from worldmove.move.ledger_messages import CommitAttempt, MarkShown
 from worldmove.move.messages import CONTROLLER, AnyMoveMessage, Gone, MoveMessage
 from worldmove.worker.background import Background
 from worldmove.worker.messages import (
@@ -50,7 +50,8 @@ OF_THE_LIVING = Hello | Copies | Reported | Alive | Leaving | BlockDone | StateD
 """What does not count from a process that is proven dead, though it was still on its way.
 
 It holds nothing, and after a restart a list that it alone held may be closed anew: then its blocks are other ones. What
-it told the other end of a move, asked of the ledger, or knew of the past stays true.
+it told the other end of a move, asked of the ledger, or knew of the past stays true; but for the commit of a move that
+may be told to be aborted by then, and that nobody is left to take up.
 """
 
 
@@ -85,7 +86,7 @@ class Switchboard:
             worker.incarnation,
         ):
             self._log("message_dropped", worker=worker.name, claims=message.worker)
-        elif not (worker.state is WorkerState.GONE and isinstance(message, OF_THE_LIVING)):
+        elif not (worker.state is WorkerState.GONE and _is_of_the_living(message)):
             try:
                 self._take(worker, message)
             except Exception as error:  # noqa: BLE001  (whatever it is, no other session has a part in it)
@@ -106,7 +107,9 @@ class Switchboard:
             case Reported() | Alive() | Hello() | Leaving():
                 self._of_link(worker, message)
             case LedgerAsk():
-                self._background.start(f"ledger {worker.name} {message.request}", self._carry(worker, message))
+                name = f"ledger {worker.name} {message.request}"
+                carried = self._background.start(name, self._carry(worker, message))
+                self._books.desk.carries(message.operation, carried)
             case MoveMessage():
                 self._relay(worker, message)
             case Copies():
@@ -241,3 +244,8 @@ class Switchboard:
 
     def _log(self, event: str, **fields: object) -> None:
         self._write(event, fields)
+
+
+def _is_of_the_living(message: ToServer) -> bool:
+    is_commit = isinstance(message, LedgerAsk) and isinstance(message.operation, CommitAttempt)
+    return is_commit or isinstance(message, OF_THE_LIVING)

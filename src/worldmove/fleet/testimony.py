@@ -75,9 +75,14 @@ class Testimony:
     def _may_be_granted(self, row: Row) -> bool:
         """Whether its commit may yet be granted, though it is closed: should its source die before another block left.
 
-        That takes a destination that has verified the state by the source's proof, and the source's epoch.
+        That takes a destination that has verified the state by the source's proof, and the source's epoch. What it has
+        asked before it let go may wait for the ledger yet.
         """
-        if row.epoch != self._plan.epoch or self.has_let_go():
+        if row.epoch != self._plan.epoch:
+            return False
+        if self._desk.may_yet_commit(self._plan.attempt):
+            return True
+        if self.has_let_go():
             return False
         source = self._ended.get("source")
         return source is None or (is_proof_sent(source) and not self._has_passed())

@@ -1,7 +1,8 @@
 """Moves that an earlier server left under way: closed in the ledger, and reported as the row has it.
 
-That a closed attempt is not granted is certain only once its destination has said that it holds no shadow, or is dead.
-Until then it may ask for its commit, and is granted it where the owner has died meanwhile.
+That a closed attempt is not granted is certain only once its destination has said that it holds no shadow, or is dead,
+and nothing that it has asked before is on its way to the ledger any more. Until then it may ask for its commit, and is
+granted it where the owner has died meanwhile.
 """
 
 from dataclasses import replace
@@ -43,8 +44,10 @@ class Unfinished:
             await self._workers.changed(LOOK_S)
 
     def _may_commit(self, note: MoveNote) -> bool:
-        """Whether the destination may hold a shadow."""
+        """Whether the destination may hold a shadow, or has asked for its commit while it did."""
         worker = self._workers.find(note.destination)
+        if self._desk.may_yet_commit(note.attempt):
+            return True
         return worker is not None and may_hold_shadow(worker, note.session)
 
     async def close(self, row: Row) -> None:
