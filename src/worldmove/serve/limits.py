@@ -42,6 +42,8 @@ class HttpLimits:
     """Of all clients together: a handshake takes the loop a millisecond."""
     requests: Pace = field(default_factory=partial(Pace, burst=100, per_s=50))
     """Of one connection. Beyond, its next request waits for its turn."""
+    loop: Pace = field(default_factory=partial(Pace, burst=0.1, per_s=0.3))
+    """Seconds of the event loop that answering takes, of all clients together. Beyond, the next request waits."""
     request_s: float = 10.0
     """From the first moment that a request is awaited until its last byte is here; a long one may go on for as long as
     it brings ``least_bytes_per_s`` in each such time."""

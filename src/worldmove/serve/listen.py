@@ -14,6 +14,7 @@ from worldmove.serve.descriptors import AT_ONCE, for_clients
 from worldmove.serve.guard import Guard
 from worldmove.serve.http_errors import told_of_the_end
 from worldmove.serve.limits import HttpLimits
+from worldmove.serve.loop_share import LoopShare
 
 GRACE_S = 2
 """How long connections may take to close at the end."""
@@ -74,7 +75,7 @@ async def answering(
     guard = Guard(limits, on_refused)
     http = _Http(
         uvicorn.Config(
-            told_of_the_end(app),
+            told_of_the_end(LoopShare(app, limits.loop, on_refused)),
             http=guard.http(),
             h11_max_incomplete_event_size=limits.max_head_bytes,
             ws=guard.websocket(),

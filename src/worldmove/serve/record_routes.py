@@ -9,7 +9,7 @@ from starlette.requests import ClientDisconnect
 from worldmove.errors import UserError
 from worldmove.limits import MAX_NAME
 from worldmove.serve import http_models as body
-from worldmove.serve.answers import leaves_body, session_body
+from worldmove.serve.answers import leaves_json, session_body
 from worldmove.serve.http_errors import Responses
 from worldmove.serve.origin import RESTORE
 from worldmove.serve.parts import Parts
@@ -33,10 +33,10 @@ def add_records(app: FastAPI, parts: Parts) -> None:
         """Send a world's record from its first block on: what there is, or, following it, as it grows."""
         return StreamingResponse(records.record(session, blocks, follow=follow), media_type=OCTETS)
 
-    @app.get("/api/sessions/{session}/leaves")
-    async def leaves(session: str) -> body.Leaves:
+    @app.get("/api/sessions/{session}/leaves", response_model=body.Leaves)
+    async def leaves(session: str) -> Response:
         """List what a world's state consists of."""
-        return leaves_body(await records.leaves(session))
+        return Response(leaves_json(await records.leaves(session)), media_type="application/json")
 
     @app.get("/api/sessions/{session}/saved", response_class=Response, responses=BYTES)
     async def saved(session: str) -> Response:
