@@ -143,7 +143,7 @@ def test_what_the_application_raises_and_is_told_goes_through() -> None:
             raise ValueError("told") from None
 
     async def story() -> None:
-        asked = asyncio.create_task(LoopShare(failing, SHARE, lambda why: None)(http(1), silent, unheard))  # type: ignore[arg-type]
+        asked = asyncio.create_task(LoopShare(failing, SHARE, lambda why: None)(http(1), silent, unheard))
         await asyncio.sleep(0.01)
         asked.cancel()
         with pytest.raises(ValueError, match="told"):

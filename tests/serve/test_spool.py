@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable
+from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -127,6 +128,19 @@ def test_who_reads_too_slowly_keeps_no_place_that_another_wants(monkeypatch: pyt
         asyncio.run(read(sent[1], 1))
     assert asyncio.run(read(sent[0], 4)) == 4 << 20
     spool.close()
+
+
+def test_who_is_cut_off_in_the_middle_of_a_read_hears_the_same() -> None:
+    """The file is closed beneath a thread that reads it."""
+
+    class Cutting(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            pieces.cut()
+            return super().read(size)
+
+    pieces = Pieces(b"", Cutting(b"content"), lambda: None)
+    with pytest.raises(CutOffError):
+        asyncio.run(anext(pieces))
 
 
 def _removed(place: Path) -> None:

@@ -1,5 +1,6 @@
 """Manifests that nobody honest wrote, made by hand: each is refused for the one thing that is wrong with it."""
 
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -8,7 +9,8 @@ import pytest
 from worldmove.errors import ManifestError
 from worldmove.state import Extent, Manifest
 from worldmove.state.frame import frame
-from worldmove.state.manifest import MANIFEST_MAGIC, VERSION
+from worldmove.state.manifest import MANIFEST_MAGIC, MAX_GENERATORS_BYTES, VERSION
+from worldmove.state.structure import MAX_ALL_CHARACTERS
 
 SCALAR = ["scalar", "int", b"\1"]
 ROW = ["tensor", "float32", [4], [1], 0, 0, 0, 16, False, False]
@@ -109,3 +111,27 @@ VERY_DEEP = b"\x92\xa4list\x91" * 100_000
 def test_a_hostile_manifest_is_refused(data: bytes, why: str) -> None:
     with pytest.raises(ManifestError, match=why):
         Manifest.from_bytes(data)
+
+
+def test_a_small_manifest_whose_paths_are_long_takes_little_memory_to_be_refused() -> None:
+    long = ["str", b"k" * 490]
+    num = 131_000
+    data = _encode(["dict", [[*long, ["dict", [[*long, ["list", [None] * num]]]]]]], [["scalar", "none", b""]] * num)
+    assert len(data) < 3 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(ManifestError, match="characters together"):
+            Manifest.from_bytes(data)
+        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_ALL_CHARACTERS
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_is_like_a_known_manifest_has_no_larger_generators_than_any_other() -> None:
+    def of(state: bytes) -> bytes:
+        return _encode(["list", [None]], [["generator", 0]], [["torch", state]])
+
+    known = Manifest.from_bytes(of(b"1"))
+    assert Manifest.from_bytes(of(b"2"), known).generators[0].state == b"2"
+    with pytest.raises(ManifestError, match="its generators have"):
+        Manifest.from_bytes(of(bytes(MAX_GENERATORS_BYTES + 1)), known)

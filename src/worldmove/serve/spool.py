@@ -166,7 +166,12 @@ class Pieces:
         header, self._header = self._header, b""
         if not self._end.alive:
             raise CutOffError
-        part = header or await asyncio.to_thread(self._file.read, PIECE_BYTES)
+        try:
+            part = header or await asyncio.to_thread(self._file.read, PIECE_BYTES)
+        except ValueError as error:  # it was cut between two looks: the file is closed
+            if self._end.alive:
+                raise
+            raise CutOffError from error
         if not part:
             self._end()
             raise StopAsyncIteration

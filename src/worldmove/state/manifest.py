@@ -29,7 +29,7 @@ from worldmove.state.leaf import (
 )
 from worldmove.state.leaf_record import LeafRecord, say
 from worldmove.state.storage import StorageRecord, derive_storages
-from worldmove.state.structure import Node, leaf_paths
+from worldmove.state.structure import Node, check_length, leaf_paths
 
 MANIFEST_MAGIC = b"WMMF"
 VERSION = 1
@@ -63,9 +63,8 @@ class Manifest:
         cls, structure: Node, paths: Sequence[str], leaves: Sequence[Leaf], generators: Sequence[GeneratorRecord]
     ) -> "Manifest":
         """Make a manifest of parts that came from a live state; from anywhere else they go through from_bytes."""
-        size = sum(len(record.state) for record in generators)
-        if size > MAX_GENERATORS_BYTES:
-            raise ManifestError(f"its generators have {size:,} bytes together, more than {MAX_GENERATORS_BYTES:,}")
+        _check_size(generators)
+        check_length(paths)
         body = _ManifestBody(structure, tuple(leaves), tuple(generators))
         encoded = frame(MANIFEST_MAGIC, version_of(leaves, generators), msgspec.msgpack.encode(body))
         if len(encoded) > MAX_MANIFEST_BYTES:
@@ -167,6 +166,7 @@ def _similar(body: _ManifestBody, like: Manifest, data: bytes) -> Manifest | Non
         leaves[i] = LeafRecord(path=leaves[i].path, content=leaf)
     if peek(data)[1] != version_of(body.leaves, body.generators):
         return None
+    _check_size(body.generators)
     return Manifest(
         structure=like.structure,
         leaves=tuple(leaves),
@@ -174,6 +174,12 @@ def _similar(body: _ManifestBody, like: Manifest, data: bytes) -> Manifest | Non
         generators=body.generators,
         encoded=data,
     )
+
+
+def _check_size(generators: Sequence[GeneratorRecord]) -> None:
+    size = sum(len(record.state) for record in generators)
+    if size > MAX_GENERATORS_BYTES:
+        raise ManifestError(f"its generators have {size:,} bytes together, more than {MAX_GENERATORS_BYTES:,}")
 
 
 _WITH_PLACES = (TensorLeaf, ArrayLeaf, GeneratorLeaf)
