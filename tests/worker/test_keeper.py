@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -21,6 +22,8 @@ from worldmove.state.runs import Runs
 from worldmove.transport.loopback import Loopback, LoopbackChannel
 from worldmove.worker import keeper
 from worldmove.worker.background import AGAIN_S
+from worldmove.worker.copies import CopyTable
+from worldmove.worker.kept import KeptState
 from worldmove.worker.messages import (
     Acknowledge,
     Alive,
@@ -46,6 +49,7 @@ from worldmove.worker.messages import (
     TakeOver,
     TakeSnapshot,
 )
+from worldmove.worker.session import CopyPhase
 
 NONCE = bytes(range(32))
 
@@ -311,6 +315,47 @@ def test_what_nobody_expects_is_not_kept() -> None:
         await pair.open_on_a(4)
         assert (await pair.kept()).code == "not_expected"
         assert pair.b.copies().slots_free == 2
+
+    on(trial)
+
+
+class Playing:
+    """A worker's copies, of which one is played as far as anybody asks."""
+
+    def __init__(self, real: CopyTable) -> None:
+        self.report_soon = real.report_soon
+
+    def get(self, session: str) -> Any:
+        return SimpleNamespace(phase=CopyPhase.LIVE)
+
+
+@pytest.mark.parametrize("since", ["all the while", "it was pulled"])
+def test_who_plays_a_session_keeps_no_snapshot_of_it(monkeypatch: pytest.MonkeyPatch, since: str) -> None:
+    """It would save nothing, and whoever counts what stays at a worker would find it full."""
+
+    async def trial(pair: Keeping) -> None:
+        await pair.begin()
+        pair.a.worker.take(Expect(session="s-1"))
+        taken = await pair.taken()
+        here = pair.a if since == "all the while" else pair.b
+        if here is pair.b:
+            pulled = keeper.Keeper._pulled
+
+            async def and_comes_here(self: keeper.Keeper, asked: Keep) -> KeptState:
+                state = await pulled(self, asked)
+                monkeypatch.setattr(self, "_copies", Playing(self._copies))
+                return state
+
+            monkeypatch.setattr(keeper.Keeper, "_pulled", and_comes_here)
+        here.worker.take(Keep(session="s-1", request=1, snapshot=taken.snapshot, transport="loopback", nonce=NONCE))
+        await pair.settle()
+        answer = here.of(NotDone)[-1]
+        assert (answer.code, answer.message.partition(" ")[2]) == (
+            "not_expected",
+            "plays s-1 itself, and keeps no snapshot of it",
+        )
+        assert [copy.phase for copy in here.copies().copies] == (["live"] if here is pair.a else [])
+        assert here.copies().slots_free == (0 if here is pair.a else 2)  # the owner's snapshot is still offered
 
     on(trial)
 

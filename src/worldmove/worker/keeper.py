@@ -32,7 +32,7 @@ from worldmove.worker.installing import install_tree, tree_in
 from worldmove.worker.kept import Keeping, KeptState, KeptTable
 from worldmove.worker.messages import Failed, Keep, Kept, NotDone, Revive
 from worldmove.worker.poisoning import poisoned
-from worldmove.worker.session import SessionCopy
+from worldmove.worker.session import CopyPhase, SessionCopy
 from worldmove.worker.slots import Slot, SlotPool, SlotState
 from worldmove.worker.taking import ATTEMPT
 from worldmove.worker.tools import Tools
@@ -75,25 +75,42 @@ class Keeper:
 
     async def keep(self, asked: Keep) -> Kept | NotDone:
         """Pull and prove a snapshot, and let an older one go. What cannot be met is answered."""
-        keeping = self.table.get(asked.session)
-        if keeping is None:
-            return _not_done(asked, "not_expected", f"no snapshot of {asked.session} is expected here")
-        if asked.session in self._under_way:  # nobody waits for it any more: a second one would take another slot
-            return _not_done(asked, "busy", f"an earlier snapshot of {asked.session} is still on its way here")
-        self._under_way.add(asked.session)
         try:
-            state = await self._pulled(asked)
+            return await self._keep(asked)
         except MoveRefused as error:
             return _not_done(asked, error.reason, error.detail)
         except WorldMoveError as error:
             return _not_done(asked, error.code, str(error))
+
+    async def _keep(self, asked: Keep) -> Kept:
+        session, keeping = asked.session, self.table.get(asked.session)
+        if keeping is None:
+            raise MoveRefused("not_expected", f"no snapshot of {session} is expected here")
+        if session in self._under_way:  # nobody waits for it any more: a second one would take another slot
+            raise MoveRefused("busy", f"an earlier snapshot of {session} is still on its way here")
+        self._require_not_played(session)
+        self._under_way.add(session)
+        try:
+            state = await self._pulled(asked)
         finally:
-            self._under_way.discard(asked.session)
-        if not self.table.hold(keeping, state):
+            self._under_way.discard(session)
+        try:
+            self._require_not_played(session)  # a move may have brought it here meanwhile
+            if not self.table.hold(keeping, state):
+                raise MoveRefused("not_expected", f"a snapshot of {session} is no longer expected here")
+        except MoveRefused:
             state.slot.enter(SlotState.FREE)
             self._copies.report_soon()
-            return _not_done(asked, "not_expected", f"a snapshot of {asked.session} is no longer expected here")
-        return Kept(session=asked.session, request=asked.request, block=state.block)
+            raise
+        return Kept(session=session, request=asked.request, block=state.block)
+
+    def _require_not_played(self, session: str) -> None:
+        """A snapshot beside what is played saves that from no death, and takes a slot. Raises MoveRefused."""
+        copy = self._copies.get(session)
+        if copy is not None and copy.phase is CopyPhase.LIVE:
+            raise MoveRefused(
+                "not_expected", f"{self._host.worker} plays {session} itself, and keeps no snapshot of it"
+            )
 
     async def revive(self, asked: Revive) -> None:
         """Install what is kept, and let it wait for the session. Does nothing where it is not here, or was done."""
