@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,13 @@ ALONE = (
 """Folders and files whose tests play worlds in real time in real processes: one at a time. The marker's one place."""
 GC_THRESHOLDS = 5_000, 20, 100
 """Half of what looking for garbage costs at the default of 700: a twentieth of all tests' time was that."""
+
+
+def pytest_configure() -> None:
+    """Hear signals as at a terminal: under nohup, or in a shell's background, those of a terminal are ignored."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -15,7 +15,7 @@ def test_a_session_whose_tensors_left_their_slot_is_brought_across_a_device_as_o
     assert found.num_storages > 2
     assert {len(instants) for instants in found.parts.values()} == {3} == {len(found.copy_ms)}
     for order in (
-        ("frozen", "digested", "ordered", "digested again", "proof came", "matched"),
+        ("frozen", "ordered", "digested", "digested again", "proof came", "matched"),
         ("frozen", "told", "read", "landed", "matched"),
         ("read", "built", "installed", "verified", "proof came"),
     ):
