@@ -12,6 +12,8 @@ MAX_COUNT = 1 << 62
 """Every number that counts is below this: blocks, epochs, key changes, seeds."""
 MAX_BLOB_BYTES = 16 << 20
 """Of one message's bulk: a manifest, or a block's pictures."""
+MAX_MESSAGE_BYTES = MAX_BLOB_BYTES + (4 << 20)
+"""Of one message between a worker and its server, and so of an entry of a record: that is a message written down."""
 MAX_NODES = 1 << 17
 """Leaves and containers of one state; and so its storages, of which each leaf has one at most."""
 MAX_TICKET_BYTES = 512

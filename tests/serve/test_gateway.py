@@ -701,6 +701,59 @@ def test_a_new_world_is_never_given_the_name_of_one_that_an_earlier_server_has_o
     in_house(work)
 
 
+def test_a_session_whose_player_has_come_back_makes_no_room_however_lately_it_was_looked_at() -> None:
+    async def work(house: House) -> None:
+        house.fleet.num_places = 2
+        names = [(await house.desk.open(seed=7, on=None)).name for _ in range(2)]
+        await asyncio.sleep(0.15)
+        watchers = [Watcher(house, name) for name in names]
+        with pytest.raises(UserError, match="Every slot is taken"):
+            await house.desk.open(seed=7, on=None)
+        assert sorted(house.gateway.lives) == sorted(names)
+        for watcher in watchers:
+            await watcher.until(watcher.frames)
+
+    in_house(work, spare_s=0.1)
+
+
+def test_a_session_whose_player_comes_back_while_another_is_closed_for_room_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work(house: House) -> None:
+        house.fleet.num_places = 2
+        names = [(await house.desk.open(seed=7, on=None)).name for _ in range(2)]
+        asked = list[str]()
+
+        async def refuses(session: str) -> None:
+            asked.append(session)
+            Watcher(house, names[1])
+            raise UserError("It moves.", code="moving", status=409)
+
+        monkeypatch.setattr(house.fleet, "close", refuses)
+        await asyncio.sleep(0.15)
+        with pytest.raises(UserError, match="Every slot is taken"):
+            await house.desk.open(seed=7, on=None)
+        assert asked == names[:1]
+
+    in_house(work, spare_s=0.1)
+
+
+def test_a_session_whose_player_comes_back_as_its_closing_begins_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work(house: House) -> None:
+        session, spawned = (await house.desk.open(seed=7, on=None)).name, house.gateway.spawn
+
+        def comes_back_first(work: Any) -> object:
+            watcher = Watcher(house, session)
+            assert watcher.player is not None
+            return spawned(work)
+
+        monkeypatch.setattr(house.gateway, "spawn", comes_back_first)
+        await asyncio.sleep(0.3)
+        assert session in house.gateway.lives
+
+    in_house(work, keep_s=0.1)
+
+
 def test_where_every_place_is_taken_the_session_that_nobody_watches_for_longest_makes_room() -> None:
     async def work(house: House) -> None:
         house.fleet.num_places = 2

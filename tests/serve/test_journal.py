@@ -4,8 +4,11 @@ import asyncio
 import io
 from collections.abc import AsyncIterator
 
+import msgspec
+
 from tests.serve.test_record_file import HEADER, REPORT
 from worldmove.engine.base import KeyChange
+from worldmove.limits import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES, MAX_NODES
 from worldmove.serve.journal import Journal
 from worldmove.serve.record_entries import BlockEntry, EndEntry, Entry, LeavesEntry, MoveEntry, StateEntry
 from worldmove.serve.record_file import Ending, RecordReader
@@ -104,6 +107,31 @@ def test_what_there_is_is_a_whole_record_too() -> None:
     entries, reader = asyncio.run(collected(journal.follow(wait=False)))
     assert (len(entries), reader.progress.ending) == (2, Ending.WHOLE)
     assert asyncio.run(collected(journal.follow(7, wait=False)))[0] == entries
+
+
+def test_whatever_a_worker_can_say_of_a_state_is_an_entry_that_its_reader_takes() -> None:
+    paths = tuple(f"{number:0127}" for number in range(MAX_NODES))  # as long together as paths may be
+    said = state(FIRST, *paths)
+    assert MAX_BLOB_BYTES < len(msgspec.msgpack.encode(said)) < MAX_MESSAGE_BYTES
+    journal = begun(limit_bytes=32 << 20)
+    journal.block("w-1", block(FIRST), ())
+    journal.state("w-1", said)
+    journal.block("w-1", block(FIRST + 1), ())
+    journal.end("closed")
+    entries, reader = read(journal)
+    assert [type(entry) for entry in entries] == [BlockEntry, LeavesEntry, StateEntry, BlockEntry, EndEntry]
+    assert reader.progress.ending is Ending.WHOLE
+
+
+def test_an_entry_that_no_reader_would_take_is_not_written_and_ends_the_journal_which_says_so() -> None:
+    journal = begun(limit_bytes=64 << 20)
+    journal.block("w-1", block(FIRST), ())
+    journal.state("w-1", state(FIRST, "a" * (MAX_MESSAGE_BYTES + 1)))
+    journal.block("w-1", block(FIRST + 1), ())
+    entries, reader = read(journal)
+    assert [type(entry) for entry in entries] == [BlockEntry, EndEntry]
+    assert reader.progress.ending is Ending.WHOLE
+    assert reader.progress.why == "an entry of a record has 20,971,520 bytes at most, and this one 20,971,535"
 
 
 def test_who_reads_along_gets_each_block_as_it_is_shown() -> None:

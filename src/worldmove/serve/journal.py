@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from worldmove.engine.base import KeyChange
+from worldmove.errors import FileRefused
 from worldmove.fleet.reports import MoveReport
 from worldmove.serve.record_entries import (
     BlockEntry,
@@ -122,7 +123,11 @@ class Journal:
         if not self.begun or self._ended:
             return
         last = self._written[-1]
-        data = encode_entry(last.data, entry)
+        try:
+            data = encode_entry(last.data, entry)
+        except FileRefused as error:
+            self.end(str(error))
+            return
         if self._num_bytes + len(data) > self._limit_bytes:
             self.end(f"the journal of a session holds {self._limit_bytes:,} bytes, and no more")
             return

@@ -18,6 +18,7 @@ import msgspec
 import xxhash
 
 from worldmove.errors import FileRefused
+from worldmove.limits import MAX_MESSAGE_BYTES
 from worldmove.serve.record_entries import (
     BlockEntry,
     EndEntry,
@@ -33,7 +34,7 @@ from worldmove.state.leaf import LEAF_DIGEST_BYTES
 
 RECORD_MAGIC = b"WMRC"
 VERSION = 1
-MAX_ENTRY_BYTES = 16 << 20
+MAX_ENTRY_BYTES = MAX_MESSAGE_BYTES
 _PREFIX = struct.Struct("<II")
 _ENTRIES = msgspec.msgpack.Decoder(Entry)
 
@@ -44,9 +45,14 @@ def encode_header(header: RecordHeader) -> bytes:
 
 
 def encode_entry(before: bytes, entry: Entry) -> bytes:
-    """Return the bytes of an entry. ``before``: what stands before it, or the last 8 bytes of that."""
+    """Return the bytes of an entry. ``before``: what stands before it, or the last 8 bytes of that.
+
+    Raises FileRefused for one that no reader would take.
+    """
     seed = _seed(before)
     body = msgspec.msgpack.encode(entry)
+    if len(body) > MAX_ENTRY_BYTES:
+        raise FileRefused(f"an entry of a record has {MAX_ENTRY_BYTES:,} bytes at most, and this one {len(body):,}")
     prefix = _PREFIX.pack(len(body), _length_check(len(body), seed))
     return prefix + body + CHECK.pack(xxhash.xxh3_64_intdigest(body, seed))
 

@@ -67,7 +67,7 @@ class Upkeep:
         """
         for session in self._unwatched.spares(self._attendance.now()):
             owner = self._home.fleet.owner(session)
-            if owner is None or owner.worker not in among or session in self._closing:
+            if owner is None or owner.worker not in among or session in self._closing or self._is_watched(session):
                 continue
             self._closing[session] = None  # nobody else has its room
             try:
@@ -103,9 +103,16 @@ class Upkeep:
 
     async def _close(self, session: str) -> None:
         try:
+            if self._is_watched(session):  # somebody has come since it was begun
+                return
             with suppress(UserError, LedgerError):  # a move is under way, or nothing can be noted: at the next look
                 await self._home.fleet.close(session)
                 log.info("closed: nobody watched", session=session, seconds=self._keep_s)
                 self._home.forget(session, "Nobody watched this world for a while.")
         finally:
             del self._closing[session]
+
+    def _is_watched(self, session: str) -> bool:
+        """Whether somebody watches at this very instant: that may be since the last look, or the last wait."""
+        live = self._home.lives.get(session)
+        return live is not None and live.watched

@@ -18,10 +18,10 @@ import msgspec
 import xxhash
 
 from worldmove.errors import MessageError
-from worldmove.limits import MAX_BLOB_BYTES
+from worldmove.limits import MAX_BLOB_BYTES, MAX_MESSAGE_BYTES
 from worldmove.worker.messages import BlockDone, ToServer, ToWorker
 
-MAX_FRAME_BYTES = (16 << 20) + (4 << 20)
+MAX_FRAME_BYTES = MAX_MESSAGE_BYTES
 """A manifest of the longest with its placement; a proof of as many groups as there may be."""
 READ_INTO = 8
 """How many times its frame's longest length a message may take once it is read: every list in one is bounded."""
