@@ -415,3 +415,103 @@ def test_any_bytes_at_the_port_leave_the_server_as_it_was() -> None:
         assert failed == []
 
     on_site(work, http=QUICK)
+
+
+@asynccontextmanager
+async def in_short_pieces(longest_s: float) -> AsyncIterator[None]:
+    """The loop does nothing in one piece that takes longer."""
+    loop = asyncio.get_running_loop()
+    longest, last, is_over = 0.0, loop.time(), False
+
+    def look() -> None:
+        nonlocal longest, last
+        longest, last = max(longest, loop.time() - last), loop.time()
+        if not is_over:
+            loop.call_soon(look)
+
+    loop.call_soon(look)
+    yield
+    is_over = True
+    assert 0.0 < longest < longest_s
+
+
+def test_many_who_ask_again_and_again_take_a_share_of_the_loop_and_hold_up_nobody_else() -> None:
+    num_answered = 0
+
+    async def ask(site: Site, request: bytes) -> None:
+        nonlocal num_answered
+        async with raw(site) as (reader, writer):
+            while True:
+                writer.write(request)
+                await reader.readuntil(b"\r\n\r\n")
+                num_answered += 1
+
+    async def work(site: Site) -> None:
+        session = await site.open()
+        request = f"HEAD /api/sessions/{session} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        async with unharmed(site):
+            floods = [asyncio.create_task(ask(site, request)) for _ in range(60)]
+            await asyncio.sleep(1.5)  # each has had an answer
+            for _ in range(5):
+                await asyncio.sleep(0.2)
+                async with asyncio.timeout(1.0), raw(site) as (reader, writer):  # who has asked for nothing is next
+                    writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+            for task in floods:
+                assert not task.done()
+                task.cancel()
+        assert 10 < num_answered < 400
+        assert 'limit="loop"}' in (await site.http.get("/metrics")).text
+
+    on_site(work, http=HttpLimits(loop=Pace(burst=0.01, per_s=0.05)))
+
+
+def test_many_who_say_much_on_the_play_wire_take_a_share_of_the_loop_and_hold_up_nobody_else() -> None:
+    num_heard = 0
+
+    async def say(site: Site, session: str) -> None:
+        nonlocal num_heard
+        async with site.play(session, "?watch=true") as socket:
+            await message(socket, "hello")
+            for number in range(10_000):
+                await socket.send(json.dumps({"type": "ping", "t": number}))
+                await message(socket, "pong")
+                num_heard += 1
+
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with unharmed(site), site.play(session) as modest:
+            await message(modest, "hello")
+            floods = [asyncio.create_task(say(site, session)) for _ in range(30)]
+            await asyncio.sleep(0.5)
+            before = num_heard
+            for number in range(10):
+                await asyncio.sleep(0.2)
+                await modest.send(json.dumps({"type": "ping", "t": number}))
+                assert (await message(modest, "pong"))["t"] == number
+            assert 10 < num_heard - before < 1500, num_heard
+            for task in floods:
+                assert not task.done()
+                task.cancel()
+        assert 'limit="play_loop"}' in (await site.http.get("/metrics")).text
+
+    much = PlayLimits(messages=Pace(burst=1e9, per_s=1e9))
+    on_site(work, play=much, http=HttpLimits(play_loop=Pace(burst=0.01, per_s=0.02)))
+
+
+def test_what_comes_in_the_smallest_pieces_is_taken_in_short_ones() -> None:
+    """A read of 256 KiB has 43,000 of them, each an event."""
+    chunked = b"POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    async def work(site: Site) -> None:
+        session = await site.open()
+        async with in_short_pieces(0.25):
+            async with raw_play(site, session) as (reader, writer):
+                writer.write(frame(TEXT) * 43_000)
+                await ended(reader)
+            async with raw(site) as (reader, writer):
+                writer.write(chunked + b"1\r\nx\r\n" * 80_000)
+                assert b" 413 " in await ended(reader, within_s=30.0)
+        await answered(site)
+
+    on_site(work)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from worldmove.serve.guard import _cut_off
+from worldmove.serve.guard import cut_off
 
 NUM_BYTES = 8 << 20
 
@@ -25,7 +25,7 @@ def test_a_connection_that_ended_once_its_last_bytes_were_taken_is_left_alone() 
             writer.close()
             transport = await ended
             assert isinstance(transport, asyncio.Transport)
-            _cut_off(transport)
+            cut_off(transport)
 
     asyncio.run(story())
 
@@ -35,7 +35,7 @@ def test_one_that_is_open_is_ended() -> None:
         async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             transport = writer.transport
             assert isinstance(transport, asyncio.Transport)
-            _cut_off(transport)
+            cut_off(transport)
 
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())

@@ -1,152 +1,168 @@
-"""Requests take their share of the event loop and no more, however many connections ask."""
+"""What clients together may take of the loop: no more than the share, whoever has taken least first."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 
 from worldmove.serve.allowance import Pace
-from worldmove.serve.limits import HttpLimits
-from worldmove.serve.loop_share import LoopShare
+from worldmove.serve.loop_share import CREDIT_S, LoopShare, Measured, Party
 
-SHARE = Pace(burst=0.05, per_s=0.25)
-
-
-async def silent() -> Message:
-    return {"type": "http.request", "body": b"", "more_body": False}
+TENTH = Pace(burst=0.01, per_s=0.1)
 
 
-async def unheard(_: Message) -> None: ...
-
-
-def busy_for(seconds: float, answered: Callable[[Scope], None] = lambda scope: None) -> Any:
-    """An application that computes for so long, in two pieces."""
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        for _ in range(2):
-            until = time.monotonic() + seconds / 2
-            while time.monotonic() < until:
-                pass
-            await asyncio.sleep(0)
-        answered(scope)
-
-    return app
-
-
-def http(client: object) -> Scope:
-    return {"type": "http", "client": client}
-
-
-def run(story: Callable[[], Awaitable[None]]) -> None:
-    async def limited() -> None:
+def on_share(pace: Pace, story: Callable[[LoopShare, list[None]], Awaitable[None]]) -> None:
+    async def told() -> None:
+        waited: list[None] = []
         async with asyncio.timeout(20):
-            await story()
+            await story(LoopShare(pace, lambda: waited.append(None)), waited)
 
-    asyncio.run(limited())
+    asyncio.run(told())
 
 
-def test_many_that_ask_all_the_time_leave_the_rest_of_the_loop_to_others() -> None:
-    refused: list[str] = []
+def test_who_asks_while_nothing_is_owed_goes_on_at_once() -> None:
+    async def story(share: LoopShare, waited: list[None]) -> None:
+        for _ in range(100):
+            await share.turn(Party())
+        assert not waited
 
-    async def story() -> None:
-        share = LoopShare(busy_for(0.01), SHARE, refused.append)
+    on_share(TENTH, story)
 
-        async def ask(client: int) -> None:
+
+def test_all_together_take_no_more_than_their_share_however_many_they_are() -> None:
+    async def story(share: LoopShare, waited: list[None]) -> None:
+        taken_s = 0.0
+
+        async def flood() -> None:
+            nonlocal taken_s
+            party = Party()
             while True:
-                await share(http(client), silent, unheard)
+                await share.turn(party)
+                share.owe(party, 0.004)
+                taken_s += 0.004
 
-        asking = [asyncio.create_task(ask(client)) for client in range(50)]
-        begun, late_s = time.monotonic(), 0.0
-        while (now := time.monotonic()) - begun < 2.0:
-            await asyncio.sleep(0.005)
-            late_s += time.monotonic() - now - 0.005
-        for task in asking:
+        floods = [asyncio.create_task(flood()) for _ in range(50)]
+        begun = time.monotonic()
+        await asyncio.sleep(1.0)
+        assert 0.05 < taken_s <= TENTH.burst + TENTH.per_s * (time.monotonic() - begun) + 0.004
+        assert waited
+        for task in floods:
             task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-        assert late_s < 2.0 * 0.5, "another's time that it waited for the loop"
 
-    run(story)
-    assert set(refused) == {"loop"}
+    on_share(TENTH, story)
 
 
-def test_who_asks_for_the_first_time_goes_before_all_who_ask_again_and_those_take_turns() -> None:
-    order: list[object] = []
+@pytest.mark.parametrize("before", [0, 3], ids=["new", "asked before"])
+def test_who_has_asked_for_little_is_next_whoever_floods(before: int) -> None:
+    async def story(share: LoopShare, waited: list[None]) -> None:
+        num_answered = 0
 
-    async def story() -> None:
-        share = LoopShare(busy_for(0.02, lambda scope: order.append(scope["client"])), SHARE, lambda why: None)
-        await asyncio.gather(*(share(http(client), silent, unheard) for client in range(8)))
-        order.clear()
-        again = [asyncio.create_task(share(http(client), silent, unheard)) for client in range(8)]
-        await asyncio.sleep(0)
-        first = asyncio.create_task(share(http("new"), silent, unheard))
-        await asyncio.gather(*again, first)
+        async def flood() -> None:
+            nonlocal num_answered
+            party = Party()
+            while True:
+                await share.turn(party)
+                share.owe(party, CREDIT_S)
+                num_answered += 1
 
-    run(story)
-    assert "new" in order[:2], "behind the one that waits already, at most"
-    assert [client for client in order if client != "new"] == list(range(8))
+        async def ask_for_little(party: Party) -> None:
+            await share.turn(party)
+            share.owe(party, CREDIT_S / 20)
+
+        modest = Party()
+        for _ in range(before):
+            await ask_for_little(modest)
+        floods = [asyncio.create_task(flood()) for _ in range(200)]
+        await asyncio.sleep(1.0)
+        for _ in range(8):
+            answered_before = num_answered
+            await ask_for_little(modest)
+            assert num_answered - answered_before <= 3
+            await asyncio.sleep(0.02)
+        assert num_answered > 200
+        for task in floods:
+            task.cancel()
+
+    on_share(Pace(burst=CREDIT_S, per_s=500 * CREDIT_S), story)
+
+
+def test_those_who_flood_alike_are_answered_alike() -> None:
+    async def story(share: LoopShare, waited: list[None]) -> None:
+        answered = [0] * 10
+
+        async def flood(number: int) -> None:
+            party = Party()
+            while True:
+                await share.turn(party)
+                share.owe(party, 0.001)
+                answered[number] += 1
+
+        floods = [asyncio.create_task(flood(number)) for number in range(10)]
+        await asyncio.sleep(1.0)
+        assert min(answered) >= 5
+        assert max(answered) - min(answered) <= 2
+        for task in floods:
+            task.cancel()
+
+    on_share(TENTH, story)
 
 
 def test_who_leaves_while_it_waits_holds_up_nobody() -> None:
-    async def story() -> None:
-        share = LoopShare(busy_for(0.03), SHARE, lambda why: None)
-        waiting = [asyncio.create_task(share(http(client), silent, unheard)) for client in range(20)]
-        for turn, task in enumerate(waiting[:-1]):
-            await asyncio.sleep(0.001 * (turn % 3))
+    async def story(share: LoopShare, waited: list[None]) -> None:
+        share.owe(Party(), 0.02)
+        gone = [asyncio.create_task(share.turn(Party())) for _ in range(50)]
+        await asyncio.sleep(0)
+        for task in gone:
             task.cancel()
-        await waiting[-1]
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await share(http("after"), silent, unheard)
+        async with asyncio.timeout(1):
+            await share.turn(Party())
+        assert len(waited) == 51
 
-    run(story)
-
-
-def test_a_few_requests_wait_for_nothing() -> None:
-    refused: list[str] = []
-
-    async def story() -> None:
-        share = LoopShare(busy_for(0.0), HttpLimits().loop, refused.append)
-        for _ in range(50):
-            await share(http("one"), silent, unheard)
-            await asyncio.sleep(0.005)
-
-    run(story)
-    assert refused == []
+    on_share(TENTH, story)
 
 
-def test_a_stream_that_flows_counts_for_nothing_and_play_connections_wait_for_nobody() -> None:
-    refused: list[str] = []
+def test_only_the_time_in_the_loop_is_owed_and_not_what_is_waited_for() -> None:
+    async def story(share: LoopShare, waited: list[None]) -> None:
+        party = Party()
 
-    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.body", "body": b"1", "more_body": True})
-        await busy_for(0.3)(scope, receive, send)
+        async def work() -> str:
+            await asyncio.sleep(0.5)
+            time.sleep(0.05)
+            await asyncio.sleep(0)
+            time.sleep(0.05)
+            return "done"
 
-    async def story() -> None:
-        share = LoopShare(stream, SHARE, refused.append)
-        await share(http("one"), silent, unheard)
-        await share(http("one"), silent, unheard)
-        played = LoopShare(busy_for(0.3), SHARE, refused.append)
-        for _ in range(2):
-            await played({"type": "websocket", "client": "one"}, silent, unheard)
+        assert await Measured(work(), lambda: share.measured(party)) == "done"
+        assert 0.1 <= party.taken_s + CREDIT_S < 0.4
 
-    run(story)
-    assert refused == []
+    on_share(TENTH, story)
 
 
-def test_what_the_application_raises_and_is_told_goes_through() -> None:
-    async def failing(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await asyncio.sleep(10)
-        except asyncio.CancelledError:
-            raise ValueError("told") from None
+def test_what_is_measured_raises_and_is_cancelled_as_it_would_be() -> None:
+    async def story(share: LoopShare, waited: list[None]) -> None:
+        ended = []
 
-    async def story() -> None:
-        asked = asyncio.create_task(LoopShare(failing, SHARE, lambda why: None)(http(1), silent, unheard))
-        await asyncio.sleep(0.01)
-        asked.cancel()
-        with pytest.raises(ValueError, match="told"):
-            await asked
+        async def fails() -> None:
+            await asyncio.sleep(0)
+            raise KeyError("it")
 
-    run(story)
+        async def waits() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(True)
+
+        async def told(work: Awaitable[None]) -> None:
+            await Measured(work, lambda: share.measured(Party()))
+
+        with pytest.raises(KeyError, match="it"):
+            await told(fails())
+        waiting = asyncio.create_task(told(waits()))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert ended == [True]
+
+    on_share(TENTH, story)

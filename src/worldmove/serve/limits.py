@@ -43,7 +43,10 @@ class HttpLimits:
     requests: Pace = field(default_factory=partial(Pace, burst=100, per_s=50))
     """Of one connection. Beyond, its next request waits for its turn."""
     loop: Pace = field(default_factory=partial(Pace, burst=0.1, per_s=0.3))
-    """Seconds of the event loop that answering takes, of all clients together. Beyond, the next request waits."""
+    """Seconds of the server's loop, of all clients together: what they ask for, and handshakes of players. Beyond,
+    whoever asks waits, and who has taken least is next."""
+    play_loop: Pace = field(default_factory=partial(Pace, burst=0.1, per_s=0.3))
+    """The same, of what players say."""
     request_s: float = 10.0
     """From the first moment that a request is awaited until its last byte is here; a long one may go on for as long as
     it brings ``least_bytes_per_s`` in each such time."""

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp
 from worldmove.errors import UserError
 from worldmove.serve.descriptors import AT_ONCE, for_clients
 from worldmove.serve.guard import Guard
-from worldmove.serve.http_errors import told_of_the_end
+from worldmove.serve.guarded_http import http_of
+from worldmove.serve.guarded_play import play_of
 from worldmove.serve.limits import HttpLimits
-from worldmove.serve.loop_share import LoopShare
 
 GRACE_S = 2
 """How long connections may take to close at the end."""
@@ -75,10 +75,10 @@ async def answering(
     guard = Guard(limits, on_refused)
     http = _Http(
         uvicorn.Config(
-            told_of_the_end(LoopShare(app, limits.loop, on_refused)),
-            http=guard.http(),
+            app,
+            http=http_of(guard),
             h11_max_incomplete_event_size=limits.max_head_bytes,
-            ws=guard.websocket(),
+            ws=play_of(guard),
             # Frames hardly shrink, and zlib would run on the gateway's loop.
             ws_per_message_deflate=False,
             ws_max_size=limits.max_message_bytes,

@@ -1,137 +1,139 @@
-"""What all requests together take of the event loop: a share, so that blocks and whoever plays have the rest.
+"""What all clients together may take of the server's loop: a share of its time, in turn and fairly among them.
 
-A limit on each connection is none on many of them: 400 that each asked for a plan 1.4 times a second took the whole
-loop, and every player's blocks came 2 s late. So the time is measured that answering takes here, and while more than
-the share was taken, the next request waits. Connections take turns, and one that asks for the first time goes first:
-who looks once is not behind whoever looks all the time. New ones have a pace of their own.
-
-What a stream takes once it flows counts for nothing: it waits for its client, in pieces.
+Blocks and their frames go through the same loop. So the time that clients' requests take in it is measured and owed,
+and while they owe some, who asks waits. Who has taken least is next: one who floods waits for its own sake, and one
+who asks for the first time in a while is next.
 """
 
 import asyncio
 import heapq
-from collections.abc import Callable, Coroutine, Generator
-from contextlib import suppress
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import count
+from math import inf
+from typing import Any, TypeVar
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from worldmove.serve.allowance import Allowance, Pace
 
-LEAST_S = 0.001
-"""What a request takes at least, of which most is not seen here: it is read, routed and written."""
-MAX_MET = 4096
-"""Connections that are remembered to have asked before; more than can be open."""
+T = TypeVar("T")
+CREDIT_S = 0.02
+"""So much each may take before it counts like those who ask all the time: a page's files, say."""
+MEASURED = "worldmove.measured"
+"""Among the ``extensions`` of a connection's scope: the context in which what a task beside the first one does for its
+client is measured."""
+
+
+def measured_of(scope: Scope) -> Callable[[], AbstractContextManager[None]]:
+    """Return the context that a client's own work is to be done in."""
+    extensions: dict[str, Any] = scope.get("extensions", {})
+    found: Callable[[], AbstractContextManager[None]] = extensions.get(MEASURED, nullcontext)
+    return found
+
+
+class Party:
+    """One connection, as a share knows it."""
+
+    __slots__ = ("taken_s",)
+
+    def __init__(self) -> None:
+        self.taken_s = -inf
+        """What it has taken, on the share's own scale: who comes has taken ``CREDIT_S`` less than others."""
 
 
 class LoopShare:
-    """An application whose requests wait where all of them have taken more of the loop than ``share``.
+    """A share of the running loop's time, in seconds a second: the pace's unit is a second of the loop.
 
-    ``share`` is in seconds, and seconds a second. ``on_refused`` hears of each that waits.
+    ``on_wait`` hears each time that somebody has to wait.
     """
 
-    def __init__(self, app: ASGIApp, share: Pace, on_refused: Callable[[str], None]) -> None:
-        self._app = app
-        self._allowance = Allowance(share)
-        self._on_refused = on_refused
-        self._line = _Line()
-        self._met: dict[object, None] = {}
+    def __init__(self, pace: Pace, on_wait: Callable[[], None]) -> None:
+        self._allowance = Allowance(pace)
+        self._on_wait = on_wait
+        self._level_s = 0.0
+        """How much each had taken who was let go on last, so that nobody saves up more than ``CREDIT_S``."""
+        self._waiting: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = count()
+        self._is_letting = False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        await self._turn(scope.get("client"))
-        flows = False
+    def ask(self, party: Party, go_on: Callable[[], None]) -> bool:
+        """Whether a party may go on now; where not, ``go_on`` is called once it may."""
+        if not self._waiting and self._owed_s() <= 0:
+            self._go(self._standing_s(party), party)
+            return True
+        self._on_wait()
+        begins_s = self._standing_s(party)
 
-        async def sent(message: Message) -> None:
-            nonlocal flows
-            flows = flows or message.get("more_body", False)
-            await send(message)
+        def go() -> None:
+            self._go(begins_s, party)
+            go_on()
 
-        async def received() -> Message:
-            nonlocal flows
-            message = await receive()
-            flows = flows or message.get("more_body", False)
-            return message
+        heapq.heappush(self._waiting, (begins_s, next(self._number), go))
+        self._let_later()
+        return False
 
-        def took(seconds: float) -> None:
-            if not flows:
-                self._allowance.owe(_now(), seconds)
+    async def turn(self, party: Party) -> None:
+        """Wait until a party may go on; whoever is cancelled meanwhile costs the others nothing."""
+        asked = asyncio.get_running_loop().create_future()
+        if not self.ask(party, lambda: None if asked.done() else asked.set_result(None)):
+            await asked
 
-        await _Timed(self._app(scope, received, sent), took)  # type: ignore[arg-type]
+    def owe(self, party: Party, took_s: float) -> None:
+        """A party has taken so much of the loop's time."""
+        party.taken_s = self._standing_s(party) + took_s
+        self._allowance.owe(asyncio.get_running_loop().time(), took_s)
 
-    async def _turn(self, client: object) -> None:
-        """Wait until a request of this connection may be answered."""
-        await self._line.reach(has_asked=client in self._met)
+    @contextmanager
+    def measured(self, party: Party) -> Iterator[None]:
+        """Have a party owe what is done inside, which waits for nothing."""
+        clock = asyncio.get_running_loop().time
+        begun_s = clock()
         try:
-            self._met.pop(client, None)
-            self._met[client] = None
-            if len(self._met) > MAX_MET:
-                del self._met[next(iter(self._met))]
-            wait_s = self._allowance.owe(_now(), LEAST_S)
-            if wait_s > 0:
-                self._on_refused("loop")
-                await asyncio.sleep(wait_s)
+            yield
         finally:
-            self._line.leave()
+            self.owe(party, clock() - begun_s)
+
+    def _standing_s(self, party: Party) -> float:
+        return max(party.taken_s, self._level_s - CREDIT_S)
+
+    def _owed_s(self) -> float:
+        """For how long nobody may go on."""
+        return self._allowance.owe(asyncio.get_running_loop().time(), 0.0)
+
+    def _go(self, begins_s: float, party: Party) -> None:
+        self._level_s = max(self._level_s, begins_s)
+        party.taken_s = max(party.taken_s, begins_s)
+
+    def _let_later(self) -> None:
+        if not self._is_letting:
+            self._is_letting = True
+            asyncio.get_running_loop().call_later(self._owed_s(), self._let)
+
+    def _let(self) -> None:
+        """Let the next one go on. What it takes is known only once it has: the one after it is asked about later."""
+        self._is_letting = False
+        if self._waiting and self._owed_s() <= 0:
+            heapq.heappop(self._waiting)[-1]()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._let_later)
 
 
-class _Line:
-    """Where one waits at a time, and the others behind: first who asks for the first time, in the order of asking."""
+class Measured(Generator[Any, Any, T]):
+    """Awaits something, and has each of its steps in the loop measured: not what it waits for."""
 
-    def __init__(self) -> None:
-        self._is_taken = False
-        self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []
-        self._num_asked = 0
+    def __init__(self, steps: Awaitable[T], step: Callable[[], AbstractContextManager[None]]) -> None:
+        """``step``: a context that one step is made in."""
+        self._steps: Any = steps.__await__()
+        self._step = step
 
-    async def reach(self, *, has_asked: bool) -> None:
-        """Wait for its beginning. Whoever has reached it is to leave it."""
-        if not self._is_taken:
-            self._is_taken = True
-            return
-        go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._num_asked += 1
-        heapq.heappush(self._waiting, (has_asked, self._num_asked, go))
-        try:
-            await go
-        except asyncio.CancelledError:
-            if go.done() and not go.cancelled():
-                self.leave()  # it was reached all the same
-            raise
+    def __await__(self) -> "Measured[T]":
+        return self
 
-    def leave(self) -> None:
-        """Let the next one come."""
-        while self._waiting:
-            _, _, go = heapq.heappop(self._waiting)
-            if not go.done():
-                go.set_result(None)
-                return
-        self._is_taken = False
+    def send(self, value: Any) -> Any:
+        with self._step():
+            return next(self._steps) if value is None else self._steps.send(value)
 
-
-class _Timed:
-    """A coroutine that says, each time that it gives the loop back, for how long it had it."""
-
-    def __init__(self, inner: Coroutine[Any, Any, None], took: Callable[[float], None]) -> None:
-        self._inner = inner
-        self._took = took
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        raised: BaseException | None = None
-        with suppress(StopIteration):
-            while True:
-                begin = _now()
-                try:
-                    waited_for = self._inner.send(None) if raised is None else self._inner.throw(raised)
-                finally:
-                    self._took(_now() - begin)
-                try:
-                    yield waited_for
-                    raised = None
-                except BaseException as error:  # noqa: BLE001  (it is the inner one's, whatever it is)
-                    raised = error
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+    def throw(self, *error: Any) -> Any:
+        with self._step():
+            return self._steps.throw(*error)

@@ -8,6 +8,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from worldmove.errors import UserError
 from worldmove.serve.desk import Desk
+from worldmove.serve.loop_share import measured_of
 from worldmove.serve.player import GONE, CloseCode, Player
 
 MAX_REASON_BYTES = 123
@@ -73,6 +74,7 @@ async def play(
 
 async def _read(websocket: WebSocket, desk: Desk, session: str, player: Player) -> None:
     """Give what comes to the gateway. The end of what comes is the end of the player."""
+    measured = measured_of(websocket.scope)
     try:
         while True:
             message = await websocket.receive()
@@ -82,7 +84,8 @@ async def _read(websocket: WebSocket, desk: Desk, session: str, player: Player) 
             if text is None:
                 player.drop(CloseCode.BAD_MESSAGE, "this wire takes text messages only")
                 break
-            desk.hear(session, player, text)
+            with measured():
+                desk.hear(session, player, text)
             # What has come already is there at once: others have their turn between two messages of a flood.
             await asyncio.sleep(0)
     except UserError as error:

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from worldmove.errors import UserError
@@ -14,6 +13,7 @@ from worldmove.serve.http_errors import Responses
 from worldmove.serve.origin import RESTORE
 from worldmove.serve.parts import Parts
 from worldmove.serve.records import Records
+from worldmove.serve.streamed import Streamed
 
 OCTETS = "application/octet-stream"
 BYTES: Responses = {200: {"content": {OCTETS: {"schema": {"type": "string", "format": "binary"}}}}}
@@ -31,7 +31,7 @@ def add_records(app: FastAPI, parts: Parts) -> None:
     @app.get("/api/sessions/{session}/record", response_class=Response, responses=BYTES)
     async def record(session: str, *, blocks: BlocksQuery = None, follow: bool = False) -> Response:
         """Send a world's record from its first block on: what there is, or, following it, as it grows."""
-        return StreamingResponse(records.record(session, blocks, follow=follow), media_type=OCTETS)
+        return Streamed(records.record(session, blocks, follow=follow), media_type=OCTETS)
 
     @app.get("/api/sessions/{session}/leaves", response_model=body.Leaves)
     async def leaves(session: str) -> Response:
@@ -42,7 +42,7 @@ def add_records(app: FastAPI, parts: Parts) -> None:
     async def saved(session: str) -> Response:
         """Save a world: its whole state at a block boundary, exactly; see docs/records.md."""
         found = await records.save(session)
-        return StreamingResponse(found.parts, media_type=OCTETS, headers={"content-length": str(found.num_bytes)})
+        return Streamed(found.parts, media_type=OCTETS, headers={"content-length": str(found.num_bytes)})
 
     @app.post(RESTORE, status_code=201, openapi_extra=OCTETS_IN)
     async def restore(request: Request, worker: WorkerQuery = None) -> body.Session:
