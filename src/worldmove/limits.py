@@ -16,6 +16,8 @@ MAX_MESSAGE_BYTES = MAX_BLOB_BYTES + (4 << 20)
 """Of one message between a worker and its server, and so of an entry of a record: that is a message written down."""
 MAX_NODES = 1 << 17
 """Leaves and containers of one state; and so its storages, of which each leaf has one at most."""
+MAX_TOLD = 1024
+"""Leaves of a session that are told one by one: whoever tells, passes on and shows them does nothing else meanwhile."""
 MAX_TICKET_BYTES = 512
 """Of what says how an arena may be read."""
 MAX_SIDE_PX = 65_535

@@ -67,7 +67,15 @@ ANSWERS: dict[str, Any] = {
     "plan s-1": PLAN,
     "move s-1": MOVE,
     "cancel s-1": MOVE,
-    "inspect s-1": {"session": "s-1", "block": 3, "num_bytes": 24, "leaves": [LEAF]},
+    "inspect s-1": {
+        "session": "s-1",
+        "block": 3,
+        "num_bytes": 24,
+        "num_parts": 1,
+        "num_others": 0,
+        "others_bytes": 0,
+        "leaves": [LEAF],
+    },
     "doctor --server http://x": ENVIRONMENT,
 }
 ODD = ("null", "[]", '{"x": null}', '"x"', "-1", "1e400", "9" * 400, '"\\ud800\\u001b["')

@@ -37,7 +37,7 @@ def asked(act: Act, save_s: float = 5.0) -> Described:
 
 
 def described(request: int) -> Described:
-    return Described(session="s", request=request, block=3, leaves=())
+    return Described(session="s", request=request, block=3, num_leaves=0, num_bytes=0, leaves=())
 
 
 def test_the_owners_answer_is_the_answer() -> None:

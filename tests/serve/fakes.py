@@ -171,7 +171,7 @@ class FakeFleet:
     async def describe(self, session: str) -> Described:
         leaves = (LeafSize("state", "bytes", (), 32), LeafSize("number", "int", (), 1))
         next_block = self.sessions_by_name[session].worlds[self._names[0]].next_block
-        return Described(session=session, request=1, block=next_block, leaves=leaves)
+        return Described(session=session, request=1, block=next_block, num_leaves=2, num_bytes=33, leaves=leaves)
 
     async def save(self, session: str, path: str) -> Saved:
         raise UserError("a fake has no state to save", code="moving", status=409)

@@ -438,7 +438,7 @@ def test_leaves_are_listed_and_what_cannot_be_saved_says_why() -> None:
         session = await site.open()
         leaves = (await site.http.get(f"/api/sessions/{session}/leaves")).json()
         assert leaves["leaves"][0] == {"path": "state", "kind": "bytes", "shape": [], "num_bytes": 32}
-        assert leaves["num_bytes"] == 33
+        assert [leaves[name] for name in ("num_bytes", "num_parts", "num_others", "others_bytes")] == [33, 2, 0, 0]
         saved = await site.http.get(f"/api/sessions/{session}/saved")
         assert (saved.status_code, saved.json()["error"]["code"]) == (409, "moving")
         assert (await site.http.get("/api/sessions/s-none/record")).status_code == 404

@@ -142,6 +142,26 @@ def test_leaves_are_described_while_the_session_goes_on() -> None:
     (described,) = opened(run).of(Described)
     assert (described.request, described.block) == (4, 1)
     assert (described.leaves[0].path, described.leaves[0].num_bytes) == ("numbers", 16)
+    assert described.num_leaves == len(described.leaves)
+    assert described.num_bytes == sum(leaf.num_bytes for leaf in described.leaves)
+
+
+def test_of_more_leaves_than_are_told_the_largest_are_and_the_rest_is_summed_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever a client's world consists of, nobody's answer grows with it."""
+    monkeypatch.setattr(asides, "MAX_TOLD", 1)
+
+    async def run(trial: Bench) -> None:
+        lists(trial, 0)
+        await trial.settle()
+        trial.worker.take(Describe(session="s-1", request=4))
+
+    (described,) = opened(run).of(Described)
+    (leaf,) = described.leaves
+    assert leaf.path == "generator"
+    assert described.num_leaves > 1
+    assert described.num_bytes >= leaf.num_bytes + 16  # those of the numbers
 
 
 def header_of(saved: Saved, environment: dict[str, str]) -> SavedHeader:

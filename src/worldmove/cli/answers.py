@@ -98,6 +98,9 @@ class _Leaf(_Answer):
 class Leaves(_Answer):
     block: int
     num_bytes: int
+    num_parts: int
+    num_others: int
+    others_bytes: int
     leaves: list[_Leaf]
 
 

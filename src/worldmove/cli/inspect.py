@@ -46,7 +46,9 @@ def inspect(context: typer.Context, target: Target, *, server: Server = DEFAULT_
     answer = said(Client(server).get("sessions", target, "leaves"), Leaves)
     output.document("inspect", {"kind": "session", **answer})
     total = bytes_text(answer["num_bytes"])
-    output.text(f"{target}: before block {answer['block']}, {total} in {len(answer['leaves'])} leaves")
+    output.text(f"{target}: before block {answer['block']}, {total} in {answer['num_parts']} leaves")
     output.text("")
     leaves = [(leaf["path"], leaf["kind"], leaf["shape"], leaf["num_bytes"]) for leaf in answer["leaves"]]
-    output.table(*leaf_rows(leaves), nothing="No leaves.")
+    output.table(*leaf_rows(leaves, total=answer["num_bytes"]), nothing="No leaves.")
+    if answer["num_others"]:
+        output.text(f"and {answer['num_others']:,} smaller leaves of {bytes_text(answer['others_bytes'])} together")

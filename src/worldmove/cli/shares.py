@@ -11,9 +11,11 @@ LeafRow = tuple[str, str, Sequence[int], int]
 """Path, kind, shape, bytes."""
 
 
-def leaf_rows(leaves: Sequence[LeafRow]) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
-    """Return the header and the rows of a table of leaves."""
-    total = sum(num_bytes for *_, num_bytes in leaves)
+def leaf_rows(
+    leaves: Sequence[LeafRow], *, total: int | None = None
+) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+    """Return the header and the rows of a table of leaves. ``total``: bytes of all, where these are not all."""
+    total = sum(num_bytes for *_, num_bytes in leaves) if total is None else total
     ordered = sorted(leaves, key=lambda leaf: -leaf[3])
     rows: list[tuple[object, ...]] = [
         (path, kind, "x".join(map(str, shape)) or "-", bytes_text(size), size, share(size, total))

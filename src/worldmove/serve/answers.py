@@ -131,16 +131,23 @@ def failover_body(report: FailoverReport) -> body.Failover:
 
 
 def leaves_json(described: Described) -> bytes:
-    """Return a session's leaves: ``http_models.Leaves`` as JSON.
+    """Return a session's leaves, and what those come to that are not told one by one: ``http_models.Leaves`` as JSON.
 
-    A state may have 100,000 leaves, for which the models took the loop 0.7 s (2026-12-01), and this takes a tenth.
+    By the models it would take the loop ten times as long (2026-12-01).
     """
-    leaves = [
+    told = [
         {"path": leaf.path, "kind": leaf.kind, "shape": leaf.shape, "num_bytes": leaf.num_bytes}
         for leaf in described.leaves
     ]
-    total = sum(leaf.num_bytes for leaf in described.leaves)
-    answer = {"session": described.session, "block": described.block, "num_bytes": total, "leaves": leaves}
+    answer = {
+        "session": described.session,
+        "block": described.block,
+        "num_bytes": described.num_bytes,
+        "num_parts": described.num_leaves,
+        "num_others": described.num_leaves - len(told),
+        "others_bytes": described.num_bytes - sum(leaf.num_bytes for leaf in described.leaves),
+        "leaves": told,
+    }
     return msgspec.json.encode(answer)
 
 

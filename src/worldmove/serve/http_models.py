@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from worldmove.limits import MAX_COUNT, MAX_EVERY, MAX_NAME
+from worldmove.limits import MAX_COUNT, MAX_EVERY, MAX_NAME, MAX_TOLD
 
 SessionName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 WorkerName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -229,8 +229,11 @@ class Leaf(Answer):
 class Leaves(Answer):
     session: str
     block: int = Field(description="The next block.")
-    num_bytes: int
-    leaves: list[Leaf]
+    num_bytes: int = Field(description="Of all its leaves.")
+    num_parts: int = Field(description="Leaves of its state.")
+    num_others: int = Field(description="Leaves that are not in `leaves`: each is smaller than any there, or equal.")
+    others_bytes: int = Field(description="Of these.")
+    leaves: list[Leaf] = Field(description=f"All, or the {MAX_TOLD:,} with most bytes; in the order of the state.")
 
 
 class Recovered(Answer):

@@ -1,5 +1,7 @@
 """What each leaf of a state is and how many bytes it has: for whoever wants to know where a state's size is."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from worldmove.state.geometry import to_extents
@@ -15,6 +17,12 @@ class LeafSize(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     kind: str
     shape: tuple[int, ...]
     num_bytes: int
+
+
+def largest(leaves: Sequence[LeafSize], num: int) -> tuple[LeafSize, ...]:
+    """Return the ``num`` leaves that have most bytes, the earlier of equal ones, in the order of the state."""
+    by_size = sorted(range(len(leaves)), key=lambda index: -leaves[index].num_bytes)
+    return tuple(leaves[index] for index in sorted(by_size[:num]))
 
 
 def leaf_sizes(manifest: Manifest) -> tuple[LeafSize, ...]:

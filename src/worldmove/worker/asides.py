@@ -12,10 +12,11 @@ from typing import Any
 
 from worldmove.engine.base import Engine
 from worldmove.errors import UserError, WorldMoveError
+from worldmove.limits import MAX_TOLD
 from worldmove.move.sayable import said, word
 from worldmove.state.capture import Capture
 from worldmove.state.digest import state_digest
-from worldmove.state.leaf_sizes import LeafSize, leaf_sizes
+from worldmove.state.leaf_sizes import LeafSize, largest, leaf_sizes
 from worldmove.state.saved_state import Aside, copy_aside, payload
 from worldmove.worker.copies import CopyTable
 from worldmove.worker.foreign import engine_asked
@@ -48,8 +49,17 @@ async def _describe(asked: Describe, copies: CopyTable, tools: Tools) -> Describ
     async with tools.turns.take(Turn.OPEN) as engine_thread:
         copy = _played(asked.session, copies)
         with copy.users.one_more():
-            leaves: tuple[LeafSize, ...] = await engine_thread(partial(_look, tools.engine, copy.engine_session))
-        return Described(session=copy.name, request=asked.request, block=copy.next_block, leaves=leaves)
+            capture = await engine_thread(partial(_captured, tools.engine, copy.engine_session))
+        block = copy.next_block
+    leaves: tuple[LeafSize, ...] = await tools.filing(partial(leaf_sizes, capture.manifest))
+    return Described(
+        session=asked.session,
+        request=asked.request,
+        block=block,
+        num_leaves=len(leaves),
+        num_bytes=sum(leaf.num_bytes for leaf in leaves),
+        leaves=await tools.filing(partial(largest, leaves, MAX_TOLD)),
+    )
 
 
 async def _save(asked: Save, copies: CopyTable, tools: Tools) -> Saved:
@@ -85,10 +95,6 @@ def _played(session: str, copies: CopyTable) -> SessionCopy:
 def _captured(engine: Engine[Any], session: Any) -> Capture:
     with engine_asked("give away its state"):
         return capture_still(engine, session)
-
-
-def _look(engine: Engine[Any], session: Any) -> tuple[LeafSize, ...]:
-    return leaf_sizes(_captured(engine, session).manifest)
 
 
 def _copy(engine: Engine[Any], session: Any) -> Aside:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from worldmove.limits import MAX_TOLD
 from worldmove.move.ledger_messages import Count, Name, Operation
 from worldmove.move.message import Blob, Fields, Seconds, Text
 from worldmove.move.messages import AnyMoveMessage
@@ -115,12 +116,16 @@ class StateDone(OfSession, frozen=True, kw_only=True, tag="state_done"):
 
 
 class Described(OfSession, frozen=True, kw_only=True, tag="described"):
-    """The leaves of a session's state."""
+    """The leaves of a session's state, as far as they are told one by one."""
 
     request: Count
     block: Count
     """The next block."""
-    leaves: tuple[LeafSize, ...]
+    num_leaves: Count
+    num_bytes: Count
+    """Of all of them."""
+    leaves: Annotated[tuple[LeafSize, ...], msgspec.Meta(max_length=MAX_TOLD)]
+    """Those with most bytes, in the order of the state."""
 
 
 class Saved(OfSession, frozen=True, kw_only=True, tag="saved"):
