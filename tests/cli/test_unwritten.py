@@ -22,6 +22,7 @@ from tests.own_path import with_own_path
 from tests.state.test_saved import saved
 from worldmove.cli.exits import ExitCode
 from worldmove.cli.main import app, hoist, run
+from worldmove.cli.no_answer import ServerError
 from worldmove.state import capture
 from worldmove.worker.standard_streams import text_to
 
@@ -194,6 +195,22 @@ def test_what_was_done_before_an_error_is_said_with_it(
         ran = worldmove("open", "--from", "WORLD", "--protect", "8", "--server", url)
     assert ran.status == expected
     assert ran.err.startswith("s-1 was opened.\n")
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_world_that_was_opened_is_named_where_the_server_refuses_to_protect_it(
+    folder: Path, as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ServerError(503, {"error": {"code": "ledger_unusable", "message": "The ledger cannot be written."}})
+
+    monkeypatch.setattr("worldmove.cli.client.Client.post", refuse)
+    with answering({"session": "s-1"}, folder) as url:
+        command = ("open", "--from", "WORLD", "--protect", "8", "--server", url)
+        ran = worldmove(*command, *(["--json"] if as_json else []))
+    assert ran.status != ExitCode.DONE
+    assert ran.err.startswith("s-1 was opened.\n")
+    assert "The ledger cannot be written." in (ran.document["error"]["message"] if as_json else ran.err)
 
 
 def as_process(*arguments: str, **streams: Any) -> "subprocess.CompletedProcess[str]":
