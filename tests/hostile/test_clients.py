@@ -317,6 +317,26 @@ def test_who_stays_and_says_nothing_locks_nobody_out_and_costs_nobody_who_speaks
     on_site(work, http=QUIET)
 
 
+def test_a_flood_of_those_who_only_come_takes_the_places_of_one_another_and_nobody_elses_answer() -> None:
+    async def work(site: Site) -> None:
+        session = await site.open()
+        ask = f"GET /api/sessions/{session}/record?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
+        async with raw(site) as (follower, asking), AsyncExitStack() as stack:
+            asking.write(ask)
+            assert b"200 OK" in await follower.readuntil(b"\r\n\r\n")
+            for number in range(40):
+                await stack.enter_async_context(raw(site))
+                await asyncio.sleep(QUIET.quiet_s / 20)
+                if number % 10 == 9:
+                    async with raw(site) as (reader, writer):
+                        writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                        assert b"200 OK" in await ended(reader)
+            async with site.play(session):
+                assert await follower.read(1 << 16)  # what is played afterwards still comes
+
+    on_site(work, http=QUIET)
+
+
 def test_new_connections_come_no_faster_than_announced() -> None:
     async def work(site: Site) -> None:
         refused = 0

@@ -54,7 +54,7 @@ class _GuardedHttp(ReadInTime, H11Protocol):
         if guard.may_come(len(self.connections), now):
             super().connection_made(transport)
             _read_at_once(transport, READ_BYTES)
-            guard.hear(transport, now)
+            guard.come(transport, now)
             self._await_request()
             return
         guard.refused("connections")
@@ -92,12 +92,15 @@ class _GuardedHttp(ReadInTime, H11Protocol):
 
     async def _in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request once it may take the loop; each piece of a long answer, too."""
+        self.guard.asked(self.transport)
         await self.guard.requests.turn(self._party)
         if self._is_gone:
             return
 
         async def sent(message: Message) -> None:
             await send(message)
+            if not self._is_gone:
+                self.guard.hear(self.transport, self.loop.time())
             if message.get("more_body"):
                 await self.guard.requests.turn(self._party)
 
@@ -106,6 +109,7 @@ class _GuardedHttp(ReadInTime, H11Protocol):
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         cancel(self._timer)
+        self.guard.asked(self.transport)
         super().handle_websocket_upgrade(event)
 
     def on_response_complete(self) -> None:
