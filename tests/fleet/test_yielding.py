@@ -13,7 +13,7 @@ from worldmove.fleet.second_copy import SecondCopy
 from worldmove.fleet.sessions import SessionRecord, SessionTable
 from worldmove.fleet.succession import Succession
 from worldmove.fleet.views import WorkerState
-from worldmove.fleet.yielding import Yielding
+from worldmove.fleet.yielding import LASTING, MOST_IN_VAIN, Yielding
 from worldmove.move.ledger_row import OpenedFor, Row
 from worldmove.worker.messages import KEPT, Copy, LetGo, Pass
 
@@ -178,3 +178,27 @@ def test_nothing_yields_whose_session_may_need_it(what: str, held: Copy) -> None
 def test_it_yields_where_its_owner_stays_or_ends_only_afterwards(since: float | None) -> None:
     change = (lambda found: None) if since is None else lambda found: _leaves(found, since)
     assert virtual.run(_told(change, copy_of("t", KEPT))) == [LetGo(session="t")]
+
+
+PASSING = ("no_slot", "resuming", "moving", "silent", "cancelled", "copy_held", "closed", "worker_suspected", "ledger")
+
+
+@pytest.mark.parametrize("why", [*PASSING, *LASTING])
+def test_something_yields_where_one_has_not_come_before_unless_what_was_in_its_way_lasts(why: str) -> None:
+    def not_come(found: Fleet) -> None:
+        for _ in range(9):
+            found.yielding.did_not_come("s", found.server.workers.get("b"), why)
+
+    assert virtual.run(_told(not_come, copy_of("t", KEPT))) == ([] if why in LASTING else [LetGo(session="t")])
+
+
+def test_nothing_yields_for_ever_to_one_that_does_not_come() -> None:
+    async def run() -> None:
+        found = Fleet(await server_of(*NAMES), copy_of("t", KEPT))
+        for _ in range(MOST_IN_VAIN + 3):
+            sent = found.make_way()
+            found.yielding.did_not_come("s", found.server.workers.get("b"), "transport")
+            found.yielding.ended("s")
+        assert sent == [LetGo(session="t")] * MOST_IN_VAIN
+
+    virtual.run(run())

@@ -85,12 +85,15 @@ def _simulated(case: Case) -> Result:
     )
 
 
-def directed(course: Callable[[Stage], Coroutine[Any, Any, None]], *, forgets: str = "", error: str = "") -> Stage:
+def directed(
+    course: Callable[[Stage], Coroutine[Any, Any, None]], *, forgets: str = "", error: str = "", seed: int = 1
+) -> Stage:
     """Run a course of one's own under a clear sky, and return the stage that is left. It must not be broken.
 
     ``forgets``: a leaf that the engine does not give away (a planted fault). ``error``: what may be logged as one.
+    ``seed``: of how long everything takes.
     """
-    case = Case(seed=1, horizon_s=1.0, decodes=False, meddles=False, forgets=forgets)
+    case = Case(seed=seed, horizon_s=1.0, decodes=False, meddles=False, forgets=forgets)
     loop = SimLoop(case.seed)
     trace = Trace(loop.time)
     weather = Weather(seed=case.seed, rates=dict.fromkeys(RATES, 0.0))

@@ -8,9 +8,9 @@ Where there is no room nothing is tried, and nothing rests for that: whatever ha
 While another worker is about to be there, that is waited for (``fleet.succession``); else one of which there is no
 snapshot takes the slot of another's (``fleet.yielding``).
 
-A session whose engine does not return from a step comes to no boundary. Where another worker keeps a snapshot of it,
-the end of this worker is what it goes on by: it is not waited for. One that would be lost is, for all of the time, and
-so is one that waits while its engine is at something else, an opening say: that ends, and then it is moved.
+A session that comes to no boundary, and goes on without this worker (``fleet.remains``), is not waited for. One that
+would be lost is, for all of the time, and so is one that waits while its engine is at something else, an opening say:
+that ends, and then it is moved.
 """
 
 import asyncio
@@ -21,9 +21,8 @@ from functools import partial
 from worldmove.errors import UserError
 from worldmove.fleet.books import Books
 from worldmove.fleet.getting_on import while_it_gets_on
-from worldmove.fleet.keeper_choice import KeeperChoice
 from worldmove.fleet.mover import Mover
-from worldmove.fleet.renewal import TOO_LARGE
+from worldmove.fleet.remains import Remains
 from worldmove.fleet.reports import Outcome
 from worldmove.fleet.sessions import SessionRecord
 from worldmove.fleet.succession import Succession
@@ -31,7 +30,6 @@ from worldmove.fleet.workers import WorkerRecord
 from worldmove.fleet.yielding import Log, Yielding
 from worldmove.move.strategy import Strategy
 from worldmove.worker.background import Background
-from worldmove.worker.messages import KEPT, Copy
 
 LOOK_S = 0.1
 AT_ONCE = 4
@@ -44,7 +42,6 @@ LONG_TRIES = 3
 MOST_DOUBLINGS = 4
 """How often the time is doubled after which a session is tried again: what was given up may still keep an engine."""
 NO_ROOM = "No other worker that computes as this one does has a free slot."
-NEEDED = ("shadow", "following", "live", "frozen", "superseded")
 
 
 class Drain:
@@ -54,7 +51,7 @@ class Drain:
         self._books = books
         self._mover = mover
         self._background = background
-        self._choice = KeeperChoice(books)
+        self._remains = Remains(books, worker)
         self._succession = Succession(books)
         self._yielding = Yielding(books, self._succession, worker, log)
         self._worker = worker
@@ -90,22 +87,22 @@ class Drain:
         Moves that are under way then are conducted to their ends: else nobody would ever say what became of them.
         """
         ends_at, awaits_until = self._now() + self._leave_s, self._now() + self._books.config.return_s
-        while self._is_needed() and self._now() < ends_at:
-            num_left, num_begun = len(self._owned()), len(self._begun_at)
+        while self._remains.is_needed() and self._now() < ends_at:
+            num_left, num_begun = len(self._remains.owned()), len(self._begun_at)
             is_awaited = self._now() < awaits_until and self._is_another_awaited()
-            self._yielding.ended_but([record.name for record in self._owned()])
+            self._yielding.ended_but([record.name for record in self._remains.owned()])
             self._begin_moves(may_make_way=not is_awaited)
             await self._books.workers.changed(LOOK_S)
-            if self._gets_on() or len(self._owned()) < num_left or len(self._begun_at) > num_begun:
+            if self._gets_on() or len(self._remains.owned()) < num_left or len(self._begun_at) > num_begun:
                 ends_at, awaits_until = self._now() + self._leave_s, self._now() + self._books.config.return_s
             elif self._now() < awaits_until and self._is_another_awaited():
                 ends_at = self._now() + self._leave_s
         self._yielding.ended_but([])
-        return [record.name for record in self._owned()]
+        return [record.name for record in self._remains.owned()]
 
     def _is_another_awaited(self) -> bool:
         """Whether room is to come that helps: what comes to no boundary goes nowhere by that."""
-        owned, is_past_hope = self._owned(), self._books.workers.is_past_hope
+        owned, is_past_hope = self._remains.owned(), self._books.workers.is_past_hope
         is_of_use = not owned or not all(is_past_hope(self._worker, record.name) for record in owned)
         return is_of_use and self._succession.is_awaited(self._worker)
 
@@ -115,18 +112,6 @@ class Drain:
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
-
-    def _owned(self) -> list[SessionRecord]:
-        """Return the sessions that this worker owns, and that can be moved."""
-        if self._books.workers.is_gone(self._worker.name, self._worker.incarnation):
-            return []
-        return [record for record in self._books.sessions.all() if self._owns(record)]
-
-    def _owns(self, record: SessionRecord) -> bool:
-        row = self._books.desk.row(record.name)
-        if row is None or row.lost or record.closing or record.throwaway:
-            return False
-        return (row.owner, row.incarnation) == (self._worker.name, self._worker.incarnation)
 
     def _gets_on(self) -> bool:
         """Whether a move that may get there has got on since the last look, or a snapshot for which a copy waits."""
@@ -152,8 +137,8 @@ class Drain:
         """
         waiting = [
             record
-            for record in self._owned()
-            if record.name not in self._under_way and not self._goes_on_without(record)
+            for record in self._remains.owned()
+            if record.name not in self._under_way and not self._remains.goes_on_without(record)
         ]
         for record in sorted(waiting, key=lambda record: self._tries[record.name]):
             if len(self._under_way) >= self._at_once:
@@ -161,7 +146,7 @@ class Drain:
             roomy = self._with_room(record.name)
             if not roomy:
                 self._say(record.name, "", NO_ROOM)
-                if may_make_way and not self._is_kept_elsewhere(record.name):
+                if may_make_way and not self._remains.is_kept_elsewhere(record.name):
                     self._make_way(record.name)
             elif self._may_try(record.name, roomy):
                 self._begin(record, roomy)
@@ -170,7 +155,8 @@ class Drain:
         self._begun_at.setdefault(record.name, self._now())
         self._tries[record.name] += 1
         self._roomy[record.name] = [(to.name, to.incarnation) for to in roomy]
-        self._under_way[record.name] = (to := self._best(record.name, roomy)).name
+        to = self._best(record.name, roomy)
+        self._under_way[record.name], to.coming[record.name] = to.name, None
         self._background.start(f"move away {record.name}", self._away(record, to))
 
     def _may_try(self, session: str, roomy: list[WorkerRecord]) -> bool:
@@ -180,28 +166,23 @@ class Drain:
         return has_rested or any((to.name, to.incarnation) not in before for to in roomy)
 
     def _make_way(self, session: str) -> None:
-        """Have a slot freed where a session was not refused yet: what cannot go there costs no snapshot twice."""
-        refused, havens = self._refused, self._succession.could_be_havens(self._worker)
-        self._yielding.make_way(session, [to for to in havens if not refused[session, to.name, to.incarnation]])
+        """Have a slot freed wherever a session may come."""
+        self._yielding.make_way(session, self._succession.could_be_havens(self._worker))
 
     def _with_room(self, session: str) -> list[WorkerRecord]:
-        """Return who has room for a session beside what is on its way there.
+        """Return who has room for a session beside what is on its way there, also from others that are to end.
 
         Not one whose engine is stuck where another has any.
         """
         havens = self._succession.havens(self._worker)
-        return list(self._books.workers.sound(to for to in havens if to.room_for(session) > self._coming(to)))
-
-    def _coming(self, to: WorkerRecord) -> int:
-        """Return how many are on their way to a worker, but for those that were promised their slots there."""
-        return sum(name == to.name and session not in to.promised for session, name in self._under_way.items())
+        return list(self._books.workers.sound(to for to in havens if to.room_for(session) > 0))
 
     def _best(self, session: str, roomy: list[WorkerRecord]) -> WorkerRecord:
         """Return where a session is to go: where it was refused least often, and then where there is most room."""
         refused = self._refused
         return max(
             roomy,
-            key=lambda to: (-refused[session, to.name, to.incarnation], to.room_for(session) - self._coming(to)),
+            key=lambda to: (-refused[session, to.name, to.incarnation], to.room_for(session)),
         )
 
     async def _away(self, record: SessionRecord, to: WorkerRecord) -> None:
@@ -211,10 +192,13 @@ class Drain:
         record.urgent, begun_at = True, self._now()
         self._got_on.discard(record.name)
         try:
-            said = await self._moved(record.name, to.name, is_plain=is_plain)
+            code, said = await self._moved(record.name, to.name, is_plain=is_plain)
+            if said:
+                self._yielding.did_not_come(record.name, to, code)
         finally:
             record.urgent = False
             del self._under_way[record.name]
+            to.coming.pop(record.name, None)
             self._yielding.ended(record.name)
         if said:
             if record.name in self._got_on:
@@ -231,8 +215,11 @@ class Drain:
             self._said[session] = why
             self._log("not_moved_away", {"session": session, "to": to, "why": why})
 
-    async def _moved(self, session: str, to: str, *, is_plain: bool) -> str:
-        """Move a session, in whichever way is best for half of its time, or while that gets on; say why it was not."""
+    async def _moved(self, session: str, to: str, *, is_plain: bool) -> tuple[str, str]:
+        """Move a session, in whichever way is best for half of its time, or while that gets on.
+
+        Return why it was not, as a word and a sentence; empty where it was.
+        """
         strategy = Strategy.BOUNDARY_COPY if is_plain else None
         giving_up = None
         if is_plain:
@@ -242,13 +229,13 @@ class Drain:
         try:
             made = await self._mover.move(session, to, damage=False, strategy=strategy)
         except UserError as error:
-            return str(error)
+            return error.code, str(error)
         finally:
             if giving_up is not None:
                 giving_up.cancel()
         if made.outcome is Outcome.ABORTED:
             self._at_once = max(1, self._at_once // 2)
-        return "" if made.outcome is Outcome.COMMITTED else f"{made.reason}: {made.detail}"
+        return ("", "") if made.outcome is Outcome.COMMITTED else (made.reason, f"{made.reason}: {made.detail}")
 
     def _is_plain(self, session: str) -> bool:
         is_late = self._now() >= self._begun_at[session] + self._leave_s / 2
@@ -265,57 +252,3 @@ class Drain:
     async def _cancelled(self, session: str) -> None:
         with suppress(UserError):  # it has ended by itself
             await self._mover.cancel(session)
-
-    def _is_needed(self) -> bool:
-        """Whether it plays something, or will, or something may be had of it alone: a retired copy, or a snapshot."""
-        if self._books.workers.is_gone(self._worker.name, self._worker.incarnation):
-            return False
-        for copy in self._worker.copies:
-            record = self._books.sessions.find(copy.session)
-            if record is not None and self._may_be_needed(copy, record):
-                return True
-        if any(self._is_opened_here(record) for record in self._books.sessions.all()):
-            return True
-        return not all(self._goes_on_without(record) for record in self._owned())
-
-    def _may_be_needed(self, copy: Copy, record: SessionRecord) -> bool:
-        """Whether a session may yet go on from a copy here that it does not own: who has it may come to nothing.
-
-        So one that was its owner's waits until a newer block was shown. Then it has retired, and is let go; but for
-        that of a protected session, which is waited for as a snapshot is from then on.
-        """
-        row = self._books.desk.row(record.name)
-        if row is None or row.lost or record.closing:
-            return False
-        if copy.phase == KEPT:
-            return self._is_wanted(record)
-        if copy.phase == "retired":
-            return not self._is_kept_elsewhere(record.name) and (not row.shown or self._is_wanted(record))
-        return copy.phase in NEEDED and not self._owns(record)
-
-    def _is_opened_here(self, record: SessionRecord) -> bool:
-        """Whether a session is being begun here: it has no row yet, and who asked for it is told that it plays."""
-        here = (record.worker, record.incarnation) == (self._worker.name, self._worker.incarnation)
-        return here and not record.throwaway and self._books.desk.row(record.name) is None
-
-    def _is_wanted(self, record: SessionRecord) -> bool:
-        """Whether a snapshot here is waited for, until another worker keeps a newer one.
-
-        Not where none ever will, as it is; but always while the session's owner is missing: it goes on from this one.
-        """
-        row = self._books.desk.row(record.name)
-        if row is None or row.lost:
-            return False
-        is_too_large = record.unkept_why.partition(":")[0] == TOO_LARGE
-        return self._books.desk.owner_is_missing(row) or (
-            self._choice.may_renew(row, but=self._worker.name) and not is_too_large
-        )
-
-    def _goes_on_without(self, record: SessionRecord) -> bool:
-        """Whether a session comes to no boundary here, and goes on elsewhere as soon as this worker has ended."""
-        is_past_hope = self._books.workers.is_past_hope(self._worker, record.name)
-        return is_past_hope and self._is_kept_elsewhere(record.name)
-
-    def _is_kept_elsewhere(self, session: str) -> bool:
-        row = self._books.desk.row(session)
-        return row is not None and self._choice.is_kept_elsewhere(row, but=self._worker.name)

@@ -36,6 +36,8 @@ class WorkerRecord:
     """Sessions that it was told to open, and has not answered for: what it last reported may not count them yet."""
     promised: dict[str, None] = field(default_factory=dict)
     """Sessions for which a slot here was freed, and that are yet to come: nothing else is to take it."""
+    coming: dict[str, None] = field(default_factory=dict)
+    """Sessions that workers which are to end are moving here: each takes a slot, whoever else looks for one."""
     answered_at: float | None = None
     """When the newest beat was sent that it has answered, by the event loop's clock (see ``fleet.leases``)."""
     alive_at: float | None = None
@@ -112,9 +114,9 @@ class WorkerRecord:
         return self.room_for("")
 
     def room_for(self, session: str) -> int:
-        """Return the same for one session: what was promised to that one is its."""
+        """Return the same for one session: what was promised to that one is its, and whatever else is for it."""
         held = {copy.session for copy in self.copies if copy.phase != KEPT} | {session}
-        return self.slots_free - sum(other not in held for other in (self.opening | self.promised))
+        return self.slots_free - sum(other not in held for other in (self.opening | self.promised | self.coming))
 
     @property
     def num_live(self) -> int:

@@ -8,17 +8,27 @@ who leaves. In this order:
 2. What lies there is let go. From that instant nobody says that its session is protected by it (``fleet.second_copy``).
 3. The world is moved there. Once that has ended, however it did, nothing is promised any more, and the other session's
    snapshot is kept anew wherever there is room.
+
+That a session has not come to a worker says little: a slot was taken just before, or somebody moved it, and that
+passes. Nothing yields again only where what was in its way lasts, or where too much has yielded to it in vain.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from worldmove.fleet.books import Books
+from worldmove.fleet.renewal import TOO_LARGE
 from worldmove.fleet.succession import Succession
 from worldmove.fleet.workers import LIVE, RETIRED, WorkerRecord
 from worldmove.worker.messages import KEPT, Copy, LetGo, Pass
 
 Log = Callable[[str, dict[str, object]], None]
+
+LASTING = ("environment", "state_refused", TOO_LARGE)
+"""Why a session does not come to a worker, however often it is tried, and whatever room there is."""
+MOST_IN_VAIN = 3
+"""So much yields to a session at one worker and it does not come: what is in its way passes too seldom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +56,8 @@ class Yielding:
         self._leaving = leaving
         self._log = log
         self._promises: dict[str, Promise] = {}
+        self._in_vain = Counter[tuple[str, str, int]]()
+        """How often something at a worker has yielded to a session that did not come there."""
 
     def make_way(self, session: str, havens: Sequence[WorkerRecord]) -> None:
         """Have something at one of these workers yield to a session, unless it is just being let go."""
@@ -54,7 +66,8 @@ class Yielding:
             return
         self.ended(session)
         taken = [(promise.at, promise.copy) for promise in self._promises.values()]
-        held = [(to, copy) for to in self._books.workers.sound(havens) for copy in to.copies]
+        able = [to for to in havens if self._in_vain[session, to.name, to.incarnation] < MOST_IN_VAIN]
+        held = [(to, copy) for to in self._books.workers.sound(able) for copy in to.copies]
         found = [(to, c) for to, c in held if (to, (c.session, c.phase)) not in taken and self._may_yield(c)]
         if found:
             to, copy = max(found, key=lambda one: (not one[0].leaving, self._is_least(one[1]), -one[0].num_live))
@@ -63,6 +76,14 @@ class Yielding:
             asked = LetGo(session=copy.session) if copy.phase == KEPT else Pass(session=copy.session)
             self._books.workers.send(to.name, asked)
             self._log("copy_yields", {"session": copy.session, "worker": to.name, "phase": copy.phase, "to": session})
+
+    def did_not_come(self, session: str, to: WorkerRecord, why: str) -> None:
+        """A session was not moved to a worker; ``why`` is a word."""
+        key, promise = (session, to.name, to.incarnation), self._promises.get(session)
+        if why in LASTING:
+            self._in_vain[key] = MOST_IN_VAIN
+        elif promise is not None and promise.at is to:
+            self._in_vain[key] += 1
 
     def ended(self, session: str) -> None:
         """A session needs no slot any more, or has it."""
