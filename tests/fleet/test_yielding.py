@@ -1,5 +1,6 @@
 """What yields its slot to a world that would end with its worker: second copies of those that go on without them."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -200,5 +201,33 @@ def test_nothing_yields_for_ever_to_one_that_does_not_come() -> None:
             found.yielding.did_not_come("s", found.server.workers.get("b"), "transport")
             found.yielding.ended("s")
         assert sent == [LetGo(session="t")] * MOST_IN_VAIN
+
+    virtual.run(run())
+
+
+GONE_SILENT: dict[str, Callable[[Server], None]] = {
+    "is silent": lambda server: setattr(server.workers.get("d"), "suspected", True),
+    "dies": lambda server: server.dies("d"),
+    "is started anew": lambda server: (server.dies("d"), server.workers.begin("d"), None)[-1],
+    "is told to end": lambda server: setattr(server.workers.get("d"), "leaving", True),
+}
+
+
+@pytest.mark.parametrize("what", GONE_SILENT)
+def test_where_the_word_to_yield_may_never_be_read_another_is_asked_at_once(what: str) -> None:
+    async def run() -> None:
+        server = await server_of(*NAMES, "d")
+        found = Fleet(server, copy_of("t", KEPT))
+        server.holds("d", copy_of("t", KEPT))
+        asked = server.workers.get("d")
+        havens = [server.workers.get("b"), asked]
+        for _ in range(2):
+            found.yielding.make_way("s", havens)
+        assert (list(asked.promised), server.wires["b"].sent) == (["s"], [])
+        GONE_SILENT[what](server)
+        able = [worker for worker in server.workers.answering() if worker.name in ("b", "d")]
+        found.yielding.make_way("s", able)
+        assert (list(asked.promised), server.wires["b"].sent) == ([], [LetGo(session="t")])
+        assert list(server.workers.get("b").promised) == ["s"]
 
     virtual.run(run())

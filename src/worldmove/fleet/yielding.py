@@ -60,9 +60,12 @@ class Yielding:
         """How often something at a worker has yielded to a session that did not come there."""
 
     def make_way(self, session: str, havens: Sequence[WorkerRecord]) -> None:
-        """Have something at one of these workers yield to a session, unless it is just being let go."""
+        """Have something at one of these workers yield to a session, unless it is just being let go at one of them.
+
+        Who ends, or has fallen silent, may never read the word: nothing is promised there any more.
+        """
         promise = self._promises.get(session)
-        if promise is not None and promise.is_on_its_way:
+        if promise is not None and promise.is_on_its_way and any(to is promise.at for to in havens):
             return
         self.ended(session)
         taken = [(promise.at, promise.copy) for promise in self._promises.values()]
