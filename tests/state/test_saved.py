@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.state.equality import plain
 from tests.state.trees import TYPES, state_of_every_kind, trees
 from worldmove.errors import ArenaFull, FileRefused
+from worldmove.limits import MAX_TEXT
 from worldmove.state import Arena, Capture, Layout, Xxh3Digester, capture, materialise, saved_state, state_digest
 from worldmove.state.checked_frame import checked
 from worldmove.state.digest import state_digest_of_bytes
@@ -155,3 +156,26 @@ def test_a_header_that_does_not_tell_the_truth_is_found_out(file: Path, changes:
     saved(capture(state_of_every_kind(), TYPES), file, **changes)
     with pytest.raises(FileRefused, match=says):
         read(file, 1 << 16)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"block": 1 << 40},
+        {"block": -1},
+        {"epoch": 1 << 62},
+        {"number": -1},
+        {"num_threads": 0},
+        {"session": "s" * (MAX_TEXT + 1)},
+        {"engine": "\ud800"},
+        {"num_bytes": -1},
+        {"manifest_bytes": 0},
+        {"manifest_sha256": b""},
+        {"environment": {f"{number}": "" for number in range(513)}},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_no_file_is_written_that_could_not_be_read(changes: dict[str, Any], tmp_path: Path) -> None:
+    state = capture({"few": torch.ones(3)}, TYPES)
+    with pytest.raises(FileRefused, match="cannot be saved"):
+        saved(state, tmp_path / "world", **changes)

@@ -59,8 +59,16 @@ class SavedHeader(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def pack_header(header: SavedHeader) -> bytes:
-    """Return the first bytes of a saved world: all that stands before the manifest."""
-    return checked(frame(SAVED_MAGIC, VERSION, msgspec.msgpack.encode(header)))
+    """Return the first bytes of a saved world: all that stands before the manifest.
+
+    Raises FileRefused where nobody could read them: it is said while the world is there yet, and not to who restores.
+    """
+    try:
+        body = msgspec.msgpack.encode(header)
+        msgspec.msgpack.decode(body, type=SavedHeader)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise FileRefused(f"This world cannot be saved, for its file could not be read ({error}).") from error
+    return checked(frame(SAVED_MAGIC, VERSION, body))
 
 
 def read_header(stream: BinaryIO, size: int) -> SavedHeader:
