@@ -293,14 +293,13 @@ class Attempt:
         except TimeoutError:
             return  # it does not answer: the report says *in doubt*
 
-    def _may_be_open(self) -> bool:
-        """Whether the row has it open; what the row is while the ledger does not answer, nobody knows."""
-        row = self._desk.row(self.plan.session)
-        has_it = row is not None and row.attempt is not None and row.attempt.attempt == self.plan.attempt
-        return self._asked_to_open and (has_it or self._desk.failure is not None)
-
     def _is_unsettled(self) -> bool:
-        """Whether the row has it open, or may come to have it granted by what its destination has asked before."""
-        row = self._desk.row(self.plan.session)
+        """Whether the row has it open, or may come to have it granted by what its destination has asked before.
+
+        What the row is while the ledger does not answer, nobody knows.
+        """
+        row, attempt = self._desk.row(self.plan.session), self.plan.attempt
+        has_it = row is not None and row.attempt is not None and row.attempt.attempt == attempt
+        may_be_open = self._asked_to_open and (has_it or self._desk.failure is not None)
         is_granted = row is not None and row.epoch != self.plan.epoch
-        return self._may_be_open() or (not is_granted and self._desk.may_yet_commit(self.plan.attempt))
+        return may_be_open or (not is_granted and self._desk.may_yet_commit(attempt))
