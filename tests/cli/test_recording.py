@@ -4,6 +4,8 @@ import io
 import os
 import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -172,6 +174,27 @@ def test_what_can_be_no_name_of_a_file_is_said(name: str) -> None:
     assert refused.value.code == "cannot_write"
     with pytest.raises(UserError, match=r"is no name of a file|cannot be written"):
         record_to(Path(name), pieces(WHOLE))
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/stderr", "/dev/fd/1", "/proc/self/fd/2", "link", "link of it"])
+def test_a_descriptor_is_no_place_of_a_file_whatever_lies_behind_it(tmp_path: Path, name: str) -> None:
+    """A log that standard error goes to was replaced by the file, and its words were lost."""
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    (tmp_path / "link of it").symlink_to("link")
+    log = tmp_path / "log"
+    script = (
+        "import sys; from pathlib import Path; from worldmove.cli.files import whole_file\n"
+        "with whole_file(Path(sys.argv[1])) as file: file.write(b'x')"
+    )
+    with log.open("ab") as file:
+        file.write(b"old words\n")
+        file.flush()
+        ran = subprocess.run((sys.executable, "-c", script, name), cwd=tmp_path, stdout=file, stderr=file, check=False)
+    assert ran.returncode == 1
+    said = log.read_text(encoding="utf-8")
+    assert said.startswith("old words\n")
+    assert "it is a descriptor of a process, and no file" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "link of it", "log"]
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])

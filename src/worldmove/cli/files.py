@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +12,9 @@ from typing import BinaryIO
 from worldmove.cli.termination import heard_as_interrupt
 from worldmove.errors import UserError
 
+MAX_LINKS = 40
+"""As many as the system follows."""
+_DESCRIPTORS = re.compile(r"/proc/\d+/(task/\d+/)?fd")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -50,9 +54,13 @@ def beside(path: Path) -> Iterator[Path]:
 def _place_of(path: Path) -> Path:
     """Return where a file of this name is to lie: behind links. Raises UserError where something else has its name.
 
-    Renaming a file to it would take its place: root would lose /dev/null so.
+    Renaming a file to it would take its place: root would lose /dev/null so. A descriptor (/dev/stdout) is none either:
+    what lies behind it by now, standard error's log say, would be replaced.
     """
     try:
+        if _leads_to_a_descriptor(path):
+            why = "it is a descriptor of a process, and no file"
+            raise UserError(f"{path} cannot be written ({why}); nothing was written.", code="cannot_write")
         place = path.resolve() if path.is_symlink() else path
         is_file = not place.exists() or place.is_file()
     except RuntimeError as error:  # links that lead to each other, before Python 3.13
@@ -62,6 +70,17 @@ def _place_of(path: Path) -> Path:
     if not is_file:
         raise UserError(f"{path} cannot be written (it is no file); nothing was written.", code="cannot_write")
     return place
+
+
+def _leads_to_a_descriptor(path: Path) -> bool:
+    """Whether one of the links that a path consists of lies in a process's folder of descriptors."""
+    for _ in range(MAX_LINKS):
+        if _DESCRIPTORS.fullmatch(str(path.parent.resolve())):
+            return True
+        if not path.is_symlink():
+            return False
+        path = path.parent / path.readlink()
+    return False  # whoever opens it is told
 
 
 def settle(file: BinaryIO) -> None:
