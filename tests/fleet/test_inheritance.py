@@ -88,10 +88,11 @@ def left_behind(
     notes: tuple[SessionNote | MoveNote, ...] = (),
     alive: tuple[int, ...] = (1, 2),
     fails: tuple[str, ...] = (),
+    unreadable: str = "",
 ) -> None:
     """Begin with these rows and notes, and with workers ``a`` (pid 1) and ``b`` (pid 2) of which these live.
 
-    ``fails``: tasks that fail on the way.
+    ``fails``: tasks that fail on the way. ``unreadable``: the text of another move's note.
     """
 
     async def run() -> None:
@@ -110,6 +111,8 @@ def left_behind(
             await ledger.create(row)
         for note in notes:
             (known.keep_session if isinstance(note, SessionNote) else known.keep_move)(note)  # type: ignore[arg-type]
+        if unreadable:
+            store.keep("move", f"{9:016d}", unreadable)
         ports = ControllerPorts(
             hosts=hosts,
             ledger=ledger,
@@ -225,6 +228,15 @@ OPENED = replace(
 )
 
 
+def test_one_move_that_cannot_be_read_keeps_no_server_from_its_sessions_and_the_other_moves() -> None:
+    async def work(later: Later) -> None:
+        assert [name for name, _ in later.logged].count("move_not_read") == 1
+        assert [session.name for session in later.controller.sessions()] == ["s"]
+        assert [report.attempt for report in later.controller.moves()] == [MOVE.attempt]
+
+    left_behind(work, OPENED, notes=(noted("s", ("a", 4)), MOVE), unreadable='{"number":9,"started_at":-1.9e9}')
+
+
 def test_an_attempt_that_nobody_conducts_is_closed_and_its_move_is_aborted_once_its_destination_holds_nothing() -> None:
     async def work(later: Later) -> None:
         row = await later.ledger.row("s")
@@ -320,7 +332,7 @@ def test_a_commit_that_comes_from_a_dead_destination_is_not_granted() -> None:
 
 def test_a_move_that_a_dead_server_saw_granted_is_noted_before_a_later_epoch_hides_it() -> None:
     async def work(later: Later) -> None:
-        assert later.notes.moves()[0].granted or later.outcome() is Outcome.COMMITTED
+        assert later.notes.moves()[0][0].granted or later.outcome() is Outcome.COMMITTED
 
     granted = replace(ROW, owner="b", epoch=4, granted_by="00000001-x", last_attempt="00000001-x")
     left_behind(work, granted, notes=(noted("s", ("b", 4)), MOVE))

@@ -1,8 +1,9 @@
 """Notes in memory and in the ledger's file, and the history of moves that is made of them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -29,6 +30,10 @@ MOVE = MoveNote(
     strategy="c",
     started_at=2,
 )
+SESSION = SessionNote(name="s", seed=1, num_bytes=2, num_leaves=3, state_digest="d")
+WORKER = WorkerNote(name="a", incarnation=3, pid=7, birth="boot:9")
+SERVER_NOTE = ServerNote(life=5, engine="e", speech="x")
+NoteT = TypeVar("NoteT", bound=msgspec.Struct)
 REPORT = MoveReport(
     session="s",
     attempt="1-x",
@@ -79,11 +84,11 @@ def test_what_is_noted_is_read_back_by_the_next_server(store: NoteStore) -> None
     notes.keep_move(move)
     later = Notes(store)
     assert (later.server(), later.workers(), later.sessions()) == (server, (worker,), {"s": session})
-    assert later.moves() == (move,)
+    assert later.moves() == ((move,), {})
     later.drop_session("s")
     later.drop_session("s")
     later.drop_move(1)
-    assert (later.sessions(), later.moves()) == ({}, ())
+    assert (later.sessions(), later.moves()) == ({}, ((), {}))
 
 
 def replace_report(note: MoveNote, report: MoveReport) -> MoveNote:
@@ -133,6 +138,88 @@ def test_the_oldest_moves_make_room(store: NoteStore) -> None:
     later.load()
     assert [report.attempt for report in later.reports()] == ["2", "3"]
     assert later.begin(PLAN, 1.0) == 5
+
+
+@pytest.mark.parametrize("at_s", [-1.9e9, -1e-9, 0.0, 1.7e9, 1e11, 1e300])
+def test_wherever_the_clock_stands_a_move_is_noted_so_that_a_later_server_reads_it(
+    store: NoteStore, at_s: float
+) -> None:
+    history = history_on(store)
+    history.begin(PLAN, at_s)
+    history.end(replace(REPORT, started_at=at_s), history.begin(replace_attempt("2-x"), at_s))
+    logged = list[str]()
+    later = history_on(store, logged=logged)
+    assert [note.attempt for note in later.load()] == ["1-x"]
+    assert later.reports()[1].started_at == at_s
+    assert logged == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[1, 2",
+        msgspec.json.encode(replace_report(MOVE, REPORT)).decode().replace('"number":1', '"number":-1'),
+        msgspec.json.encode(replace_report(MOVE, REPORT)).decode().replace('"started_at":2', '"started_at":-2'),
+        msgspec.json.encode(replace_report(MOVE, REPORT)).decode().replace('"committed"', '"won"'),
+        msgspec.json.encode(MOVE).decode().replace('"session"', '"world"'),
+    ],
+)
+def test_a_move_that_cannot_be_read_is_left_out_and_said_and_makes_room_in_its_turn(
+    store: NoteStore, text: str
+) -> None:
+    first = history_on(store, limit=2)
+    for name in ("1-x", "2-x"):
+        first.end(replace(REPORT, attempt=name), first.begin(replace_attempt(name), 1.0))
+    store.keep("move", f"{2:016d}", text)
+    logged = list[str]()
+    later = history_on(store, limit=2, logged=logged)
+    assert later.load() == ()
+    assert [report.attempt for report in later.reports()] == ["1-x"]
+    assert logged == ["move_not_read"]
+    for number in (3, 4):
+        assert later.begin(PLAN, 1.0) == number
+        later.end(replace(REPORT, attempt=f"{number}-x"), number)
+    assert history_on(store, logged=logged).load() == ()
+    assert logged == ["move_not_read"]
+
+
+UNREADABLE: dict[str, Callable[[Notes], None]] = {
+    "a move before 1970": lambda notes: notes.keep_move(changed(MOVE, started_at=-1.0)),
+    "a move at no time": lambda notes: notes.keep_move(changed(MOVE, started_at=float("nan"))),
+    "a move in no epoch": lambda notes: notes.keep_move(changed(MOVE, epoch=-1)),
+    "a move of nobody": lambda notes: notes.keep_move(changed(MOVE, session="")),
+    "a report of no duration": lambda notes: notes.keep_move(
+        changed(MOVE, report=replace(REPORT, took_s=float("inf")))
+    ),
+    "a report that is no text": lambda notes: notes.keep_move(changed(MOVE, report=replace(REPORT, detail="\ud800"))),
+    "a session of no size": lambda notes: notes.keep_session(changed(SESSION, num_bytes=-1)),
+    "a session too large": lambda notes: notes.keep_session(changed(SESSION, num_bytes=1 << 62)),
+    "a session whose digest is no text": lambda notes: notes.keep_session(changed(SESSION, state_digest="\udfff")),
+    "a session with a holder of no name": lambda notes: notes.keep_session(changed(SESSION, holders=(("", 1),))),
+    "a worker of no process": lambda notes: notes.keep_worker(changed(WORKER, pid=0)),
+    "a worker of no incarnation": lambda notes: notes.keep_worker(changed(WORKER, incarnation=-1)),
+    "a server before all": lambda notes: notes.keep_server(changed(SERVER_NOTE, life=-1)),
+    "a server with no key": lambda notes: notes.keep_server(changed(SERVER_NOTE, receipt_key="x")),
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_nothing_is_kept_that_could_not_be_read(store: NoteStore, what: str) -> None:
+    notes = Notes(store)
+    notes.keep_move(MOVE)
+    notes.keep_session(SESSION)
+    notes.keep_worker(WORKER)
+    notes.keep_server(SERVER_NOTE)
+    with pytest.raises(LedgerError, match="cannot be noted"):
+        UNREADABLE[what](notes)
+    assert (notes.server(), notes.workers(), notes.sessions()) == (SERVER_NOTE, (WORKER,), {"s": SESSION})
+    assert notes.moves() == ((MOVE,), {})
+
+
+def changed(note: NoteT, **fields: Any) -> NoteT:
+    return msgspec.structs.replace(note, **fields)
 
 
 def test_every_try_of_a_move_is_one_move(store: NoteStore) -> None:

@@ -112,4 +112,4 @@ def test_a_note_of_anything_else_is_damage_or_what_it_says(path: Path, kind: str
         path.write_bytes(whole)
         change(path, "update worldmove_notes set value = ? where kind = ?", said, kind)
         found.append(begun(path))
-    assert False in found
+    assert (False in found) == (kind != "move")  # what is past keeps no server from its workers

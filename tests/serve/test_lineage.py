@@ -3,7 +3,7 @@
 import pytest
 
 from worldmove.errors import UserError
-from worldmove.fleet.notes import ServerNote
+from worldmove.fleet.notes import MemoryNotes, Notes, ServerNote
 from worldmove.serve.lineage import next_life
 
 BEFORE = ServerNote(life=500, engine="a", speech="x", receipt_key="07" * 32)
@@ -55,3 +55,15 @@ def test_living_workers_of_the_same_engine_as_it_was_are_not_gone_on_with(field:
 def test_a_folder_of_an_older_version_says_nothing_of_its_engine_but_the_name() -> None:
     note = next_life(BEFORE, engine="a", fields=FIELDS, speech="x", now_ms=0, num_alive=2, fresh_key=FRESH)
     assert note.fields == FIELDS
+
+
+@pytest.mark.parametrize("now_ms", [-1_900_000_000_000, -1, 0, 7])
+@pytest.mark.parametrize("before", [None, BEFORE])
+def test_a_server_that_begins_wherever_the_clock_stands_is_noted_so_that_a_later_one_reads_it(
+    before: ServerNote | None, now_ms: int
+) -> None:
+    note = next_life(before, engine="a", fields=FIELDS, speech="x", now_ms=now_ms, num_alive=0, fresh_key=FRESH)
+    notes = Notes(MemoryNotes())
+    notes.keep_server(note)
+    assert notes.server() == note
+    assert before is None or note.life > before.life

@@ -6,7 +6,7 @@ import msgspec
 
 from worldmove.errors import LedgerError
 from worldmove.fleet.grants import is_granted
-from worldmove.fleet.notes import MoveNote, Notes
+from worldmove.fleet.notes import MoveNote, Notes, instant
 from worldmove.fleet.reports import MoveReport
 from worldmove.fleet.tries import Plan
 from worldmove.move.ledger_row import Row
@@ -26,13 +26,21 @@ class History:
         self._ended: dict[int, MoveNote] = {}
         self._marked: dict[int, None] = {}
         """Moves without a report, with a mark that is not kept yet."""
+        self._unreadable = set[int]()
+        """Of what earlier servers have noted: they make room in their turn."""
         self._newest = 0
 
     def load(self) -> tuple[MoveNote, ...]:
-        """Read what earlier servers have noted; return the moves of which no end is known. Raises LedgerError."""
-        notes = self._notes.moves()
+        """Read what earlier servers have noted; return the moves of which no end is known. Raises LedgerError.
+
+        What cannot be read is left out, and said: who owns a session is its row's to say, whatever became of a move.
+        """
+        notes, unreadable = self._notes.moves()
+        for number, why in unreadable.items():
+            self._log("move_not_read", {"number": number, "why": why})
+        self._unreadable = set(unreadable)
+        self._newest = max([*unreadable, *(note.number for note in notes)], default=0)
         for note in notes:
-            self._newest = note.number
             self._reports[note.number] = note.report or note.unfinished(ENDED)
         unfinished = tuple(note for note in notes if note.report is None)
         self._begun = {note.number: note for note in unfinished}
@@ -54,7 +62,7 @@ class History:
             epoch=plan.epoch,
             transport=plan.transport,
             strategy=plan.strategy.value,
-            started_at=started_at,
+            started_at=instant(started_at),
         )
         self._notes.keep_move(note)
         self._newest = max(self._newest, number)
@@ -90,8 +98,9 @@ class History:
         note = self._begun.pop(number, None)
         if note is not None:
             self._keep(note, report)
-        for old in sorted(self._reports)[: -self._limit]:
-            del self._reports[old]
+        for old in sorted(self._reports.keys() | self._unreadable)[: -self._limit]:
+            self._reports.pop(old, None)
+            self._unreadable.discard(old)
             self._drop(old)
 
     def settle(self, number: int, report: MoveReport, *, final: bool) -> None:

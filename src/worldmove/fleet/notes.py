@@ -5,6 +5,8 @@ Rules of this file:
 1. A note is durable before what it speaks of can matter: a worker's before any session is opened in it, a
    holder's before it is sent a list, a move's before its first message.
 2. A note decides nothing. Who owns a session is the row's to say, and who is dead is its process's.
+3. What is kept can be read: it is read before it is kept, by the very rule by which a later server does.
+4. A move that cannot be read is left out, and said: no server is kept from its workers by what is past.
 """
 
 from typing import Annotated, Protocol, TypeVar
@@ -19,7 +21,8 @@ SERVER = "server"
 Pid = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
 ReceiptKey = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{64})?$")]
 Holding = tuple[tuple[Name, Count], ...]
-Instant = Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
+MOST_INSTANT = 1e11
+Instant = Annotated[float, msgspec.Meta(ge=0, lt=MOST_INSTANT)]
 """Seconds of the wall clock: what a calendar can say."""
 
 
@@ -136,11 +139,26 @@ class MoveNote(_Note, frozen=True, kw_only=True):
 NoteT = TypeVar("NoteT", bound=_Note)
 
 
+def instant(wall_s: float) -> float:
+    """Return the nearest that a note can say: a clock may stand anywhere, and nothing is refused for that."""
+    return min(max(wall_s, 0.0), MOST_INSTANT - 1.0)
+
+
 def _read(text: str, kind: type[NoteT]) -> NoteT:
     try:
         return msgspec.json.decode(text, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise LedgerError(f"A note in the ledger is damaged ({error}): use another --state folder.") from error
+
+
+def _written(note: _Note) -> str:
+    """Return a note's text, which can be read. Raises LedgerError."""
+    try:
+        text = msgspec.json.encode(note).decode()
+        msgspec.json.decode(text, type=type(note))
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise LedgerError(f"This cannot be noted, for no later server could read it: {error}.") from error
+    return text
 
 
 class Notes:
@@ -172,10 +190,15 @@ class Notes:
     def drop_session(self, name: str) -> None:
         self._store.drop("session", name)
 
-    def moves(self) -> tuple[MoveNote, ...]:
-        """Return the moves, oldest first."""
-        found = [_read(text, MoveNote) for text in self._store.kept("move").values()]
-        return tuple(sorted(found, key=lambda note: note.number))
+    def moves(self) -> tuple[tuple[MoveNote, ...], dict[int, str]]:
+        """Return the moves, oldest first, and by their numbers why others cannot be read."""
+        found, unreadable = list[MoveNote](), dict[int, str]()
+        for key, text in self._store.kept("move").items():
+            try:
+                found.append(_read(text, MoveNote))
+            except LedgerError as error:
+                unreadable[int(key) if key.isdecimal() else 0] = str(error)
+        return tuple(sorted(found, key=lambda note: note.number)), unreadable
 
     def keep_move(self, note: MoveNote) -> None:
         self._keep("move", f"{note.number:016d}", note)
@@ -184,4 +207,4 @@ class Notes:
         self._store.drop("move", f"{number:016d}")
 
     def _keep(self, kind: str, key: str, note: _Note) -> None:
-        self._store.keep(kind, key, msgspec.json.encode(note).decode())
+        self._store.keep(kind, key, _written(note))

@@ -42,7 +42,7 @@ def next_life(
                 f"engine now: {said}. Start it with that one, or give another folder with --state."
             )
             raise UserError(why, code="other_engine", status=409)
-    life = now_ms if before is None else max(before.life + 1, now_ms)
+    life = max(0 if before is None else before.life + 1, now_ms)  # a clock may stand anywhere
     key = before.receipt_key if before is not None and before.receipt_key else fresh_key.hex()
     return ServerNote(life=life, engine=engine, fields=dict(fields), speech=speech, receipt_key=key)
 
