@@ -7,6 +7,7 @@ compared with the file's own before anything is read by it.
 """
 
 import hashlib
+from io import BytesIO
 from typing import Annotated, BinaryIO
 
 import msgspec
@@ -64,11 +65,11 @@ def pack_header(header: SavedHeader) -> bytes:
     Raises FileRefused where nobody could read them: it is said while the world is there yet, and not to who restores.
     """
     try:
-        body = msgspec.msgpack.encode(header)
-        msgspec.msgpack.decode(body, type=SavedHeader)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise FileRefused(f"This world cannot be saved, for its file could not be read ({error}).") from error
-    return checked(frame(SAVED_MAGIC, VERSION, body))
+        data = checked(frame(SAVED_MAGIC, VERSION, msgspec.msgpack.encode(header)))
+        parse_header(BytesIO(data), len(data))
+    except (FileRefused, UnicodeError) as error:
+        raise FileRefused(f"This world cannot be saved, for its file could not be read: {error}") from error
+    return data
 
 
 def read_header(stream: BinaryIO, size: int) -> SavedHeader:
