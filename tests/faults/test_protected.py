@@ -134,6 +134,8 @@ def test_a_keeper_killed_in_the_failover_leaves_a_session_that_is_said_to_be_los
             await eventually(lambda: bool(watcher.lost), "it is said to be lost")
             assert "no other worker holds a copy" in watcher.lost[0]
             equal_to_an_unmoved_world(trio, session, watcher)
+            told = [report.outcome for report in trio.controller.failovers() if report.session == session]
+            assert told == [FailoverOutcome.ENDED] * (point != "heard: Revive")  # by then it was granted nothing yet
 
     ground.run(run())
 

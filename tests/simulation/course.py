@@ -23,6 +23,7 @@ from tests.simulation.visitors import Visitors
 from tests.simulation.watch import Watch
 from tests.simulation.weather import Dice, Weather
 from worldmove.errors import UserError, WorldMoveError
+from worldmove.fleet.failover_report import FailoverOutcome, FailoverReport
 from worldmove.move.ledger_row import Row
 
 SETTLE_S = 60.0
@@ -201,6 +202,8 @@ async def _settle(stage: Stage, house: House) -> None:
     await _within(stage, "every tab is back", lambda: all(tab.greeted or tab.ended for tab in stage.second_tabs))
     await _within(stage, "no attempt is open", lambda: not any(_open_attempt(p) for p in watch.played.values()))
     await _within(stage, "nobody but owners holds a copy", lambda: _only_owners(stage, house))
+    told = house.controller.failovers
+    await _within(stage, "no failover is left that is over", lambda: not any(_left_over(stage, r) for r in told()))
 
 
 def _check_moves(stage: Stage, house: House) -> None:
@@ -223,6 +226,9 @@ async def _end(stage: Stage, house: House) -> None:
     await _within(
         stage, "every slot is free", lambda: all(v.slots_free == v.num_slots for v in house.controller.workers())
     )
+    under_way = [report for report in house.controller.failovers() if report.outcome is FailoverOutcome.REPLAYS]
+    if under_way:
+        stage.trace.fail(f"of sessions that are closed a failover is told as under way: {under_way}")
     await stage.server.ask(_stop)
 
 
@@ -251,6 +257,13 @@ def _lost(played: Played) -> bool:
 
 def _open_attempt(played: Played) -> bool:
     return played.row is not None and played.row.attempt is not None
+
+
+def _left_over(stage: Stage, report: FailoverReport) -> bool:
+    """Whether a failover is told as under way, though its epoch is over."""
+    played = stage.watch.played[report.session]
+    is_over = played.is_over or played.row is None or played.row.epoch != report.epoch
+    return report.outcome is FailoverOutcome.REPLAYS and is_over
 
 
 def _only_owners(stage: Stage, house: House) -> bool:

@@ -426,6 +426,42 @@ def test_a_copy_that_replays_other_frames_than_were_shown_is_not_gone_on_from_an
     assert f"it has replayed block {report.differs_at} differently than it was shown" in why_lost(stage)
 
 
+async def granted(stage: Stage) -> FailoverReport:
+    """Kill the owner of a protected session, and return once its keeper's copy has it: no block of it is shown yet."""
+    kill(stage, "worker-1")
+    await until(stage, lambda: bool(reports(stage)), "its keeper's copy has it")
+    (report,) = reports(stage)
+    assert report.outcome is FailoverOutcome.REPLAYS
+    return report
+
+
+def test_a_failover_whose_copy_dies_before_it_has_shown_a_block_is_told_as_ended_with_the_session() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        kill(stage, (await granted(stage)).destination)
+        await until(stage, lambda: bool(why_lost(stage)), "it is said to be lost")
+        (report,) = reports(stage)
+        assert (report.outcome, report.why) == (
+            FailoverOutcome.ENDED,
+            "it stopped too, and nobody has a copy that could go on",
+        )
+        await ended(stage, tab)
+
+    assert directed(course).trace.counts["failovers ended"] == 1
+
+
+def test_a_failover_whose_session_is_closed_before_it_has_shown_a_block_is_told_as_ended() -> None:
+    async def course(stage: Stage) -> None:
+        tab = await protected(stage)
+        node = stage.hosts.nodes[(await granted(stage)).destination]
+        node.slow_down(50.0)
+        await ended(stage, tab)
+        (report,) = reports(stage)
+        assert (report.outcome, report.why) == (FailoverOutcome.ENDED, "the world was closed")
+
+    assert directed(course).trace.counts["failovers ended"] == 1
+
+
 async def owner_dies_as_its_first_snapshot_is_pulled(stage: Stage) -> Tab:
     stage.weather.rates["path_stalls"] = 1.0
     tab = await opened(stage)

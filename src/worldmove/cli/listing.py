@@ -59,6 +59,7 @@ FAILOVERS = {
     "COMPARED": "num_compared",
     "BLOCK": "next_block",
     "STARTED": "started_at",
+    "WHY": "why",
 }
 
 

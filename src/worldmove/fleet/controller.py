@@ -163,7 +163,11 @@ class Controller:
         return await self._services.opener.open_throwaway(session, picture, seed)
 
     async def close(self, session: str) -> None:
-        await self._services.opener.close(session)
+        try:
+            await self._services.opener.close(session)
+        finally:  # also where who asked for it has gone, or the ledger could not forget it
+            if self._books.sessions.find(session) is None:
+                self._failovers.closed(session)
 
     def plan(self, session: str, to: str, *, strategy: Strategy | None = None, link: str | None = None) -> Forecast:
         return self._services.mover.plan(session, to, Wish(strategy=strategy, link=link))
@@ -250,8 +254,7 @@ class Controller:
     def _row_changed(self, old: Row | None, new: Row) -> None:
         """A row was written: tell the gateway of a new owner, and hint at it to whoever holds a copy."""
         self._services.mover.row_changed(new)
-        if new.shown and old is not None and not old.shown:
-            self._failovers.shown(new)
+        self._failovers.row_changed(new)
         if self._books.history.row_changed(new):
             self._background.start("note moves", self._note_moves())  # beside: a destination waits for its grant
         owner = self._books.desk.owner(new.session)

@@ -5,11 +5,15 @@ from enum import Enum
 
 
 class FailoverOutcome(Enum):
-    """How a failover stands. DIVERGED: it replayed other frames than were shown, and was given up."""
+    """How a failover stands. DIVERGED: it replayed other frames than were shown, and was given up.
+
+    ENDED: its epoch was over before a block of it was shown.
+    """
 
     REPLAYS = "replays"
     RESUMED = "resumed"
     DIVERGED = "diverged"
+    ENDED = "ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,8 @@ class FailoverReport:
     """How many of the replayed blocks were compared with what was shown: all, but for those of an earlier server."""
     differs_at: int | None = None
     """The first replayed block that differs."""
+    why: str = ""
+    """Of one that is ENDED: what has ended its epoch, as a clause. Else empty."""
 
     @property
     def num_replayed(self) -> int:

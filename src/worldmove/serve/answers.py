@@ -127,6 +127,7 @@ def failover_body(report: FailoverReport) -> body.Failover:
         num_replayed=report.num_replayed,
         num_compared=report.num_compared,
         differs_at=report.differs_at,
+        why=report.why,
     )
 
 

@@ -192,7 +192,7 @@ class Move(Answer):
 
 class Failover(Answer):
     session: str
-    outcome: str
+    outcome: str = Field(description="replays, while it is under way; then resumed, diverged or ended.")
     sentence: str
     source: str = Field(serialization_alias="gone", description="The worker that was gone, or did not answer.")
     worker: str = Field(description="Whose copy took over.")
@@ -204,6 +204,7 @@ class Failover(Answer):
     num_replayed: int
     num_compared: int
     differs_at: int | None = Field(description="The first replayed block that is not what was shown.")
+    why: str = Field(description="Why it ended before it had shown a block; else empty.")
 
 
 class Failovers(Answer):

@@ -97,6 +97,8 @@ def failover_sentence(report: FailoverReport) -> str:
         case FailoverOutcome.DIVERGED:
             which = f"{report.destination} computed block {report.differs_at} differently than it was shown"
             return f"{report.source} stopped, and {which}: your world does not go on from that copy."
+        case FailoverOutcome.ENDED:
+            return f"{report.source} stopped. {report.destination} took over, but showed no block: {report.why}."
         case FailoverOutcome.RESUMED:
             waited = "" if report.took_s is None else f" That took {report.took_s:.2f} s from when it was missed."
             equal = f"{report.num_compared} of {report.num_replayed} compared with what was shown, all equal"
