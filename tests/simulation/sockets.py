@@ -17,6 +17,8 @@ class SimSocket:
     """A framework's WebSocket as ``serve.play_socket`` uses it, with the client at its other end."""
 
     def __init__(self, loop: SimLoop, weather: Weather, dice: Dice, *, client: Context, server: Context) -> None:
+        self.scope: dict[str, Any] = {}
+        """A real one's says by what its client's work is measured; here nothing is, for no time passes in it."""
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
         """At the client: text, bytes, or a close code."""
         self._outbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
