@@ -15,7 +15,7 @@ from worldmove.cli.course import Course
 from worldmove.cli.exits import ExitCode, exit_of, exit_told, exit_unwritten
 from worldmove.cli.log import configure_log
 from worldmove.cli.output import Output, Verbosity
-from worldmove.cli.termination import ToldToEnd
+from worldmove.cli.termination import END_S, ToldToEnd, end_within
 from worldmove.errors import UserError, WorldMoveError
 from worldmove.worker.standard_streams import kept_in, take_over
 
@@ -66,7 +66,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run a command line and exit with its status."""
     take_over()
     arguments = hoist(sys.argv[1:] if argv is None else argv) or ["--help"]
-    sys.exit(run(arguments))
+    status = run(arguments)
+    end_within(END_S, status)
+    sys.exit(status)
 
 
 def run(arguments: Sequence[str]) -> int:

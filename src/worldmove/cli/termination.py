@@ -3,6 +3,7 @@
 It ends as by Ctrl-C, whichever signal says so, but for its exit status.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,12 +14,26 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 """What ends a process without a word where nobody hears it: by its supervisor, or with its terminal."""
 
 
+END_S = 3.0
+"""For so long the end of a command may take once all is done."""
+
+
 class ToldToEnd(BaseException):
     """A command has been ended by a signal that is not Ctrl-C's. Typer would make Ctrl-C's status of one of those."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+
+
+def end_within(seconds: float, status: int) -> None:
+    """See that this process ends, whatever an engine has left in it: a thread of its own, or work for the very end.
+
+    Python waits for both, for ever. What is to be written has been written by then.
+    """
+    timer = threading.Timer(seconds, os._exit, (int(status),))
+    timer.daemon = True
+    timer.start()
 
 
 @contextmanager
