@@ -61,3 +61,37 @@ def test_why_a_connection_is_closed_fits_a_closes_frame_whatever_it_names(name: 
     whole = f"There is no session {name}.".encode("utf-8", "backslashreplace")
     assert whole.startswith(reason)
     assert reason == whole or len(reason) >= 125 - 2 - 3  # a character has four bytes at most
+
+
+class SayingSocket(HearingSocket):
+    """A framework's, whose client says one thing."""
+
+    scope: dict[str, Any] = {}  # noqa: RUF012  (nobody writes it)
+
+    async def receive(self) -> dict[str, Any]:
+        return {"type": "websocket.receive", "text": "{}"}
+
+
+class FaultyDesk(EmptyDesk):
+    """It has a fault of ours."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def join(self, session: str, *_: Any, **__: Any) -> None: ...
+
+    def hear(self, *_: Any) -> None:
+        raise ZeroDivisionError("a fault")
+
+    def leave(self, *_: Any) -> None:
+        self.left += 1
+
+
+def test_a_fault_in_what_a_player_says_is_heard_of_ends_its_connection_and_is_not_silent() -> None:
+    """It was: nobody heard that player any more, and nobody was told."""
+    socket: Any = SayingSocket()
+    desk: Any = FaultyDesk()
+    with pytest.raises(ZeroDivisionError):
+        virtual.run(play(socket, desk, "s-1", controls=True, on_closed=lambda code: None))
+    assert socket.reason
+    assert desk.left == 1

@@ -69,7 +69,9 @@ async def play(
         if player.closed_with is not None:
             on_closed(player.closed_with)
         reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        (ended,) = await asyncio.gather(reading, return_exceptions=True)
+    if isinstance(ended, Exception):  # a fault of ours: its player was dropped, and it is told
+        raise ended
 
 
 async def _read(websocket: WebSocket, desk: Desk, session: str, player: Player) -> None:
@@ -90,4 +92,5 @@ async def _read(websocket: WebSocket, desk: Desk, session: str, player: Player) 
             await asyncio.sleep(0)
     except UserError as error:
         player.drop(CloseCode.SESSION_ENDED, str(error))
-    player.drop(CloseCode.SERVER_ENDS, GONE)
+    finally:
+        player.drop(CloseCode.SERVER_ENDS, GONE)

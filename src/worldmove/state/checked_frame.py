@@ -17,6 +17,12 @@ def checked(framed: bytes) -> bytes:
     return framed + CHECK.pack(xxhash.xxh3_64_intdigest(framed))
 
 
+def require_short(length: int, what: str) -> None:
+    """Raise FileRefused where a header is longer than one may be."""
+    if length > MAX_HEADER_BYTES:
+        raise FileRefused(f"This {what} is damaged: its header says {length:,} bytes, more than {MAX_HEADER_BYTES:,}.")
+
+
 def read_checked(stream: BinaryIO, size: int, *, magic: bytes, version: int, what: str) -> bytes:
     """Read a framed and checked header from the start of a file of ``size`` bytes; return its body.
 
@@ -30,8 +36,7 @@ def read_checked(stream: BinaryIO, size: int, *, magic: bytes, version: int, wha
     _, found, length = FRAME.unpack(start)
     if found != version:
         raise FileRefused(f"This {what} is of format {found}, and this version of WorldMove reads {version}.")
-    if length > MAX_HEADER_BYTES:
-        raise FileRefused(f"This {what} is damaged: its header says {length:,} bytes, more than {MAX_HEADER_BYTES:,}.")
+    require_short(length, what)
     if FRAME.size + length + CHECK.size > size:
         raise FileRefused(f"This {what} ends inside its header, after {size:,} bytes.")
     body, check = stream.read(length), stream.read(CHECK.size)

@@ -7,14 +7,13 @@ compared with the file's own before anything is read by it.
 """
 
 import hashlib
-from io import BytesIO
 from typing import Annotated, BinaryIO
 
 import msgspec
 
 from worldmove.errors import FileRefused, ManifestError
 from worldmove.limits import MAX_COUNT, MAX_KEYS, MAX_NODES, MAX_TEXT, MAX_THREADS
-from worldmove.state.checked_frame import checked, read_checked
+from worldmove.state.checked_frame import checked, read_checked, require_short
 from worldmove.state.frame import frame
 from worldmove.state.manifest import MAX_MANIFEST_BYTES, Manifest
 from worldmove.state.storage import MAX_STORAGE_BYTES
@@ -65,11 +64,12 @@ def pack_header(header: SavedHeader) -> bytes:
     Raises FileRefused where nobody could read them: it is said while the world is there yet, and not to who restores.
     """
     try:
-        data = checked(frame(SAVED_MAGIC, VERSION, msgspec.msgpack.encode(header)))
-        parse_header(BytesIO(data), len(data))
+        body = msgspec.msgpack.encode(header)
+        require_short(len(body), "saved world")
+        _decoded(body)
     except (FileRefused, UnicodeError) as error:
         raise FileRefused(f"This world cannot be saved, for its file could not be read: {error}") from error
-    return data
+    return checked(frame(SAVED_MAGIC, VERSION, body))
 
 
 def read_header(stream: BinaryIO, size: int) -> SavedHeader:
@@ -84,7 +84,10 @@ def read_header(stream: BinaryIO, size: int) -> SavedHeader:
 
 def parse_header(stream: BinaryIO, size: int) -> SavedHeader:
     """Read a header alone. Raises FileRefused."""
-    body = read_checked(stream, size, magic=SAVED_MAGIC, version=VERSION, what="saved world")
+    return _decoded(read_checked(stream, size, magic=SAVED_MAGIC, version=VERSION, what="saved world"))
+
+
+def _decoded(body: bytes) -> SavedHeader:
     try:
         return msgspec.msgpack.decode(body, type=SavedHeader)
     except (msgspec.MsgspecError, UnicodeError) as error:
